@@ -1,0 +1,1 @@
+"""dpcore: differential privacy from plugins, with claims never stronger than their proofs."""

@@ -1,0 +1,52 @@
+"""Accountant: adds up events of one adjacency, and answers with two certified ends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+from dpcore.adjacency import Adjacency
+from dpcore.errors import NoClaimError
+from dpcore.events.base import Event
+from dpcore.interval import Interval
+
+
+class UnsupportedEventError(NoClaimError):
+    """An event lacks the representation that this accountant composes."""
+
+
+class Accountant(ABC):
+    """Composition of events, fixed before any of them happens. Immutable.
+
+    `adjacency` is what the result is about: an event is accepted when its own claim covers it.
+    """
+
+    adjacency: Adjacency
+
+    @abstractmethod
+    def compose(self, event: Event, count: int = 1) -> Self:
+        """A new accountant that has also spent `count` applications of `event`.
+
+        Raises:
+            AdjacencyError: the event's claim does not cover the accountant's adjacency.
+            UnsupportedEventError: the event lacks what this accountant needs.
+            ValueError: `count` is not an integer >= 0.
+        """
+
+    @abstractmethod
+    def epsilon(self, delta: float) -> Interval:
+        """Both ends of the least epsilon (nats) that holds at `delta`; the upper end is quoted.
+
+        Raises:
+            NoClaimError: nothing finite can be said at this `delta`.
+        """
+
+    def explain(self, delta: float) -> str:
+        """One clause on how the number was reached."""
+        return type(self).__name__
+
+    def accept(self, event: Event, count: int) -> None:
+        """Check what every accountant checks before it composes."""
+        if isinstance(count, bool) or count != int(count) or count < 0:
+            raise ValueError(f"count must be an integer >= 0, got count={count!r}")
+        self.adjacency.require_covered_by(event.adjacency, f"{type(event).__name__}")

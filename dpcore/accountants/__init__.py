@@ -1,0 +1,1 @@
+"""Accountants of the core, one privacy notion per file."""

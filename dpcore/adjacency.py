@@ -1,0 +1,99 @@
+"""Adjacency: which two datasets are neighbours. Part of every guarantee, never implied.
+
+An adjacency is a small partially ordered value: may a record come or go, how far may the encoded
+features of one record move, may its label change. A claim proved for one relation holds for every
+smaller one; anything else is an error. It lives after projection into the domain: a feature radius
+is an l2 distance in encoded coordinates, and datasets are multisets of records.
+"""
+
+import math
+
+import attrs
+
+from dpcore.errors import AdjacencyError, ParameterError
+
+
+@attrs.frozen
+class Adjacency:
+    """Neighbours differ in one record: its presence, its features (within a radius), its label.
+
+    Args:
+        membership: One record may be added or removed.
+        feature_radius: How far one record's encoded features may move in l2; 0 fixes them,
+            `math.inf` lets them move anywhere in the domain.
+        label: The label of that same record may change to any other in the domain.
+    """
+
+    membership: bool
+    feature_radius: float
+    label: bool
+
+    def __attrs_post_init__(self) -> None:
+        if math.isnan(self.feature_radius) or self.feature_radius < 0:
+            raise ParameterError(
+                "replace_features", "a radius >= 0 (or inf)", "radius", self.feature_radius
+            )
+        if self.membership and (self.feature_radius > 0 or self.label):
+            raise ParameterError(
+                "adjacency", "either membership or replacement, not both", "membership", True
+            )
+
+    def __le__(self, other: "Adjacency") -> bool:
+        """Whether every pair of neighbours under `self` are neighbours under `other`."""
+        return (
+            self.membership == other.membership
+            and self.feature_radius <= other.feature_radius
+            and self.label <= other.label
+        )
+
+    def covers(self, relation: "Adjacency") -> bool:
+        """Whether a claim proved for this adjacency holds for `relation`."""
+        return relation <= self
+
+    def require_covered_by(self, claim: "Adjacency", owner: str) -> None:
+        """Raise `AdjacencyError` unless a claim of `owner` for `claim` covers this adjacency."""
+        if not claim.covers(self):
+            raise AdjacencyError(
+                f"{owner} holds for adjacency {claim}, which does not cover {self}"
+            )
+
+    @property
+    def replaces(self) -> bool:
+        """Whether neighbours have equally many records, so that their number may be public."""
+        return not self.membership
+
+    def __str__(self) -> str:
+        if self.membership:
+            return "add_remove"
+        if self == REPLACE_ONE:
+            return "replace_one"
+        if self.feature_radius == 0 and self.label:
+            return "replace_label"
+        label = "free" if self.label else "fixed"
+        return f"replace_features(radius={self.feature_radius!r}, label={label})"
+
+    def describe(self) -> str:
+        """The relation as a clause: "datasets that differ ..."."""
+        if self.membership:
+            return "in the presence of one record"
+        if self == REPLACE_ONE:
+            return "in one record, replaced by any other in the domain"
+        if self.feature_radius == 0:
+            return "in the label of one record; features are not protected"
+        far = (
+            "to any others in the domain"
+            if math.isinf(self.feature_radius)
+            else f"by at most {self.feature_radius!r} in encoded l2 distance"
+        )
+        label = "and label" if self.label else "only; labels are not protected"
+        return f"in one record's features (moved {far}) {label}"
+
+
+ADD_REMOVE = Adjacency(membership=True, feature_radius=0.0, label=False)
+REPLACE_ONE = Adjacency(membership=False, feature_radius=math.inf, label=True)
+REPLACE_LABEL = Adjacency(membership=False, feature_radius=0.0, label=True)
+
+
+def replace_features(radius: float, *, label: bool) -> Adjacency:
+    """One record's encoded features move by at most `radius`; its label too, if `label`."""
+    return Adjacency(membership=False, feature_radius=float(radius), label=label)

@@ -1,0 +1,43 @@
+"""attrs validators for the ranges the field uses: positive, probability, and so on.
+
+Each refuses NaN and infinities, and raises `ParameterError` with the component's class name.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dpcore.errors import ParameterError
+
+Validator = Callable[[Any, Any, Any], None]
+
+
+def component_name(owner: object) -> str:
+    """The name a component goes by in messages: its class."""
+    return (owner if isinstance(owner, type) else type(owner)).__name__
+
+
+def _number(test: Callable[[float], bool], needed: str) -> Validator:
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        wrong_type = isinstance(value, bool) or not isinstance(value, int | float)
+        if wrong_type or not math.isfinite(value) or not test(value):
+            raise ParameterError(
+                component_name(instance), needed.format(attribute.name), attribute.name, value
+            )
+
+    return check
+
+
+positive = _number(lambda v: v > 0, "a finite {} > 0")
+non_negative = _number(lambda v: v >= 0, "a finite {} >= 0")
+finite = _number(lambda v: True, "a finite {}")
+probability = _number(lambda v: 0 <= v <= 1, "a {} in [0, 1]")
+fraction = _number(lambda v: 0 < v < 1, "a {} in (0, 1)")
+
+
+def positive_integer(instance: Any, attribute: Any, value: Any) -> None:
+    """Accept an int >= 1 (a bool is not an int here)."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ParameterError(
+            component_name(instance), f"an integer {attribute.name} >= 1", attribute.name, value
+        )

@@ -1,0 +1,1 @@
+"""Events: all an accountant may know of a release, one privacy curve per file."""

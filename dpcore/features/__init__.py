@@ -1,0 +1,1 @@
+"""Feature maps of the core, one per file."""

@@ -1,0 +1,120 @@
+"""Learner: a public state machine with one private function.
+
+Everything a learner does is public except `statistic`, the only method that sees records. The
+runtime runs the public and the private part on separate instances, and rebuilds the model from the
+answers alone, so that whatever is published is a function of what came through the door.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Protocol
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain import Domain, Table
+from dpcore.query import Answer, Query
+from dpcore.randomness import LearnerCoins, PublicCoins
+from dpcore.records import Records
+
+State = Any
+"""Whatever a learner remembers between answers: a function of public facts and answers."""
+
+
+@attrs.frozen(kw_only=True)
+class Public:
+    """All that the public part of a learner, and a bound, may know.
+
+    Args:
+        domain: Declared facts about the learner's part of the records.
+        coins: The published coins.
+        mu: The target budget as a Gaussian-DP parameter times sqrt(the release's share), or None
+            for pure budgets: a hint for step counts and clips, on which no claim rests.
+    """
+
+    domain: Domain
+    coins: PublicCoins
+    mu: float | None = None
+
+
+class Model(Protocol):
+    """What a release publishes: predictions, and the arrays that determine them."""
+
+    def predict(self, table: Table) -> NDArray[np.float64]:
+        """Predictions in the file's units, clipped to the label range, shape (n,)."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything fitted, by name; what `model.npz` holds."""
+
+
+class Learner(ABC):
+    """An algorithm as public questions about private records. Frozen; every field is public."""
+
+    bounds: ClassVar[tuple[str, ...]]
+    """Names of its sensitivity bounds, in order of preference."""
+
+    total: ClassVar[bool]
+    """Whether `statistic` returns a finite value of the right shape for every dataset in the
+    domain; the reason stands in the class's docstring."""
+
+    @abstractmethod
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """Everything it may ask, each at most `at_most` times. Pure in `public`."""
+
+    @abstractmethod
+    def start(self, public: Public) -> State:
+        """The state before the first answer."""
+
+    @abstractmethod
+    def ask(self, state: State) -> Query | None:
+        """The next ask: a planned query with only `args` set; None when finished."""
+
+    @abstractmethod
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """PRIVATE, pure: the value of `query` (with its `args`) on the records."""
+
+    @abstractmethod
+    def update(self, state: State, answer: Answer) -> State:
+        """The state after one more answer."""
+
+    @abstractmethod
+    def model(self, state: State) -> Model:
+        """The published model, once `ask` has returned None."""
+
+
+@attrs.frozen(eq=False)
+class _Collected:
+    public: Public
+    answers: tuple[Answer, ...] = ()
+
+
+class OneShot(Learner):
+    """A learner that asks each of its queries once and then assembles a model."""
+
+    @abstractmethod
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Model:
+        """The model from the released values, by query name."""
+
+    def start(self, public: Public) -> State:
+        """No answers yet."""
+        return _Collected(public)
+
+    def ask(self, state: State) -> Query | None:
+        """The planned queries, in order, each once."""
+        queries = self.queries(state.public)
+        asked = len(state.answers)
+        return queries[asked] if asked < len(queries) else None
+
+    def update(self, state: State, answer: Answer) -> State:
+        """Remember the answer."""
+        return attrs.evolve(state, answers=(*state.answers, answer))
+
+    def model(self, state: State) -> Model:
+        """Assemble."""
+        return self.assemble(
+            {answer.query.name: answer.value for answer in state.answers}, state.public
+        )

@@ -1,0 +1,1 @@
+"""Mechanisms of the core, one per file."""

@@ -1,0 +1,85 @@
+"""Query and Answer: what a learner asks of the records, and what comes back through the door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import positive, positive_integer
+from dpcore.distance import Distance
+from dpcore.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpcore.mechanism import Mechanism
+
+
+def _read_only(value: NDArray[Any]) -> NDArray[Any]:
+    copy = np.array(value)
+    copy.flags.writeable = False
+    return copy
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple(int(side) for side in value)
+
+
+@attrs.frozen(kw_only=True)
+class Query:
+    """One kind of question a learner may ask, planned before the records are opened.
+
+    Args:
+        name: Unique within the learner.
+        shape: Shape of the statistic.
+        distance: In what sense a bound must limit the statistic's movement.
+        field: Whether the statistic is real or complex.
+        at_most: How often it may be asked; priced as if it were asked that often.
+        share: Relative share of the release's budget, normalised over all queries.
+        fixed: Mechanism fields that the learner supplies; a spec overrides them.
+        args: Public arguments of one ask (the current weights, say); None in the plan. They are
+            no part of equality: a bound holds for every value of them.
+    """
+
+    name: str
+    shape: tuple[int, ...] = attrs.field(converter=_shape)
+    distance: Distance = attrs.field(converter=Distance)
+    field: Literal["real", "complex"] = "real"
+    at_most: int = attrs.field(default=1, validator=positive_integer)
+    share: float = attrs.field(default=1.0, validator=positive)
+    fixed: Mapping[str, Any] = attrs.field(factory=dict)
+    args: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        if any(side < 1 for side in self.shape):
+            raise ParameterError("Query", "sides >= 1", "shape", self.shape)
+
+    @property
+    def real_size(self) -> int:
+        """Number of real coordinates: a complex entry counts twice."""
+        size = int(np.prod(self.shape, dtype=np.int64))
+        return 2 * size if self.field == "complex" else size
+
+    @property
+    def dtype(self) -> type[np.float64] | type[np.complex128]:
+        """The dtype in which the statistic travels."""
+        return np.complex128 if self.field == "complex" else np.float64
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Answer:
+    """What the door let through for one ask. Public.
+
+    Args:
+        query: The ask, with its `args`.
+        number: 1 for the first ask of this query, counting up.
+        value: The released value, read-only, of the query's shape.
+        mechanism: The calibrated mechanism that released it.
+    """
+
+    query: Query
+    number: int
+    value: NDArray[Any] = attrs.field(converter=_read_only)
+    mechanism: Mechanism

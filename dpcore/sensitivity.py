@@ -1,0 +1,111 @@
+"""Sensitivity: how far a statistic moves between neighbours, and how far that is proved."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import fraction, non_negative, positive
+from dpcore.distance import Distance
+
+if TYPE_CHECKING:
+    from dpcore.learner import Learner, Public
+    from dpcore.query import Query
+
+
+@attrs.frozen
+class WorstCase:
+    """Proved for every pair of neighbours in the domain."""
+
+
+@attrs.frozen
+class OverCoins:
+    """Holds with probability at least 1 - gamma over the public coins, whatever the pair.
+
+    Such a bound may not read the coins; gamma is taken out of delta, once for every draw.
+    """
+
+    gamma: float = attrs.field(validator=fraction)
+
+
+@attrs.frozen
+class Conditional:
+    """Proved only for pairs that both satisfy assumptions, which no run ever tests on records.
+
+    Args:
+        assumptions: Identifier of each assumption (a spec accepts it by this name), with its text.
+    """
+
+    assumptions: tuple[tuple[str, str], ...]
+
+
+@attrs.frozen
+class Refuted:
+    """Known to be false: released only as a reproduction, marked not private."""
+
+    reason: str
+
+
+Validity = WorstCase | OverCoins | Conditional | Refuted
+
+
+@attrs.frozen(kw_only=True)
+class Sensitivity:
+    """A bound on the movement of one statistic between neighbours.
+
+    Args:
+        value: The bound, finite and > 0, rounded up, for the exact statistic.
+        distance: The norm it is stated in.
+        adjacency: The relation it holds for (and every smaller one).
+        source: Theorem, precise enough to check.
+        validity: For which pairs and coins it holds.
+        solver_error: How far the computed statistic may lie from the exact one, in the same
+            norm; both neighbours may err, so that twice this is added to `value`.
+        covers_fallback: Whether `value` also bounds the distance of every output from 0, so that
+            0 may stand for a failed statistic.
+    """
+
+    value: float = attrs.field(validator=positive)
+    distance: Distance = attrs.field(converter=Distance)
+    adjacency: Adjacency
+    source: str
+    validity: Validity = attrs.field(factory=WorstCase)
+    solver_error: float = attrs.field(default=0.0, validator=non_negative)
+    covers_fallback: bool = False
+
+    @property
+    def unit(self) -> float:
+        """What a mechanism calibrates to: `value + 2 solver_error`, rounded up."""
+        if self.solver_error == 0.0:
+            return self.value
+        return (self.value + 2 * self.solver_error) * (1 + 2.0**-51)
+
+
+@attrs.frozen
+class Refused:
+    """No bound for this query, learner, domain and adjacency, and why."""
+
+    reason: str
+
+
+class SensitivityBound(ABC):
+    """A theorem: what a learner's statistics may move by. Frozen; knows nothing of records."""
+
+    learner: ClassVar[type[Learner]]
+    """The learner it is about, matched exactly."""
+
+    @abstractmethod
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """The bound for a planned query, valid for every `args` that an ask may carry.
+
+        Args:
+            query: As planned by `learner.queries(public)`.
+            learner: Its parameters are the bound's: a number is written once.
+            public: The domain of the learner's part, the public coins, the target mu.
+            adjacency: The run's; the result must cover it.
+        """

@@ -1,0 +1,1 @@
+"""Least-squares solvers with stated errors."""

@@ -1,0 +1,1 @@
+"""Theorems that plugins share, as plain functions; each file opens with what it proves."""
