@@ -158,7 +158,8 @@ class Categories:
             codes = np.where(codes < 0, keys.index(_category_key(self.default)), codes)
         if len(self.values) == 2:
             return np.where(codes < 0, 0.0, 2.0 * codes - 1)[:, None]
-        return (codes[:, None] == np.arange(len(self.values))).astype(np.float64)
+        one_hot: NDArray[np.float64] = np.eye(len(self.values) + 1)[codes, :-1]
+        return one_hot
 
     def misfits(self, values: ArrayLike) -> NDArray[np.bool_]:
         """Which entries are none of the categories. Shape (n,)."""
@@ -259,7 +260,7 @@ class Domain:
 
     def centre(self, labels: ArrayLike) -> NDArray[np.float64]:
         """Labels clipped to their range and centred, in [-M, M]; shape (n,)."""
-        centred = self.labels.clip(as_numbers(labels)) - self.labels.centre
+        centred: NDArray[np.float64] = self.labels.clip(as_numbers(labels)) - self.labels.centre
         return np.clip(centred, -self.label_bound, self.label_bound)
 
     def uncentre(self, centred: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -281,7 +282,7 @@ class Domain:
         return Records(features=features, labels=labels)
 
     def misfits(self, table: Table) -> list[tuple[str, int, str]]:
-        """Columns with entries that do not fit: (column, first such row, the rule). Operator only."""
+        """Columns that do not fit: (column, first such row, the rule). For the operator only."""
         rules: dict[str, Any] = {**self.columns, self.target: self.labels}
         found = []
         for name, rule in rules.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import attrs
 import numpy as np
@@ -33,7 +33,8 @@ def free_field(mechanism: type[Mechanism]) -> str:
     Raises:
         ContractError: there is not exactly one.
     """
-    names = [field.name for field in attrs.fields(mechanism) if _FREE in field.metadata]
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(cast(Any, mechanism))
+    names = [field.name for field in fields if _FREE in field.metadata]
     if len(names) != 1:
         raise ContractError(
             f"{mechanism.__name__} must declare exactly one free field, has {names}"

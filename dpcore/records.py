@@ -28,7 +28,7 @@ class Records:
             raise ValueError("features must be (n, p) and labels (n,)")
 
     def __len__(self) -> int:
-        return self.labels.shape[0]
+        return int(self.labels.shape[0])
 
     def __repr__(self) -> str:
         return "Records(private)"

@@ -74,7 +74,7 @@ def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
     curve = gaussian_delta_lower if lower else gaussian_delta
     if curve(0.0, mu) <= delta:
         return 0.0
-    # P(L > epsilon) <= exp(-(epsilon - mu^2/2)^2 / (2 mu^2)) for the privacy loss L ~ N(mu^2/2, mu^2)
+    # the privacy loss is N(mu^2/2, mu^2): beyond this point its tail alone is below delta
     below, above = 0.0, 0.5 * mu * mu + mu * math.sqrt(2 * math.log(1 / delta)) + 1.0
     while True:
         middle = 0.5 * (below + above)
