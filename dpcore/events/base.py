@@ -45,6 +45,10 @@ class Event(ABC):
         """How far `delta` may lie above the truth (absolute); 0 up to a few ulps by default."""
         return 0.0
 
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """Lower end of the curve: `delta - delta_error`, less a relative 2^-40 for its rounding."""
+        return max(0.0, (self.delta(epsilon, direction) - self.delta_error) * (1 - 2.0**-40))
+
     def pure_epsilon(self) -> float | None:
         """The epsilon at which both curves reach 0, or None when there is none."""
         return None
@@ -69,7 +73,7 @@ class Event(ABC):
         """Where the curve of this one event falls to `delta`, both directions (in nats).
 
         By bisection on `delta(epsilon, direction)`; the upper end errs upwards, the lower end
-        allows for `delta_error`.
+        comes from `delta_lower`.
 
         Raises:
             NoClaimError: the curve does not fall to `delta` at any epsilon up to 1e6.
@@ -82,10 +86,10 @@ class Event(ABC):
         """One end of the least epsilon with curve <= delta, by doubling and bisection."""
 
         def met(epsilon: float) -> bool:
-            value = self.delta(epsilon, direction)
+            value = (self.delta_lower if lower else self.delta)(epsilon, direction)
             if math.isnan(value):
                 raise NoClaimError(f"{self!r}: the curve is not a number at epsilon={epsilon!r}")
-            return value - (self.delta_error if lower else 0.0) <= delta
+            return value <= delta
 
         if met(0.0):
             return 0.0

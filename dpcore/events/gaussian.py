@@ -18,6 +18,7 @@ from dpcore.events.base import Direction, Event
 
 _ULPS = 4 * 2.0**-52  # relative error granted to each of the two terms of the difference
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
+_TINY = math.exp(-_UNDERFLOW / 2)  # bounds the curve beyond it
 _SQRT_HALF = math.sqrt(0.5)
 
 
@@ -46,7 +47,7 @@ def _curve(epsilon: float, mu: float, ulps: float) -> float:
     b = epsilon / mu + mu / 2
     density = 0.5 * math.exp(-0.5 * a * a) if a * a < _UNDERFLOW else 0.0
     if density == 0.0 and a > 0:
-        return math.ulp(0.0) if ulps > 0 else 0.0
+        return _TINY if ulps > 0 else 0.0
     first = density * _erfcx(a * _SQRT_HALF) if a >= 0 else float(special.ndtr(-a))
     if b >= 0:
         second = density * _erfcx(b * _SQRT_HALF)
@@ -120,6 +121,10 @@ class GaussianEvent(Event):
     def delta(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""
         return gaussian_delta(epsilon, self.mu)
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """The curve's certified lower end."""
+        return gaussian_delta_lower(epsilon, self.mu)
 
     def gaussian_mu(self) -> float:
         """Exactly `mu`."""
