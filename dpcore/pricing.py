@@ -201,13 +201,12 @@ class _Bounds:
         names = [query.name for query in queries]
         if not names or len(set(names)) < len(names):
             raise SpecError(f"{owner} must plan queries with different names, plans {names}")
-        given = {*release.query_shares}
-        if isinstance(release.mechanism, Mapping):
-            given |= {*release.mechanism}
-            if lacking := sorted({*names} - {*release.mechanism}):
-                raise SpecError(f"no mechanism is given for the query {lacking[0]!r} of {owner}")
-        if extra := sorted(given - {*names}):
+        given = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
+        if extra := sorted((given | {*release.query_shares}) - {*names}):
             raise SpecError(f"{owner} has no query {extra[0]!r}; it has {', '.join(names)}")
+        lacking = {*names} - given if isinstance(release.mechanism, Mapping) else set()
+        if lacking:
+            raise SpecError(f"no mechanism is given for the query {min(lacking)!r} of {owner}")
         return queries
 
     def _sensitivities(

@@ -41,12 +41,14 @@ class Spec:
 
     Args:
         text: The spec as plain data, for the lock.
+        where: FILE:LINE:COLUMN of what is released.
         source: As written: a path relative to the spec, or LOADER:NAME.
         folder: Where the spec stands; None for one rebuilt from a lock.
         metrics: What the operator wants to see of the hold-out; empty without `evaluate`.
     """
 
     text: Mapping[str, Any]
+    where: str
     source: str
     folder: Path | None
     csv: Csv
@@ -65,17 +67,21 @@ class Spec:
 
         Raises:
             NoClaimError: no guarantee can be stated.
+            SpecError: components do not fit together, at the place of the release.
         """
-        return price(
-            domain=self.domain,
-            adjacency=self.adjacency,
-            budget=self.budget,
-            releases=self.releases,
-            accountant=self.accountant,
-            coins=self.coins or coins,
-            holdout=self.holdout,
-            registry=self.registry,
-        )
+        try:
+            return price(
+                domain=self.domain,
+                adjacency=self.adjacency,
+                budget=self.budget,
+                releases=self.releases,
+                accountant=self.accountant,
+                coins=self.coins or coins,
+                holdout=self.holdout,
+                registry=self.registry,
+            )
+        except SpecError as error:
+            raise SpecError(error.message, error.where or self.where) from None
 
 
 def load_spec(path: Path, registry: Registry | None = None) -> Spec:
@@ -106,6 +112,7 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
         accountant = _accountant(_child(node, "accountant"), REPLACE_ONE, registry)
     return Spec(
         text=node.plain(),
+        where=_at(node, "release"),
         source=text.data.source,
         folder=folder,
         csv=text.data.csv,

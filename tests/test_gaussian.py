@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import hockey_stick_of_gaussians
 
 from dpcore import REPLACE_ONE, Query, Sensitivity
 from dpcore.accountants.auto import AutoAccountant
@@ -17,6 +16,8 @@ from dpcore.events.gaussian import (
     gaussian_mu,
 )
 from dpcore.mechanisms.gaussian import Gaussian
+
+from oracles import hockey_stick_of_gaussians
 
 EPSILONS = [0.01, 0.03, 0.2, 1.0, 3.7, 12.0, 50.0]
 DELTAS = [1e-12, 1e-9, 1e-5, 1e-2, 0.1]
