@@ -27,7 +27,7 @@ docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
 $(VENV)/.installed: pyproject.toml $(PLUGINS)
-	$(PYTHON) -c 'import sys; sys.exit("dpcore needs Python 3.11 or newer" * (sys.version_info < (3, 11)))'
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpcore needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  -e ".[test,sklearn]" $(PLUGINS:%/pyproject.toml=-e %)
