@@ -6,6 +6,7 @@ from dpcore.accountant import Accountant
 from dpcore.accountants.auto import AutoAccountant
 from dpcore.accountants.basic import BasicAccountant
 from dpcore.accountants.gdp import GdpAccountant
+from dpcore.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.features.base import FeatureMap
 from dpcore.features.cos_sin import CosSin
 from dpcore.features.cosines import Cosines
@@ -13,6 +14,13 @@ from dpcore.features.identity import Identity
 from dpcore.hookspecs import hookimpl
 from dpcore.mechanism import Mechanism
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.sensitivity import SensitivityBound
+
+
+@hookimpl
+def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
+    """Conversions between adjacencies."""
+    return {"twice_add_remove": TwiceAddRemove}
 
 
 @hookimpl

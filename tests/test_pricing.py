@@ -108,7 +108,7 @@ def test_a_bound_is_evaluated_at_the_part_that_the_learner_sees():
     plan = mean_plan(holdout=0.25)
     ask = plan.schedule.releases[0].asks["mean"]
     assert ask.sensitivity.value == pytest.approx(2 / 30)
-    assert plan.schedule.part.records == 30
+    assert plan.schedule.releases[0].part.records == 30
     assert "there are exactly 40 records" in plan.guarantee.premises
 
 

@@ -52,7 +52,7 @@ def test_a_broken_file_is_named_without_any_value(tmp_path, content, message):
 
 
 def test_places_that_hold_no_file(tmp_path):
-    for path, message in ((tmp_path / "none.csv", "no such file"), (tmp_path, "cannot be read")):
+    for path, message in ((tmp_path / "none.csv", "no such file"), (tmp_path, "not a file")):
         with pytest.raises(SourceError, match=message):
             load(path)
     with pytest.raises(SourceError, match="did you mean 'diabetes'"):

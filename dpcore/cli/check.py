@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from dpcore.cli.console import err, guarded, out
+from dpcore.guarantee import Guarantee
 from dpcore.lock import Lock, lock_path, priced, read_lock
 from dpcore.plan import Plan
 from dpcore.spec import Spec, load_spec
@@ -25,7 +26,7 @@ def check(
         if json:
             print(msgspec.json.format(msgspec.json.encode(lock.plan), indent=2).decode())
         else:
-            show_plan(out(), plan, lock)
+            show_plan(out(), plan.guarantee, lock)
 
 
 def lock_plan(path: Path) -> tuple[Spec, Plan, Lock]:
@@ -41,9 +42,9 @@ def lock_plan(path: Path) -> tuple[Spec, Plan, Lock]:
     return spec, plan, lock
 
 
-def show_plan(console: Console, plan: Plan, lock: Lock) -> None:
+def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
     """The guarantee in English, and a table of queries, sensitivities and noise."""
-    console.print(plan.guarantee.paragraph(), markup=False)
+    console.print(guarantee.paragraph(), markup=False)
     console.print()
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("release", "query", "shape", "asks", "distance", "sensitivity", "noise"):
