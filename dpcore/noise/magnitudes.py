@@ -106,7 +106,7 @@ class Magnitudes:
 
     @cached_property
     def _guide(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """By a word's first bits: how many thresholds lie below them, and whether any shares them."""
+        """How many thresholds lie below a word's first bits, and whether any share them."""
         cells = (self._thresholds >> np.uint64(64 - _GUIDE_BITS)).astype(np.intp)
         inside = np.bincount(cells, minlength=1 << _GUIDE_BITS)
         return np.cumsum(inside) - inside, inside > 0
