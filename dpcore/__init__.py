@@ -1,1 +1,114 @@
-"""dpcore: differential privacy from plugins, with claims never stronger than their proofs."""
+"""dpcore: differential privacy from plugins, with claims never stronger than their proofs.
+
+Every concept is importable from here; modules are imported when a name is first used, so that
+`import dpcore` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpcore.accountant import Accountant as Accountant
+    from dpcore.adjacency import ADD_REMOVE as ADD_REMOVE
+    from dpcore.adjacency import REPLACE_LABEL as REPLACE_LABEL
+    from dpcore.adjacency import REPLACE_ONE as REPLACE_ONE
+    from dpcore.adjacency import Adjacency as Adjacency
+    from dpcore.adjacency import replace_features as replace_features
+    from dpcore.budget import PrivacyBudget as PrivacyBudget
+    from dpcore.distance import Distance as Distance
+    from dpcore.domain import Categories as Categories
+    from dpcore.domain import Domain as Domain
+    from dpcore.domain import Range as Range
+    from dpcore.errors import DpcoreError as DpcoreError
+    from dpcore.events.base import Direction as Direction
+    from dpcore.events.base import Event as Event
+    from dpcore.features.base import FeatureMap as FeatureMap
+    from dpcore.features.base import Features as Features
+    from dpcore.features.model import LinearModel as LinearModel
+    from dpcore.guarantee import Guarantee as Guarantee
+    from dpcore.guarantee import Status as Status
+    from dpcore.hookspecs import hookimpl as hookimpl
+    from dpcore.interval import Interval as Interval
+    from dpcore.learner import Learner as Learner
+    from dpcore.learner import Model as Model
+    from dpcore.learner import OneShot as OneShot
+    from dpcore.learner import Public as Public
+    from dpcore.mechanism import Mechanism as Mechanism
+    from dpcore.plan import Plan as Plan
+    from dpcore.plan import Release as Release
+    from dpcore.pricing import price as price
+    from dpcore.query import Answer as Answer
+    from dpcore.query import Query as Query
+    from dpcore.randomness import LearnerCoins as LearnerCoins
+    from dpcore.randomness import PublicCoins as PublicCoins
+    from dpcore.randomness import SecretCoins as SecretCoins
+    from dpcore.randomness import Stream as Stream
+    from dpcore.records import Records as Records
+    from dpcore.registry import Registry as Registry
+    from dpcore.sensitivity import Conditional as Conditional
+    from dpcore.sensitivity import OverCoins as OverCoins
+    from dpcore.sensitivity import Refused as Refused
+    from dpcore.sensitivity import Refuted as Refuted
+    from dpcore.sensitivity import Sensitivity as Sensitivity
+    from dpcore.sensitivity import SensitivityBound as SensitivityBound
+    from dpcore.sensitivity import WorstCase as WorstCase
+
+_HOME = {
+    "ADD_REMOVE": "adjacency",
+    "Accountant": "accountant",
+    "Adjacency": "adjacency",
+    "Answer": "query",
+    "Categories": "domain",
+    "Conditional": "sensitivity",
+    "Direction": "events.base",
+    "Distance": "distance",
+    "Domain": "domain",
+    "DpcoreError": "errors",
+    "Event": "events.base",
+    "FeatureMap": "features.base",
+    "Features": "features.base",
+    "Guarantee": "guarantee",
+    "Interval": "interval",
+    "Learner": "learner",
+    "LearnerCoins": "randomness",
+    "LinearModel": "features.model",
+    "Mechanism": "mechanism",
+    "Model": "learner",
+    "OneShot": "learner",
+    "OverCoins": "sensitivity",
+    "Plan": "plan",
+    "PrivacyBudget": "budget",
+    "Public": "learner",
+    "PublicCoins": "randomness",
+    "Query": "query",
+    "REPLACE_LABEL": "adjacency",
+    "REPLACE_ONE": "adjacency",
+    "Range": "domain",
+    "Records": "records",
+    "Refused": "sensitivity",
+    "Refuted": "sensitivity",
+    "Registry": "registry",
+    "Release": "plan",
+    "SecretCoins": "randomness",
+    "Sensitivity": "sensitivity",
+    "SensitivityBound": "sensitivity",
+    "Status": "guarantee",
+    "Stream": "randomness",
+    "WorstCase": "sensitivity",
+    "hookimpl": "hookspecs",
+    "price": "pricing",
+    "replace_features": "adjacency",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dpcore' has no attribute {name!r}")
+    return getattr(import_module(f"dpcore.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

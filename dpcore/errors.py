@@ -61,6 +61,10 @@ class UnknownCountError(NoClaimError):
     """The exact number of records was asked for, and it is not public."""
 
 
+class CoinsWithheldError(DpcoreError):
+    """Public coins were read while a plan is priced without them."""
+
+
 class SourceError(DpcoreError):
     """The records are missing, unreadable or do not fit the declared domain."""
 

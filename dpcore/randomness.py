@@ -30,6 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpcore.errors import CoinsWithheldError
+
 Path = tuple[str | int, ...]
 
 _FIRST_BLOCK = 32  # words in block 0; each next block is twice as long, up to _LARGEST_BLOCK
@@ -156,9 +158,13 @@ def _size(shape: int | Sequence[int]) -> int:
 
 @attrs.frozen
 class PublicCoins:
-    """Coins whose key is published beside the release. What they fix is public knowledge."""
+    """Coins whose key is published beside the release. What they fix is public knowledge.
 
-    key: int
+    Args:
+        key: None while a plan is priced without coins: reading a stream then raises.
+    """
+
+    key: int | None
 
     @classmethod
     def draw(cls) -> "PublicCoins":
@@ -166,7 +172,13 @@ class PublicCoins:
         return cls(secrets.randbits(_PUBLIC_KEY_BITS))
 
     def stream(self, name: str) -> Stream:
-        """The public stream called `name`, from its start."""
+        """The public stream called `name`, from its start.
+
+        Raises:
+            CoinsWithheldError: there is no key yet.
+        """
+        if self.key is None:
+            raise CoinsWithheldError(f"the public stream {name!r} was read before a key was drawn")
         return Stream(b"public", (self.key, name))
 
 

@@ -1,0 +1,19 @@
+"""Random frequencies of a Gaussian kernel, shared by the cosine maps."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.randomness import Stream
+
+ROUNDING = 1 + 2.0**-40
+"""Granted to the norm of a row of unit-norm features for floating-point rounding."""
+
+
+def gaussian_frequencies(
+    stream: Stream, rows: int, columns: int, bandwidth: float
+) -> NDArray[np.float64]:
+    """Frequencies of exp(-|x - y|^2 / (2 bandwidth^2)): N(0, 1/bandwidth^2), shape (rows, columns).
+
+    Source: Rahimi & Recht (2007), Theorem 1 (Bochner) and Figure 1.
+    """
+    return stream.normal((rows, columns)) / bandwidth

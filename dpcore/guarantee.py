@@ -1,0 +1,145 @@
+"""Guarantee: what a person may quote, with its status, assumptions and premises."""
+
+import enum
+import textwrap
+from typing import Any
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.errors import ContractError
+
+
+class Status(enum.StrEnum):
+    """How much a guarantee is worth."""
+
+    PROVED = "proved"
+    CONDITIONAL = "conditional"
+    NONE = "none"
+
+
+class ReleaseKind(enum.StrEnum):
+    """What is published, and therefore what the guarantee covers."""
+
+    PARAMETERS = "parameters"
+
+
+@attrs.frozen
+class Assumption:
+    """Something the proof needs of the records and that no run tests on them.
+
+    Args:
+        name: The identifier by which a spec accepts it.
+        text: What is assumed, in one sentence.
+    """
+
+    name: str
+    text: str
+
+
+NO_FAILURE = Assumption(
+    "no_failure",
+    "the private computation succeeds on every dataset of the domain, so that the existence of "
+    "the release says nothing about the records",
+)
+
+
+@attrs.frozen(kw_only=True)
+class Guarantee:
+    """One run's claim. It covers this run alone: runs without a common ledger add up.
+
+    Args:
+        epsilon, delta: As certified (the upper end); nats.
+        adjacency: Which datasets are indistinguishable.
+        release: What is published.
+        status: `proved`, `conditional` on `assumptions`, or `none`.
+        assumptions: What a conditional claim rests on.
+        premises: Declared public facts, assumed and not derived from the records.
+        sampler: `exact`, or `real` arithmetic: low bits of float noise are not covered.
+        accountant: Which composition gave the number.
+        sources: Theorems it rests on.
+        voided: Why there is no guarantee, where the status is `none`.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    release: ReleaseKind
+    status: Status
+    assumptions: tuple[Assumption, ...]
+    premises: tuple[str, ...]
+    sampler: str
+    statistic: str
+    accountant: str
+    sources: tuple[str, ...]
+    voided: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if (self.status is Status.CONDITIONAL) != bool(self.assumptions) and (
+            self.status is not Status.NONE
+        ):
+            raise ContractError("a guarantee is conditional exactly if it has assumptions")
+
+    def void(self, reason: str) -> "Guarantee":
+        """The same release without any claim, and why."""
+        return attrs.evolve(self, status=Status.NONE, voided=reason)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The guarantee as JSON-ready data."""
+        return {
+            "status": str(self.status),
+            "epsilon": self.epsilon if self.status is not Status.NONE else None,
+            "delta": self.delta if self.status is not Status.NONE else None,
+            "adjacency": str(self.adjacency),
+            "release": str(self.release),
+            "assumptions": {a.name: a.text for a in self.assumptions},
+            "premises": list(self.premises),
+            "arithmetic": {"sampler": self.sampler, "statistic": self.statistic},
+            "accountant": self.accountant,
+            "sources": list(self.sources),
+            "covers": "this run alone; runs without a common ledger add up",
+            **({"not private": self.voided} if self.voided else {}),
+        }
+
+    def paragraph(self) -> str:
+        """The guarantee in English, wrapped at 88 columns."""
+        return "\n\n".join(
+            textwrap.fill(part, width=88, break_long_words=False) for part in self._parts()
+        )
+
+    def _parts(self) -> list[str]:
+        if self.status is Status.NONE:
+            return [f"NOT PRIVATE: {self.voided}. No guarantee of any kind is made."]
+        condition = ""
+        if self.assumptions:
+            named = "; ".join(f"{a.name}: {a.text}" for a in self.assumptions)
+            condition = f" This is CONDITIONAL on what is assumed and not proved: {named}."
+        claim = (
+            f"Publishing the {self.release} of this run is "
+            f"({_up(self.epsilon)}, {_up(self.delta)})-differentially private: for any two "
+            f"datasets that differ {self.adjacency.describe()}, every outcome is at most "
+            f"e^epsilon times as likely under one as under the other, but for a probability of "
+            f"delta.{condition}"
+        )
+        premises = "Assumed, not derived from the records: " + "; ".join(self.premises) + "."
+        arithmetic = {
+            "exact": "Noise is sampled exactly on a grid",
+            "real": "Noise is proved in real arithmetic and drawn as floating-point numbers, "
+            "whose low bits are not covered",
+        }[self.sampler]
+        fine_print = (
+            f"{arithmetic}; {self.statistic}. Timing and memory are not covered. Epsilon is "
+            f"stated by {self.accountant}. It covers the files in public/ of this run alone; runs "
+            f"on the same records without a common ledger add up."
+        )
+        sources = "Sources: " + "; ".join(self.sources) + "."
+        return [claim, premises, fine_print, sources]
+
+
+def _up(value: float) -> str:
+    """Six digits, rounded up, so that the text never claims less than the number."""
+    text = f"{value:.6g}"
+    if float(text) >= value:
+        return text
+    exponent = int(f"{value:e}".split("e")[1])
+    return f"{value + 10.0 ** (exponent - 5):.6g}"

@@ -1,0 +1,195 @@
+"""YAML text to plain data that remembers where each value stood.
+
+Read by the core schema of YAML 1.2 (`no` is text, `1e-5` is a number). What a spec never needs and
+readers disagree on is refused: anchors, aliases, tags, duplicate keys, directives, several
+documents, NaN and infinities. PyYAML scans; resolving scalars and refusing is done here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+
+from dpcore.errors import SpecError
+
+LARGEST_FILE = 1 << 20  # bytes
+DEEPEST = 32  # nested collections
+
+_NULL = re.compile(r"(?:null|Null|NULL|~|)\Z")
+_TRUE = re.compile(r"(?:true|True|TRUE)\Z")
+_FALSE = re.compile(r"(?:false|False|FALSE)\Z")
+_INT = re.compile(r"[-+]?[0-9]+\Z")
+_BASED = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_NOT_FINITE = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z")
+
+Scalar = str | int | float | bool | None
+
+
+@attrs.frozen(eq=False)
+class Node:
+    """A value with the file, line and column (from 1) at which it starts.
+
+    Args:
+        value: A scalar, a list of nodes, or a dict of nodes by key.
+        keys: For a dict, where each key stands.
+    """
+
+    value: Scalar | list[Node] | dict[str, Node]
+    file: str
+    line: int
+    column: int
+    keys: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+
+    @property
+    def where(self) -> str:
+        """FILE:LINE:COLUMN."""
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def where_key(self, key: str) -> str:
+        """FILE:LINE:COLUMN of a key of this mapping; of the mapping itself if it lacks the key."""
+        line, column = self.keys.get(key, (self.line, self.column))
+        return f"{self.file}:{line}:{column}"
+
+    def plain(self) -> Any:
+        """The value without positions."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+
+def read(path: Path) -> Node:
+    """The single document in a file.
+
+    Raises:
+        SpecError: the file is missing, unreadable, too large, or not the YAML described above.
+    """
+    name = path.name
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise SpecError("no such file", str(path)) from None
+    except OSError as error:
+        raise SpecError(f"cannot be read ({error.strerror})", str(path)) from None
+    if len(raw) > LARGEST_FILE:
+        raise SpecError(f"larger than {LARGEST_FILE} bytes", name)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SpecError("not UTF-8 text", f"{name}:{line}:1") from None
+    return parse(text, name)
+
+
+def parse(text: str, name: str) -> Node:
+    """The single document in `text`; `name` stands for the file in messages."""
+    events = _events(text, name)
+    node = None
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            if event.version or event.tags:
+                raise SpecError("YAML directives are not allowed", _where(event, name))
+            if node is not None:
+                raise SpecError("one document was needed, a second begins", _where(event, name))
+            node = _build(next(events), events, name, 0)
+    if node is None or node.value is None:
+        raise SpecError("the file is empty", f"{name}:1:1")
+    return node
+
+
+def _events(text: str, name: str) -> Iterator[yaml.Event]:
+    """PyYAML's events, its errors turned into ours."""
+    try:
+        yield from yaml.parse(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else f"{name}:1:1"
+        raise SpecError(f"not YAML: {error.problem or error.context}", where) from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        where = f"{name}:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+        raise SpecError("not YAML: a character that YAML does not allow", where) from None
+
+
+def _where(event: yaml.Event, name: str) -> str:
+    line, column = _position(event)
+    return f"{name}:{line}:{column}"
+
+
+def _position(event: yaml.Event) -> tuple[int, int]:
+    """Line and column, from 1."""
+    mark = event.start_mark
+    return (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
+
+
+def _build(event: yaml.Event, events: Iterator[yaml.Event], name: str, depth: int) -> Node:
+    where = _where(event, name)
+    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+        raise SpecError("anchors and aliases are not allowed", where)
+    tag = getattr(event, "tag", None)
+    if tag is not None:
+        raise SpecError(f"tags are not allowed, got {tag!r}", where)
+    if depth > DEEPEST:
+        raise SpecError(f"nested deeper than {DEEPEST} levels", where)
+    keys: dict[str, tuple[int, int]] = {}
+    value: Scalar | list[Node] | dict[str, Node]
+    if isinstance(event, yaml.ScalarEvent):
+        plain = event.implicit[0]
+        value = _resolve(event.value, where) if plain else event.value
+    elif isinstance(event, yaml.SequenceStartEvent):
+        value = []
+        while not isinstance(item := next(events), yaml.SequenceEndEvent):
+            value.append(_build(item, events, name, depth + 1))
+    else:
+        value = {}
+        while not isinstance(item := next(events), yaml.MappingEndEvent):
+            key = _key(item, name)
+            if key in value:
+                raise SpecError(f"the key {key!r} is given twice", _where(item, name))
+            keys[key] = _position(item)
+            value[key] = _build(next(events), events, name, depth + 1)
+    return Node(value, name, *_position(event), keys)
+
+
+def _key(event: yaml.Event, name: str) -> str:
+    """Keys are text, whatever they look like."""
+    where = _where(event, name)
+    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+        raise SpecError("anchors and aliases are not allowed", where)
+    if not isinstance(event, yaml.ScalarEvent):
+        raise SpecError("a key must be a word, not a list or mapping", where)
+    if event.tag is not None:
+        raise SpecError(f"tags are not allowed, got {event.tag!r}", where)
+    if not event.value:
+        raise SpecError("a key must not be empty", where)
+    return str(event.value)
+
+
+def _resolve(text: str, where: str) -> Scalar:
+    """A plain scalar by the YAML 1.2 core schema."""
+    if _NULL.match(text):
+        return None
+    if _TRUE.match(text) or _FALSE.match(text):
+        return bool(_TRUE.match(text))
+    if _INT.match(text) or _BASED.match(text):
+        number = int(text, 10 if _INT.match(text) else 0) if len(text) < 40 else 1 << 64
+        if abs(number) >= 1 << 63:
+            raise SpecError("a whole number must have fewer than 64 bits", where)
+        return number
+    if _FLOAT.match(text):
+        value = float(text)
+        if not math.isfinite(value):
+            raise SpecError(f"a finite number was needed, got {text}", where)
+        return value
+    if _NOT_FINITE.match(text):
+        raise SpecError(f"a finite number was needed, got {text}", where)
+    return text

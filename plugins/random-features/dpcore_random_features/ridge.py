@@ -1,0 +1,103 @@
+r"""Ridge regression on random features, released as coefficients.
+
+Theorem (T4): for features of norm at most kappa, labels in [-M, M] and m records, replacing one
+record moves the minimiser of the mean-form objective by at most
+
+.. math:: \min\{\tfrac{\kappa M}{m\lambda}(2+\kappa\tau),\ 2M\tau,\ 2 S_{add}(m-1,m\lambda)\}.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    REPLACE_ONE,
+    Adjacency,
+    Distance,
+    FeatureMap,
+    Learner,
+    LearnerCoins,
+    LinearModel,
+    OneShot,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.checks import positive
+from dpcore.solvers.ridge import ridge_error, solve_ridge
+from dpcore.theorems.ridge import ridge_replace_one
+
+
+@attrs.frozen(kw_only=True)
+class Ridge(OneShot):
+    r"""Minimise :math:`\frac1m\sum(\phi(x_i)\cdot c-y_i)^2+\lambda\|c\|^2` and publish c.
+
+    Total: the system to solve is positive definite for every dataset of the domain, and the bound
+    refuses parameters at which floating-point Cholesky could break down.
+
+    Args:
+        features: Map from encoded columns to features.
+        regularization: lam > 0, of the mean form; needs the exact public number of records.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("random_features.ridge_replace_one",)
+    total: ClassVar[bool] = True
+
+    features: FeatureMap
+    regularization: float = attrs.field(validator=positive)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """One: the coefficients, in l2."""
+        width = self.features.width(public.domain)
+        return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """The exact minimiser, to within the declared solver error."""
+        phi = self.features.draw(public.domain, public.coins)(records.features)
+        return solve_ridge(phi, records.labels, public.domain.records * self.regularization)
+
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
+        """A linear model in the features."""
+        return LinearModel(
+            domain=public.domain,
+            features=self.features.draw(public.domain, public.coins),
+            coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class RidgeReplaceOne(SensitivityBound):
+    """T4 for `random_features.ridge`, under replace-one and every smaller relation."""
+
+    learner: ClassVar[type[Learner]] = Ridge
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """At the part's exact number of records; refuses add/remove, whose n is private."""
+        assert isinstance(learner, Ridge)
+        if not REPLACE_ONE.covers(adjacency):
+            return Refused(f"T4 needs a public number of records, which {adjacency} hides")
+        records, label_bound = public.domain.records, public.domain.label_bound
+        kappa, lam = learner.features.norm(public.domain), learner.regularization
+        error = ridge_error(records, query.shape[0], kappa, label_bound, lam)
+        if math.isinf(error):
+            return Refused(
+                f"regularization={lam!r} is too small for floating-point Cholesky on every "
+                f"dataset: raise it"
+            )
+        return Sensitivity(
+            value=ridge_replace_one(kappa, label_bound, lam, records),
+            distance=Distance.L2,
+            adjacency=REPLACE_ONE,
+            solver_error=error,
+            source="T4 (ridge, replace-one)",
+        )
