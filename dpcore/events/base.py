@@ -8,6 +8,8 @@ for the two directions d of a worst neighbouring pair. Everything else is option
 dominate the truth: an event never looks less lossy through one method than it is.
 """
 
+from __future__ import annotations
+
 import enum
 import math
 from abc import ABC, abstractmethod
@@ -30,6 +32,11 @@ class Direction(enum.Enum):
     REMOVE = "remove"
     ADD = "add"
 
+    @property
+    def reverse(self) -> Direction:
+        """The other one."""
+        return Direction.ADD if self is Direction.REMOVE else Direction.REMOVE
+
 
 class Event(ABC):
     """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
@@ -44,6 +51,50 @@ class Event(ABC):
     def delta_error(self) -> float:
         """How far `delta` may lie above the truth (absolute); 0 up to a few ulps by default."""
         return 0.0
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both directions have the same curve, so that one of them need not be computed."""
+        return False
+
+    @property
+    def attained(self) -> bool:
+        """Whether one neighbouring pair attains the whole curve, both directions at once.
+
+        Only then is a composition of the curves a *lower* bound too. False where the curve is
+        implied by another claim (zCDP, Rényi) or is the envelope of several pairs.
+        """
+        return True
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """Lower end of the curve: `delta - delta_error`, less a relative 2^-40 for its rounding."""
+        return max(0.0, (self.delta(epsilon, direction) - self.delta_error) * (1 - 2.0**-40))
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """`delta` at an array of epsilons >= 0, shape (k,). Override for speed."""
+        return np.array([self.delta(float(epsilon), direction) for epsilon in epsilons])
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """`delta_lower` at an array of epsilons >= 0, shape (k,). Override for speed."""
+        return np.array([self.delta_lower(float(epsilon), direction) for epsilon in epsilons])
+
+    def anchor(self, direction: Direction) -> float | None:
+        """A privacy loss that has positive probability and above which no finite loss lies.
+
+        A grid that contains it wastes nothing there. Defaults to `pure_epsilon`; it steers
+        tightness only, never soundness.
+        """
+        return self.pure_epsilon()
+
+    def infinite_mass(self, direction: Direction) -> float:
+        """A lower bound on the limit of the curve, the probability of an infinite loss."""
+        return 0.0
+
+    def parts(self) -> tuple[tuple[Event, int], ...]:
+        """The events this one is composed of, with counts; an accountant composes these."""
+        return ((self, 1),)
 
     def pure_epsilon(self) -> float | None:
         """The epsilon at which both curves reach 0, or None when there is none."""
@@ -69,23 +120,24 @@ class Event(ABC):
         """Where the curve of this one event falls to `delta`, both directions (in nats).
 
         By bisection on `delta(epsilon, direction)`; the upper end errs upwards, the lower end
-        allows for `delta_error`.
+        comes from `delta_lower`.
 
         Raises:
             NoClaimError: the curve does not fall to `delta` at any epsilon up to 1e6.
         """
-        upper = max(self._crossing(direction, delta, lower=False) for direction in Direction)
-        lower = max(self._crossing(direction, delta, lower=True) for direction in Direction)
+        directions = (Direction.REMOVE,) if self.symmetric else tuple(Direction)
+        upper = max(self._crossing(direction, delta, lower=False) for direction in directions)
+        lower = max(self._crossing(direction, delta, lower=True) for direction in directions)
         return Interval(min(lower, upper), upper)
 
     def _crossing(self, direction: Direction, delta: float, *, lower: bool) -> float:
         """One end of the least epsilon with curve <= delta, by doubling and bisection."""
 
         def met(epsilon: float) -> bool:
-            value = self.delta(epsilon, direction)
+            value = (self.delta_lower if lower else self.delta)(epsilon, direction)
             if math.isnan(value):
                 raise NoClaimError(f"{self!r}: the curve is not a number at epsilon={epsilon!r}")
-            return value - (self.delta_error if lower else 0.0) <= delta
+            return value <= delta
 
         if met(0.0):
             return 0.0

@@ -10,6 +10,8 @@ Corollary 3.3 (composition: the mu add in squares).
 import math
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from dpcore.adjacency import Adjacency
@@ -55,6 +57,30 @@ def _curve(epsilon: float, mu: float, ulps: float) -> float:
     # a and b carry an ulp of |b| or |a|, which the exponent multiplies by |a|
     error = ulps * (1 + (1 + abs(a)) * max(abs(a), abs(b))) * (first + second)
     return min(1.0, max(0.0, first - second + error))
+
+
+def gaussian_curve(
+    epsilons: NDArray[np.float64],
+    mu: float | NDArray[np.float64],
+    *,
+    lower: bool = False,
+) -> NDArray[np.float64]:
+    """Upper (or lower) ends of the curve at arrays that broadcast, by the same formula."""
+    epsilons, mu = np.broadcast_arrays(np.asarray(epsilons, float), np.asarray(mu, float))
+    ulps = -_ULPS if lower else _ULPS
+    a = epsilons / mu - mu / 2
+    b = epsilons / mu + mu / 2
+    with np.errstate(over="ignore"):
+        square = a * a
+    density = np.where(square < _UNDERFLOW, 0.5 * np.exp(-0.5 * np.minimum(square, 2000.0)), 0.0)
+    right = np.where(a >= 0, special.erfcx(np.maximum(a, 0.0) * _SQRT_HALF), 0.0)
+    first = np.where(a >= 0, density * right, special.ndtr(-a))
+    left = np.exp(np.minimum(epsilons, 0.0)) * special.ndtr(-np.minimum(b, 0.0))
+    second = np.where(b >= 0, density * special.erfcx(np.maximum(b, 0.0) * _SQRT_HALF), left)
+    reach = (1 + np.minimum(np.abs(a), 1e8)) * np.minimum(np.maximum(np.abs(a), np.abs(b)), 1e8)
+    value = np.clip(first - second + ulps * (1 + reach) * (first + second), 0.0, 1.0)
+    nothing = (density == 0.0) & (a > 0)
+    return np.where(nothing, 0.0 if lower else math.ulp(0.0), value)
 
 
 def _erfcx(x: float) -> float:
@@ -120,6 +146,25 @@ class GaussianEvent(Event):
     def delta(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""
         return gaussian_delta(epsilon, self.mu)
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        return gaussian_curve(epsilons, self.mu)
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """The curve with its rounding error subtracted."""
+        return gaussian_delta_lower(epsilon, self.mu)
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        return gaussian_curve(epsilons, self.mu, lower=True)
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
 
     def gaussian_mu(self) -> float:
         """Exactly `mu`."""
