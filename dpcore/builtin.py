@@ -13,12 +13,13 @@ from dpcore.features.identity import Identity
 from dpcore.hookspecs import hookimpl
 from dpcore.mechanism import Mechanism
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.laplace import Laplace
 
 
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
     """Mechanisms with bare names."""
-    return {"gaussian": Gaussian}
+    return {"gaussian": Gaussian, "laplace": Laplace}
 
 
 @hookimpl
