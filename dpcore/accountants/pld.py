@@ -1,12 +1,15 @@
 r"""Numerical composition of privacy loss distributions, with both ends certified.
 
-Each direction by itself; equal events grouped; all exactly Gaussian events merged into one first. The
-masses come from `dpcore.losses.masses`, one measure above the curves and one below, and are composed by
+Each direction by itself; equal events grouped; all exactly Gaussian events merged into one first.
+The
+masses come from `dpcore.losses.masses`, one measure above the curves and one below, and are
+composed by
 `dpcore.losses.convolution`.
 """
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar, cast
 
 import attrs
@@ -51,7 +54,8 @@ class PldAccountant(Accountant):
         step: Grid step in nats; chosen when None.
 
     Source: Doroshenko et al. (2022), arXiv:2207.04380 (the measure from above); Koskela, Jälkö &
-    Honkela (2020), arXiv:1906.03049 (Fourier accountants); the modules of `dpcore.losses` prove both ends.
+    Honkela (2020), arXiv:1906.03049 (Fourier accountants); the modules of `dpcore.losses` prove
+    both ends.
     """
 
     adjacency: Adjacency
@@ -71,8 +75,8 @@ class PldAccountant(Accountant):
         """Both ends of the composed curve.
 
         Raises:
-            NoClaimError: delta = 0 with an event that has no pure epsilon, infinite losses are likelier
-                than delta, or losses are too large for a grid.
+            NoClaimError: delta = 0 with an event that has no pure epsilon, infinite losses are
+            likelier than delta, or losses are too large for a grid.
         """
         if not 0 <= delta < 1:
             raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
@@ -122,7 +126,7 @@ class PldAccountant(Accountant):
         tail = 16.0 ** math.floor(math.log(max(delta * 1e-6 / copies, 1e-280), 16.0))
         extents = {
             event: self._remembered(
-                ("extent", event, direction, tail), lambda e=event: Extent.of(e, direction, tail)
+                ("extent", event, direction, tail), partial(Extent.of, event, direction, tail)
             )
             for event in above
         }
@@ -133,11 +137,14 @@ class PldAccountant(Accountant):
         tilt = best_tilt(rough, delta)
         spread = math.sqrt(variance(rough, tilt))
         step = self.step or self._first_step(rough, copies, tilt, spread)
+        if self.step is None:
+            step = _aligned(step, above, extents)
         found = self._at(above, below, direction, extents, step, tilt, delta)
         wanted = self._wanted(found.upper)
         if self.step is None and found.width > 1.5 * wanted and math.isfinite(found.upper):
             finer = _rounded(max(step * math.sqrt(wanted / found.width), step / 64))
             finer = max(finer, self._least_step(rough, tilt))
+            finer = _aligned(finer, above, extents)
             if finer < step:
                 again = self._at(above, below, direction, extents, finer, tilt, delta)
                 found = Interval(
@@ -182,10 +189,10 @@ class PldAccountant(Accountant):
     ) -> list[Group] | None:
         groups = []
         for event, count in events:
-            extent = extents.get(event) or next(iter(extents.values()))
+            extent = extents[event]
             masses = self._remembered(
                 (make, event, direction, extent, step),
-                lambda e=event, x=extent: make(e, direction, x, step),
+                partial(make, event, direction, extent, step),
             )
             if masses is None:
                 return None
@@ -220,16 +227,31 @@ def _composed(groups: list[Group], tilt: float, step: float) -> Composed:
     return compose(groups, Saddle.of(groups, tilt), step)
 
 
+def _aligned(step: float, spent: Spent, extents: dict[Event, Extent]) -> float:
+    """The largest step up to `step` that divides the range of the commonest anchored event.
+
+    Its smallest loss, often of positive probability, then lies on the grid as its largest does.
+    """
+    anchored = [event for event in spent if extents[event].anchored]
+    if not anchored:
+        return step
+    extent = extents[max(anchored, key=lambda event: spent[event])]
+    width = extent.top - extent.bottom
+    return width / math.ceil(width / step) if step < width else step
+
+
 def _rounded(step: float) -> float:
     """Down to a power of sqrt(2), so that neighbouring questions share their grids."""
-    return 2.0 ** (math.floor(2 * math.log2(step)) / 2)
+    return float(2.0 ** (math.floor(2 * math.log2(step)) / 2))
 
 
 def best_tilt(groups: list[Group], delta: float) -> float:
     r"""About the theta at which the log moments K imply the least epsilon at `delta`.
 
-    It minimises :math:`(K(\theta)-\log\delta+\theta\log\tfrac{\theta}{1+\theta}-\log(1+\theta))/\theta`
-    (Canonne, Kamath & Steinke 2020, Proposition 12, with order theta + 1), on a refined geometric grid. Any value is
+    It minimises
+    :math:`(K(\theta)-\log\delta+\theta\log\tfrac{\theta}{1+\theta}-\log(1+\theta))/\theta`
+    (Canonne, Kamath & Steinke 2020, Proposition 12, with order theta + 1), on a refined geometric
+    grid. Any value is
     sound; this one makes the tilted masses large where epsilon is.
     """
     reach = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)

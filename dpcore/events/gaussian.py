@@ -20,6 +20,7 @@ from dpcore.events.base import Direction, Event
 
 _ULPS = 4 * 2.0**-52  # relative error granted to each of the two terms of the difference
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
+_BELOW_NORMAL = math.exp(-0.5 * _UNDERFLOW)  # no curve is above it where a^2 >= _UNDERFLOW
 _SQRT_HALF = math.sqrt(0.5)
 
 
@@ -48,7 +49,7 @@ def _curve(epsilon: float, mu: float, ulps: float) -> float:
     b = epsilon / mu + mu / 2
     density = 0.5 * math.exp(-0.5 * a * a) if a * a < _UNDERFLOW else 0.0
     if density == 0.0 and a > 0:
-        return math.ulp(0.0) if ulps > 0 else 0.0
+        return _BELOW_NORMAL if ulps > 0 else 0.0
     first = density * _erfcx(a * _SQRT_HALF) if a >= 0 else float(special.ndtr(-a))
     if b >= 0:
         second = density * _erfcx(b * _SQRT_HALF)
@@ -80,7 +81,7 @@ def gaussian_curve(
     reach = (1 + np.minimum(np.abs(a), 1e8)) * np.minimum(np.maximum(np.abs(a), np.abs(b)), 1e8)
     value = np.clip(first - second + ulps * (1 + reach) * (first + second), 0.0, 1.0)
     nothing = (density == 0.0) & (a > 0)
-    return np.where(nothing, 0.0 if lower else math.ulp(0.0), value)
+    return np.where(nothing, 0.0 if lower else _BELOW_NORMAL, value)
 
 
 def _erfcx(x: float) -> float:

@@ -7,7 +7,8 @@ With t = l1_sensitivity / noise_scale, for 0 <= epsilon <= t (and 0 beyond),
 Source: Balle, Barthe & Gaboardi (2020), Theorem 3 (one coordinate).
 
 **Several coordinates are no worse.** Let coordinates shift by t_1 and t_2, T = t_1 + t_2, and E =
-:math:`e^{(\epsilon-T)/2}`. The product's curve is the mean over the loss l of the second coordinate (atoms 1/2 at
+:math:`e^{(\epsilon-T)/2}`. The product's curve is the mean over the loss l of the second coordinate
+(atoms 1/2 at
 t_2 and :math:`e^{-t_2}/2` at -t_2, density :math:`e^{(l-t_2)/2}/4` between) of
 :math:`g(\epsilon-l)`, g the first one's curve on all reals. On [-t_1, t_1] g is
 :math:`1-e^{(\cdot-t_1)/2}`, whose mean is :math:`1-E(1+t_2/2)`; elsewhere g is larger, which adds
@@ -77,7 +78,8 @@ class LaplaceEvent(Event):
         """
         t = self.shift
         less = orders - 1
-        # e^{(alpha-1)t} factored out: log(1 - w (1 - e^{-(2 alpha - 1) t})), w = (alpha-1)/(2 alpha-1)
+        # e^{(alpha-1)t} factored out: log(1 - w (1 - e^{-(2 alpha - 1) t})), w = (alpha-1)/(2
+        # alpha-1)
         share = less / (2 * orders - 1)
         value = t + np.log1p(share * np.expm1(-(2 * orders - 1) * t)) / less
         value = value + 8 * 2.0**-52 * (t + (t + 1) / less)

@@ -1,7 +1,8 @@
 r"""Poisson sampling: every record is used with probability q, independently. Add/remove only.
 
 If (P, Q) dominates the base release for "remove", the sampled release is dominated by
-((1-q)Q + qP, Q); for "add", with (Q, P) there, by (Q, (1-q)Q + qP). For epsilon >= 0, a = e^epsilon:
+((1-q)Q + qP, Q); for "add", with (Q, P) there, by (Q, (1-q)Q + qP). For epsilon >= 0, a =
+e^epsilon:
 
 .. math:: \delta_{remove}(a) = q\,\delta^{base}_{remove}\big(1+\tfrac{a-1}{q}\big), \qquad
           \delta_{add}(a) = (1-a(1-q))\,\delta^{base}_{add}\Big(\frac{aq}{1-a(1-q)}\Big)

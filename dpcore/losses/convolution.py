@@ -7,13 +7,16 @@ With :math:`K(\theta)=\sum_i n_i\log\sum_k p_{ik}e^{\theta x_k}` the tilted mass
           \sum_{x>\epsilon}\tilde p(x)\,e^{-\theta(x-\epsilon)}(1-e^{-(x-\epsilon)}) .
 
 With theta near the saddle point of epsilon the tilted masses are of the order of their maximum
-where it matters, so that the transform's error, which is the same in every cell, is relatively small
+where it matters, so that the transform's error, which is the same in every cell, is relatively
+small
 however small delta is. Every error is bounded and added (or, for a lower end, subtracted):
 
 * each output of a transform is a linear form computed along log2(N) butterflies, so its error is at
-  most `_BUTTERFLY log2(N) ulp` times the sum of absolute inputs (Higham 2002, Theorem 24.2, the componentwise
+  most `_BUTTERFLY log2(N) ulp` times the sum of absolute inputs (Higham 2002, Theorem 24.2, the
+  componentwise
   form); a factor |phi| <= 1 to the power n multiplies it by n |phi|^(n-1);
-* tilted mass outside the window of N cells is at most 2 e^{-_TAIL} by Chernoff's bound with the exact
+* tilted mass outside the window of N cells is at most 2 e^{-_TAIL} by Chernoff's bound with the
+  exact
   log moment generating function; outside, above, it adds to delta, and wrapped into the window it
   changes the sum above by at most itself;
 * relative errors of masses, of tilting and of the sums multiply up to (1 + c)^n.
@@ -35,6 +38,7 @@ _TAIL = 34.0
 _FAR = 300.0  # exponents are cut off here: what lies beyond is far from the answer
 _HALF_WIDTH = math.sqrt(2 * _TAIL)
 Array = NDArray[np.float64]
+Spectrum = NDArray[np.complex128]
 
 
 def log_moments(masses: Masses, orders: Array) -> Array:
@@ -148,7 +152,8 @@ class Composed:
         if target <= 0:
             return math.inf
         tilt = self.saddle.tilt
-        # a reference at which e^{K - theta r} is the target: weights are of order 1 where it matters
+        # a reference at which e^{K - theta r} is the target: weights are of order 1 where it
+        # matters
         near = (self.saddle.log_moment - math.log(target)) / tilt
         middle = min(max(near, float(self.losses[0])), float(self.losses[-1]))
         x = self.losses - middle
@@ -184,11 +189,12 @@ class Composed:
 def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
     """Convolve all copies of all groups, which share `step`."""
     cells = fft.next_fast_len(math.ceil((saddle.high - saddle.low) / step) + 3, real=True)
+    tilt = saddle.tilt
     origin = math.fsum(g.count * g.masses.first for g in groups)
     start = math.floor((saddle.low - origin) / step) - 1
-    transforms: dict[int, Array] = {}
+    transforms: dict[int, Spectrum] = {}
     for group in groups:
-        found = fft.rfft(_wrapped(_tilted(group.masses, saddle.tilt), cells))
+        found = fft.rfft(_wrapped(_tilted(group.masses, tilt), cells))
         known = transforms.get(group.count)
         transforms[group.count] = found if known is None else known * found
     product = _powers(transforms)
@@ -208,11 +214,12 @@ def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
         error += members * one * 2 * powered / cells
     error = error * math.exp(min(copies * one, 700.0)) + (butterflies + 8 * _ULP) * doubled
     tilted = np.roll(fft.irfft(product, cells), -(start % cells))
-    losses = origin + step * (start + np.arange(cells))
-    relative = math.fsum(
-        g.count * (g.masses.rounding + _tilt_rounding(g.masses, saddle.tilt)) for g in groups
-    ) + 64 * _ULP * (
-        abs(saddle.log_moment) + abs(saddle.tilt) * (abs(saddle.low) + abs(saddle.high))
+    losses = np.asarray(origin + step * (start + np.arange(cells)), float)
+    scale = math.fsum(
+        g.count * abs(tilt * x) for g in groups for x in (g.masses.first, g.masses.last)
+    )
+    relative = 64 * _ULP * (abs(saddle.log_moment) + scale) + math.fsum(
+        g.count * (g.masses.rounding + _tilt_rounding(g.masses, tilt)) for g in groups
     )
     survive = math.fsum(g.count * math.log1p(-min(g.masses.infinite, 1 - 2.0**-53)) for g in groups)
     return Composed(
@@ -254,10 +261,10 @@ def _wrapped(values: Array, cells: int) -> Array:
     return np.asarray(padded.reshape(rows, cells).sum(axis=0))
 
 
-def _powers(transforms: dict[int, Array]) -> Array:
+def _powers(transforms: dict[int, Spectrum]) -> Spectrum:
     """Product of each transform to its count, with one chain of squarings for all."""
     top = max(transforms).bit_length()
-    result: Array | None = None
+    result: Spectrum | None = None
     for bit in range(top - 1, -1, -1):
         if result is not None:
             result = result * result

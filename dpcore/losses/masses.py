@@ -1,7 +1,8 @@
 r"""From a privacy curve to masses on a grid of privacy losses, one from above and one from below.
 
 Write :math:`H(a)=\delta(\log a)`. It is convex and nonincreasing on a > 0, tends to 1 at 0, and for
-a < 1 follows from the other direction: :math:`H(a)=1-a+a\,H_{rev}(1/a)`. Finite masses p_k at losses
+a < 1 follows from the other direction: :math:`H(a)=1-a+a\,H_{rev}(1/a)`. Finite masses p_k at
+losses
 :math:`\epsilon_k` and :math:`p_\infty` at infinity have the curve
 
 .. math:: h(a) = p_\infty + \sum_k p_k\,(1 - a e^{-\epsilon_k})_+ ,
@@ -15,14 +16,18 @@ bounds, and a relative error c in each of n polygons to a relative error (1+c)^n
 neither needs to be normalised. (Zhu, Dong & Wang 2022, arXiv:2106.08567, Theorem 10, is the case of
 probability distributions.)
 
-* From above: the chords of H between the knots ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar
+* From above: the chords of H between the knots ("connect the dots": Doroshenko, Ghazi, Kamath,
+  Kumar
   & Manurangsi 2022, arXiv:2207.04380); the chord over (0, first knot) starts at (0, 1), and what
-  the curve keeps beyond the last knot is infinite. Knots above the lower convex hull are dropped: the
+  the curve keeps beyond the last knot is infinite. Knots above the lower convex hull are dropped:
+  the
   hull of upper bounds of a convex function is one too.
-* From below: on each interval a line below H. A chord, extended beyond its two knots, lies below a convex
+* From below: on each interval a line below H. A chord, extended beyond its two knots, lies below a
+  convex
   function, so between two knots H is above the chords of both neighbouring intervals; the line
   parallel to the interval's chord through the lowest point of their maximum is the one taken. The
-  polygon through the smaller of the two lines' values at each knot lies below all of them, and so does
+  polygon through the smaller of the two lines' values at each knot lies below all of them, and so
+  does
   its convex hull. Both gaps are of second order in the step.
 """
 
@@ -71,7 +76,8 @@ def _checked(event: Event, values: Array) -> Array:
 
 
 def extended_curve(event: Event, epsilons: Array, direction: Direction, *, lower: bool) -> Array:
-    """The curve (upper or lower end) at any real epsilons, sorted, shape (k,), clipped to [0, 1]."""
+    """The curve (upper or lower end) at any real epsilons, sorted, shape (k,), clipped to [0,
+    1]."""
     method = event.curve_lower if lower else event.curve
     split = int(np.searchsorted(epsilons, 0.0))
     values = np.empty_like(epsilons)
@@ -199,7 +205,8 @@ def masses_below(event: Event, direction: Direction, extent: Extent, step: float
 def _lines(
     below: Array, above: Array, ceiling: float, a: Array, step: float
 ) -> tuple[Array, Array]:
-    """Per interval, the two end values of a line below the curve, which is itself above ceiling - a.
+    """Per interval, the two end values of a line below the curve, which is itself above ceiling -
+    a.
 
     The coordinate in an interval is x = a / e^{left knot} - 1, from 0 to e^step - 1.
     """
@@ -218,7 +225,9 @@ def _lines(
     vertex = np.clip(np.where(bend > 0, vertex, 0.0), 0.0, width)
 
     def lowest(x: Array | float) -> Array:
-        return np.maximum(below[:-1] + left_slope * x, below[1:] + right_slope * (x - width))
+        return np.asarray(
+            np.maximum(below[:-1] + left_slope * x, below[1:] + right_slope * (x - width))
+        )
 
     margin = 32 * _ULP * before
     at_vertex = lowest(vertex) - margin
@@ -259,7 +268,8 @@ class _LastLine:
 def _last_line(event: Event, direction: Direction, extent: Extent, step: float) -> _LastLine | None:
     """A secant close to the anchor, lowered below the curve.
 
-    Outside its two points an extended chord lies below a convex function; between them the curve is below the
+    Outside its two points an extended chord lies below a convex function; between them the curve is
+    below the
     chord by at most twice what it is in the middle.
     """
     near = min(step, extent.top) / 64
