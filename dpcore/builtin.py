@@ -14,6 +14,7 @@ from dpcore.features.identity import Identity
 from dpcore.hookspecs import hookimpl
 from dpcore.mechanism import Mechanism
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.laplace import Laplace
 from dpcore.sensitivity import SensitivityBound
 
 
@@ -26,7 +27,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
     """Mechanisms with bare names."""
-    return {"gaussian": Gaussian}
+    return {"gaussian": Gaussian, "laplace": Laplace}
 
 
 @hookimpl

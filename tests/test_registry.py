@@ -111,7 +111,7 @@ def test_an_installed_plugin_is_not_imported_until_it_is_admitted_and_asked_for(
     assert not hasattr(sys, "stranger_was_imported")
     admit(plugin, provides)
     registry = Registry.default()
-    assert registry.names(MECHANISM) == ["gaussian", "stranger.gaussian"]
+    assert "stranger.gaussian" in registry.names(MECHANISM)
     assert not hasattr(sys, "stranger_was_imported")
     assert issubclass(registry.component(MECHANISM, "stranger.gaussian"), Mechanism)
     del sys.stranger_was_imported
