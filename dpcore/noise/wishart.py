@@ -58,7 +58,7 @@ def _bartlett(n: int, count: int, stream: Stream) -> NDArray[np.float64]:
     for j in range(n - 1):
         lower[j + 1 :, j] = normals[start : start + n - 1 - j]
         start += n - 1 - j
-    degrees = float(count) - np.arange(n)
+    degrees = np.asarray(count - np.arange(n), dtype=np.float64)
     np.fill_diagonal(lower, np.sqrt(2 * gamma(0.5 * degrees, stream)))
     return lower
 
