@@ -6,6 +6,7 @@ from dpcore.accountant import Accountant
 from dpcore.accountants.auto import AutoAccountant
 from dpcore.accountants.basic import BasicAccountant
 from dpcore.accountants.gdp import GdpAccountant
+from dpcore.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.features.base import FeatureMap
 from dpcore.features.cos_sin import CosSin
 from dpcore.features.cosines import Cosines
@@ -21,6 +22,13 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
+from dpcore.sensitivity import SensitivityBound
+
+
+@hookimpl
+def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
+    """Conversions between adjacencies."""
+    return {"twice_add_remove": TwiceAddRemove}
 
 
 @hookimpl

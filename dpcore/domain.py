@@ -125,7 +125,7 @@ class Categories:
         default: Stands for anything else; if None, an unknown value encodes to zeros.
     """
 
-    values: tuple[Category, ...] = attrs.field(converter=tuple)
+    values: tuple[Category, ...]
     default: Category | None = None
 
     def __attrs_post_init__(self) -> None:

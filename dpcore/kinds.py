@@ -32,6 +32,11 @@ class Kind:
         """Name of the hook that offers components of this kind."""
         return f"dpcore_{self.plural}"
 
+    @property
+    def definition(self) -> str:
+        """Its key under `$defs` in the JSON Schema of a spec."""
+        return self.name.replace(" ", "_")
+
 
 LEARNER = Kind("learner", "learners", Learner)
 BOUND = Kind("bound", "bounds", SensitivityBound)

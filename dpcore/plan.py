@@ -30,6 +30,7 @@ class Release:
         name: Unique within the run.
         share: Share of the budget relative to the run's other releases.
         query_shares: Overrides of the learner's own query shares.
+        point: What distinguishes this release in a sweep, by dotted path.
     """
 
     learner: Learner
@@ -38,6 +39,7 @@ class Release:
     name: str = "release"
     share: float = attrs.field(default=1.0, validator=positive)
     query_shares: Mapping[str, float] = attrs.field(factory=dict)
+    point: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -146,8 +148,6 @@ class Plan:
             ReplayError: the answers do not fit the plan.
         """
         return {
-            scheduled.name: replay(
-                scheduled, self.schedule.part, coins, answers.get(scheduled.name, ())
-            )
+            scheduled.name: replay(scheduled, coins, answers.get(scheduled.name, ()))
             for scheduled in self.schedule.releases
         }

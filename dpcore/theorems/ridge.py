@@ -1,8 +1,8 @@
 r"""Ridge regression: how long it is (T3), and how far one record moves it (T4, T5).
 
 Setting: features :math:`\|\phi\|\le\kappa`, centred labels :math:`|y|\le M`, both enforced for
-every record; mean form :math:`\frac1m\sum(\phi_i^*c-y_i)^2+\lambda\|c\|^2`, which is the sum form with
-:math:`\Lambda=m\lambda`. Any feature dimension, a kernel's space included (l2 is then its norm).
+every record; mean form :math:`\frac1m\sum(\phi_i^*c-y_i)^2+\lambda\|c\|^2`, which is the sum form
+with :math:`\Lambda=m\lambda`. Any feature dimension, a kernel's space included.
 Proofs are in docs/theorems.md. All results are rounded up.
 """
 
@@ -45,8 +45,8 @@ def ridge_add_remove(
     .. math:: M\left[t+\sqrt{n}\min\left(\tfrac{3\sqrt3}{16}\frac{\kappa^2}{\Lambda^{3/2}},
               \frac1{2\sqrt\Lambda}\right)\right]
 
-    with t = kappa/(Lam + kappa^2) if kappa^2 <= Lam, else 1/(2 sqrt(Lam)). Between 1.06 and 1.42
-    times the exact supremum of T5.
+    with t = kappa/(Lam + kappa^2) if kappa^2 <= Lam, else 1/(2 sqrt(Lam)): certified, and
+    somewhat above the exact supremum of T5.
 
     Args:
         total_regularization: Lam, fixed and public (not m lam).

@@ -1,0 +1,41 @@
+"""The commands, put together."""
+
+from importlib import metadata
+
+import typer
+
+from dpcore.cli.check import check
+from dpcore.cli.plugins import plugins
+from dpcore.cli.replay import replay
+from dpcore.cli.run import run
+from dpcore.cli.schema import schema
+
+app = typer.Typer(
+    help="Differential privacy from plugins: priced before it is read, attacked before believed.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dpcore {metadata.version('dpcore')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    """Exit codes: 0 done, 1 failed, 2 wrong spec or command line, 3 no claim, 5 wrong source."""
+
+
+app.command()(check)
+app.command()(run)
+app.command()(replay)
+app.command()(schema)
+app.add_typer(plugins, name="plugins")

@@ -1,0 +1,73 @@
+"""`dpcore check SPEC`: the whole guarantee, without opening the data."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from dpcore.cli.console import err, guarded, out
+from dpcore.guarantee import Guarantee
+from dpcore.lock import Lock, lock_path, priced, read_lock
+from dpcore.plan import Plan
+from dpcore.spec import Spec, load_spec
+
+
+def check(
+    spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="Print the priced plan as JSON.")] = False,
+) -> None:
+    """State the guarantee of a spec without opening its data, and lock the public coins."""
+    with guarded():
+        _, plan, lock = lock_plan(spec)
+        if json:
+            print(msgspec.json.format(msgspec.json.encode(lock.plan), indent=2).decode())
+        else:
+            show_plan(out(), plan.guarantee, lock)
+
+
+def lock_plan(path: Path) -> tuple[Spec, Plan, Lock]:
+    """Price a spec at its lock, writing the lock anew unless it matches."""
+    spec = load_spec(path)
+    beside = lock_path(path)
+    plan, lock, kept = priced(spec, read_lock(beside))
+    if not kept:
+        try:
+            beside.write_bytes(lock.encode())
+        except OSError as error:
+            err().print(f"note: {beside} cannot be written ({error.strerror})", markup=False)
+    return spec, plan, lock
+
+
+def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
+    """The guarantee in English, and a table of queries, sensitivities and noise."""
+    console.print(guarantee.paragraph(), markup=False)
+    console.print()
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("release", "query", "shape", "asks", "distance", "sensitivity", "noise"):
+        table.add_column(heading, overflow="fold")
+    for release, queries in lock.plan["releases"].items():
+        for query in queries:
+            table.add_row(
+                release,
+                query["query"],
+                "x".join(map(str, query["shape"])),
+                str(query["at_most"]),
+                query["distance"],
+                f"{query['sensitivity']:.6g}",
+                describe_mechanism(query["mechanism"]),
+            )
+    console.print(table)
+
+
+def describe_mechanism(mechanism: dict[str, Any]) -> str:
+    """`Gaussian(noise_multiplier=3.73)`."""
+    fields = {name: value for name, value in mechanism.items() if name != "class"}
+    inner = ", ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in fields.items()
+    )
+    return f"{mechanism['class']}({inner})"

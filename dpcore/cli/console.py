@@ -1,0 +1,82 @@
+"""What every command shares: two consoles, one-line errors, exit codes, slow progress."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from dpcore.errors import DpcoreError
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = max(console.width, 120)  # files and pipes need no wrapping at 80
+    return console
+
+
+def out() -> Console:
+    """Standard output: results."""
+    return _console(stderr=False)
+
+
+def err() -> Console:
+    """Standard error: progress, hints and errors."""
+    return _console(stderr=True)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Turn errors into one line and an exit code; never a traceback, which could hold records."""
+    try:
+        yield
+    except DpcoreError as error:
+        err().print(" ".join(str(error).split()), style="red", markup=False)
+        raise typer.Exit(error.exit_code) from None
+    except KeyboardInterrupt:
+        err().print("interrupted")
+        raise typer.Exit(1) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        err().print(f"internal error: {type(error).__name__} at {place}", style="red", markup=False)
+        raise typer.Exit(1) from None
+
+
+class SlowProgress:
+    """A progress bar on standard error that appears only after a second."""
+
+    def __init__(self, total: int, label: str) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=err(),
+            transient=True,
+        )
+        self._task = self._bar.add_task(label, total=total)
+        self._timer = threading.Timer(1.0, self._bar.start)
+        self._timer.daemon = True
+
+    def __enter__(self) -> SlowProgress:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        self._bar.stop()
+
+    def step(self) -> None:
+        """One more answer."""
+        self._bar.advance(self._task)

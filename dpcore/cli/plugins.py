@@ -1,0 +1,111 @@
+"""`dpcore plugins`: what is installed, what is admitted, and the user's consent."""
+
+from typing import Annotated
+
+import typer
+from packaging.utils import canonicalize_name
+from rich import box
+from rich.table import Table as RichTable
+
+from dpcore.cli.console import guarded, out
+from dpcore.consent import admit, candidate, inspect, withdraw
+from dpcore.errors import RegistryError
+from dpcore.registry import Installed, Registry, find, installed
+
+plugins = typer.Typer(
+    help="List, look at, admit and disable plugins.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=False)]
+
+
+@plugins.command("list")
+def list_plugins() -> None:
+    """Every admitted or installed plugin, without importing any."""
+    with guarded():
+        registry = Registry.default()
+        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("plugin", "distribution", "status"):
+            table.add_column(heading, overflow="fold")
+        found = {plugin.name: plugin for plugin in installed()}
+        for name in sorted({*registry.entries, *found}):
+            table.add_row(name, _distribution(registry, found, name), _status(registry, name))
+        out().print(table)
+
+
+def _distribution(registry: Registry, found: dict[str, Installed], name: str) -> str:
+    if name in found:
+        return f"{found[name].distribution} {found[name].version}"
+    return registry.entries[name].distribution
+
+
+def _status(registry: Registry, name: str) -> str:
+    entry = registry.entries.get(name)
+    if name in registry.disabled:
+        return "disabled"
+    if entry is None:
+        return "installed, not admitted"
+    try:
+        find(name, entry)
+    except RegistryError as error:
+        return error.message
+    return "admitted"
+
+
+@plugins.command()
+def show(name: Name) -> None:
+    """Where a plugin comes from and what it provides, as admitted; nothing is imported."""
+    with guarded():
+        registry = Registry.default()
+        console = out()
+        found = [plugin for plugin in installed() if plugin.name == name]
+        entry = registry.entries.get(name)
+        if entry is None and not found:
+            raise RegistryError(f"plugin {name} is neither admitted nor installed")
+        for plugin in found:
+            _metadata(plugin)
+        console.print(f"status:       {_status(registry, name)}", markup=False)
+        if entry is not None:
+            console.print(f"admitted:     {entry.distribution} {entry.version}", markup=False)
+            if entry.paper:
+                console.print(f"paper:        {entry.paper}", markup=False)
+            _components(entry.provides.to_dict())
+
+
+def _metadata(plugin: Installed) -> None:
+    console = out()
+    console.print(f"distribution: {plugin.distribution} {plugin.version}", markup=False)
+    console.print(f"origin:       {plugin.origin}", markup=False)
+    console.print(f"entry point:  {plugin.value}", markup=False)
+
+
+def _components(provides: dict[str, list[str]]) -> None:
+    for kind, names in provides.items():
+        out().print(f"{kind + ':':<13} {', '.join(names)}", markup=False)
+
+
+@plugins.command()
+def enable(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Consent without being asked.")] = False,
+) -> None:
+    """Show an installed plugin, import it in a process without data, ask, and admit it."""
+    with guarded():
+        plugin = candidate(name)
+        _metadata(plugin)
+        provides = inspect(plugin)
+        _components(provides)
+        if not yes and not typer.confirm(
+            "Its code will run in the process that reads your records. Admit this version?"
+        ):
+            raise RegistryError(f"plugin {name} stays as it was")
+        admit(plugin, provides)
+        out().print(f"{canonicalize_name(plugin.distribution)} {plugin.version} is admitted.")
+
+
+@plugins.command()
+def disable(name: Name) -> None:
+    """Withdraw consent: the plugin is not imported any more."""
+    with guarded():
+        withdraw(name)
+        out().print(f"{name} is disabled.", markup=False)

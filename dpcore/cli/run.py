@@ -1,0 +1,135 @@
+"""`dpcore run SPEC`: open the data, release, and write a run folder."""
+
+import contextlib
+import io
+import time
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from dpcore.cli.check import lock_plan, show_plan
+from dpcore.cli.console import SlowProgress, guarded, out
+from dpcore.domain import Table
+from dpcore.errors import ReleaseError, SpecError
+from dpcore.evaluation import UNCOVERED, evaluate
+from dpcore.lock import lock_of
+from dpcore.plan import Outcome, Plan
+from dpcore.randomness import SecretCoins
+from dpcore.run_folder import new_folder, public_files, write_files
+from dpcore.source import load_table
+from dpcore.spec import Spec
+
+SEALED_FAILURE = "The sealed run failed; nothing was released."
+
+
+def run(
+    spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
+    source: Annotated[
+        str | None, typer.Option(help="Use this file or LOADER:NAME instead of the spec's source.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
+    rehearsal: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEED", help="Use known secret coins: repeatable, and not private at all."
+        ),
+    ] = None,
+) -> None:
+    """Open the data, publish the release in a new run folder, and state its guarantee."""
+    with guarded():
+        started = time.monotonic()
+        loaded, plan, _ = lock_plan(spec)
+        if loaded.sealed and rehearsal is not None:
+            raise SpecError("a sealed run cannot be rehearsed: it has no operator channel")
+        secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
+        folder = new_folder(runs, spec.stem)
+        kept = folder / ("public" if rehearsal is None else "operator/rehearsal")
+        try:
+            release = _sealed if loaded.sealed else _open_and_run
+            outcome = release(loaded, plan, source, secret)
+            locked = lock_of(loaded, plan, outcome.coins)
+            write_files(
+                kept, public_files(locked, outcome.answers, outcome.models, outcome.guarantee)
+            )
+        except BaseException:
+            _remove_if_empty(folder)
+            raise
+        console = out()
+        show_plan(console, outcome.guarantee, locked)
+        if not loaded.sealed:
+            _operator(console, loaded, plan, outcome, folder, started)
+        what = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
+        console.print(f"{what} {kept}", markup=False)
+
+
+def _open_and_run(spec: Spec, plan: Plan, source: str | None, secret: SecretCoins) -> Outcome:
+    table = _open(spec, source)
+    with SlowProgress(plan.most_asks, "releasing") as bar:
+        return plan.run(table, secret=secret, progress=bar.step)
+
+
+def _sealed(spec: Spec, plan: Plan, source: str | None, secret: SecretCoins) -> Outcome:
+    """Once records are opened, tell nothing but success or one fixed sentence."""
+    failed = False
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            outcome = plan.run(_open(spec, source), secret=secret)
+        except Exception:
+            failed = True
+    if failed:
+        raise ReleaseError(SEALED_FAILURE)
+    return outcome
+
+
+def _open(spec: Spec, override: str | None) -> Table:
+    if override is not None:
+        return load_table(override, Path(), spec.csv, spec.domain)
+    return load_table(spec.source, spec.folder, spec.csv, spec.domain)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return  # something was written; it stays for the operator to look at
+
+
+def _operator(
+    console: Console, spec: Spec, plan: Plan, outcome: Outcome, folder: Path, started: float
+) -> None:
+    """Everything that may depend on records beyond the answers, marked as such."""
+    notes: dict[str, Any] = {"warning": UNCOVERED}
+    if spec.metrics:
+        notes["evaluation"] = evaluate(plan, outcome, spec.metrics)
+        _show_evaluation(console, notes["evaluation"])
+    notes["seconds"] = round(time.monotonic() - started, 3)
+    operator = folder / "operator"
+    operator.mkdir(exist_ok=True)
+    (operator / "run.json").write_bytes(
+        msgspec.json.format(msgspec.json.encode(notes), indent=2) + b"\n"
+    )
+
+
+def _show_evaluation(console: Console, evaluation: dict[str, dict[str, dict[str, float]]]) -> None:
+    table = RichTable(box=box.SIMPLE_HEAD, title=UNCOVERED, title_justify="left", pad_edge=False)
+    for heading in ("release", "metric", "private", "constant", "without noise"):
+        table.add_column(heading)
+    for release, metrics in evaluation.items():
+        for metric, errors in metrics.items():
+            table.add_row(
+                release,
+                f"hold-out {metric}",
+                *(f"{errors[who]:.6g}" for who in ("private", "constant", "without noise")),
+            )
+    console.print(table)

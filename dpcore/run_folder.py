@@ -1,0 +1,166 @@
+"""Run folder: `public/` carries only what came through the door; `operator/` is for insiders."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import DpcoreError, ReplayError
+from dpcore.guarantee import Guarantee
+from dpcore.learner import Model
+from dpcore.lock import Lock, lock_of, require_same
+from dpcore.query import Answer
+from dpcore.randomness import PublicCoins
+from dpcore.registry import Registry
+from dpcore.spec import Spec, spec_of_text
+
+LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
+GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
+
+
+def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """An uncompressed archive whose bytes depend on names and arrays alone."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]  # numpy types the keyword as bool
+    return buffer.getvalue()
+
+
+def public_files(
+    lock: Lock,
+    answers: Mapping[str, tuple[Answer, ...]],
+    models: Mapping[str, Model],
+    guarantee: Guarantee,
+) -> dict[str, bytes]:
+    """Every file of `public/`, by name: a function of the lock, the answers and nothing else."""
+    numbered = {
+        f"{name}.{order:06d}.{answer.query.name}": np.asarray(answer.value)
+        for name, given in answers.items()
+        for order, answer in enumerate(given)
+    }
+    fitted = {
+        f"{name}.{key}": array
+        for name, model in models.items()
+        for key, array in sorted(model.arrays().items())
+    }
+    return {
+        LOCK: lock.encode(),
+        ANSWERS: _npz(numbered),
+        MODEL: _npz(fitted),
+        GUARANTEE_JSON: msgspec.json.format(msgspec.json.encode(guarantee.to_dict()), indent=2)
+        + b"\n",
+        GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
+    }
+
+
+def new_folder(parent: Path, stem: str) -> Path:
+    """`parent/STEM-0001`, counting up; never an existing one.
+
+    Raises:
+        DpcoreError: it cannot be made.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            folder = parent / f"{stem}-{number:04d}"
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
+    except OSError as error:
+        raise DpcoreError(f"{parent}: cannot make a run folder ({error.strerror})") from None
+    raise AssertionError("unreachable")
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """All files or none: written beside and renamed at the end."""
+    partial = folder.with_name(f"{folder.name}.partial")
+    partial.mkdir(parents=True)
+    for name, content in files.items():
+        (partial / name).write_bytes(content)
+    partial.rename(folder)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PublishedRun:
+    """A run folder's public part, rebuilt from its answers.
+
+    Args:
+        models: By release name, ready to predict.
+        files: What `public/` must hold, byte for byte.
+    """
+
+    models: Mapping[str, Model]
+    guarantee: Guarantee
+    spec: Spec
+    files: Mapping[str, bytes]
+
+    @property
+    def model(self) -> Model:
+        """The only model.
+
+        Raises:
+            ValueError: there are several.
+        """
+        (model,) = self.models.values()
+        return model
+
+
+def load_run(folder: Path, registry: Registry | None = None) -> PublishedRun:
+    """Price the locked spec again and rebuild the models from `answers.npz`.
+
+    Nothing private is needed: anyone with the public folder and the same plugins can do it.
+
+    Raises:
+        ReplayError: the folder is incomplete, was changed, or was made by other versions.
+    """
+    public = folder / "public"
+    try:
+        lock = msgspec.json.decode((public / LOCK).read_bytes(), type=Lock)
+        with np.load(public / ANSWERS, allow_pickle=False) as archive:
+            arrays = [(name, archive[name]) for name in archive.files]
+        stated = msgspec.json.decode((public / GUARANTEE_JSON).read_bytes())
+    except OSError as error:
+        raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
+    spec = spec_of_text(msgspec.json.encode(lock.spec).decode(), LOCK, registry)
+    coins = PublicCoins(lock.key)
+    plan = spec.price()
+    if plan.coins is not None:  # None: a bound holds over the coins, and is priced without them
+        plan = spec.price(coins)
+    require_same(lock, lock_of(spec, plan, coins))
+    values: dict[str, tuple[NDArray[Any], ...]] = {}
+    for name, array in arrays:
+        release = name.rsplit(".", 2)[0]
+        values[release] = (*values.get(release, ()), array)
+    models = plan.rebuild(values, coins)
+    guarantee = plan.guarantee
+    if voided := stated.get("not private"):
+        guarantee = guarantee.void(voided)
+    files = {
+        **public_files(lock, {}, models, guarantee),
+        ANSWERS: _npz(dict(arrays)),
+    }
+    return PublishedRun(models=models, guarantee=guarantee, spec=spec, files=files)
+
+
+def differing(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Names of files in `folder/public` that are missing, added or not these bytes."""
+    public = folder / "public"
+    names = {path.name for path in public.iterdir()} | {*files}
+    return sorted(
+        name
+        for name in names
+        if name not in files
+        or not (public / name).is_file()
+        or (public / name).read_bytes() != files[name]
+    )

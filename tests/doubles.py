@@ -1,0 +1,146 @@
+"""Learners, bounds and mechanisms that only tests use."""
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from dpcore import (
+    REPLACE_ONE,
+    Domain,
+    Learner,
+    OneShot,
+    Query,
+    Range,
+    Sensitivity,
+    SensitivityBound,
+    WorstCase,
+)
+
+
+def domain(records=40, columns=2, **options):
+    """Columns a, b, ... in [-1, 1], labels y in [-1, 1]: encoding changes nothing."""
+    names = "abcdefgh"[:columns]
+    return Domain(
+        columns={name: Range(-1, 1) for name in names},
+        target="y",
+        labels=Range(-1, 1),
+        exact=records,
+        **options,
+    )
+
+
+def table(records=40, columns=2, seed=0):
+    """Random records inside `domain`."""
+    rng = np.random.default_rng(seed)
+    found = {name: rng.uniform(-1, 1, records) for name in "abcdefgh"[:columns]}
+    return {**found, "y": rng.uniform(-1, 1, records)}
+
+
+@attrs.frozen(eq=False)
+class Numbers:
+    """A model that is its numbers."""
+
+    values: np.ndarray
+
+    def predict(self, table):
+        return np.full(len(table["y"]), float(np.sum(self.values)))
+
+    def arrays(self):
+        return {"values": self.values}
+
+
+@attrs.frozen(kw_only=True)
+class LabelMean(OneShot):
+    """Total: clipped labels have a mean."""
+
+    bounds: ClassVar[tuple[str, ...]] = ("label_mean",)
+    total: ClassVar[bool] = True
+    fail: str = ""
+
+    def queries(self, public):
+        return (Query(name="mean", shape=(1,), distance="l2"),)
+
+    def statistic(self, query, records, public, secret):
+        if self.fail == "raise":
+            raise ValueError(f"the first label is {records.labels[0]}")
+        if self.fail == "nan":
+            return np.array([np.nan])
+        if self.fail == "shape":
+            return np.zeros(3)
+        return np.array([records.labels.mean()])
+
+    def assemble(self, answers, public):
+        return Numbers(answers["mean"])
+
+
+@attrs.frozen(kw_only=True)
+class LabelMeanBound(SensitivityBound):
+    learner: ClassVar[type[Learner]] = LabelMean
+    validity: Any = attrs.field(factory=WorstCase)
+    covers_fallback: bool = False
+    read_coins: bool = False
+
+    def sensitivity(self, query, learner, public, adjacency):
+        if self.read_coins:
+            public.coins.stream("features")
+        return Sensitivity(
+            value=2 * public.domain.label_bound / public.domain.records,
+            distance="l2",
+            adjacency=REPLACE_ONE,
+            source="two values of a mean",
+            validity=self.validity,
+            covers_fallback=self.covers_fallback,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Staged(Learner):
+    """Four queries, two of them asked again and again with args that depend on the answers.
+
+    Total: sums of clipped labels are finite.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("staged",)
+    total: ClassVar[bool] = True
+    plan: tuple[tuple[float, int], ...] = ((0.05, 1), (0.05, 1), (0.25, 180), (0.65, 510))
+    greedy: bool = False
+
+    def queries(self, public):
+        return tuple(
+            Query(name=f"stage{i}", shape=(2,), distance="l2", at_most=count, share=share)
+            for i, (share, count) in enumerate(self.plan)
+        )
+
+    def start(self, public):
+        return (self.queries(public), 0, np.zeros(2))
+
+    def ask(self, state):
+        queries, asked, weights = state
+        for query in queries:
+            limit = query.at_most + (1 if self.greedy else 0)
+            if asked < limit:
+                return attrs.evolve(query, args={"weights": weights})
+            asked -= limit
+        return None
+
+    def statistic(self, query, records, public, secret):
+        clipped = np.clip(records.labels - query.args["weights"].sum(), -1, 1)
+        return np.array([clipped.sum(), clipped.sum()]) / np.sqrt(2)
+
+    def update(self, state, answer):
+        queries, asked, weights = state
+        return (queries, asked + 1, weights + 0.001 * answer.value)
+
+    def model(self, state):
+        return Numbers(state[2])
+
+
+@attrs.frozen(kw_only=True)
+class StagedBound(SensitivityBound):
+    learner: ClassVar[type[Learner]] = Staged
+
+    def sensitivity(self, query, learner, public, adjacency):
+        return Sensitivity(
+            value=2.0, distance="l2", adjacency=REPLACE_ONE, source="clipped to [-1, 1]"
+        )
