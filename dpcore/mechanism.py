@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, ReleaseError
 from dpcore.events.base import Event
 from dpcore.query import Query
 from dpcore.randomness import Stream
@@ -118,6 +118,29 @@ def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
     if not bool(np.isfinite(real).all()):
         raise ContractError(f"the statistic of {query.name!r} is not finite")
     return real
+
+
+def integers(value: NDArray[Any], query: Query) -> NDArray[np.int64]:
+    """The coordinates of a statistic that claims to be integers, flat, after the same checks.
+
+    Raises:
+        ContractError: as for `coordinates`, or one is not an integer of at most 2^53.
+    """
+    exact = coordinates(value, query)
+    if not bool(((np.abs(exact) <= _LARGEST_INTEGER) & (exact == np.rint(exact))).all()):
+        raise ContractError(f"the statistic of {query.name!r} must be integers of up to 2^53")
+    return exact.astype(np.int64)
+
+
+def finite(released: NDArray[np.float64], query: Query) -> NDArray[np.float64]:
+    """`released`, if no float operation on the way overflowed.
+
+    Raises:
+        ReleaseError: one did; nothing is released.
+    """
+    if not bool(np.isfinite(released).all()):
+        raise ReleaseError(f"the release of {query.name!r} overflows")
+    return released
 
 
 def to_real(value: NDArray[Any]) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ a fresh set of seeds would fail by chance with probability at most 0.006.
 """
 
 from fractions import Fraction
+from typing import Literal
 
 import mpmath
 import numpy as np
@@ -68,6 +69,24 @@ def test_a_sampler_fits_its_law(name: str, width: float) -> None:
     sampler, law, spread = SAMPLERS[name]
     draws = sampler(width, DRAWS, stream(f"{name} {width}"))
     assert chi_square_p(draws, law(width), spread * width) > P_VALUE
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("width", [0.3, 2.7, 100.0, 1e6, 1e9])
+def test_coarse_blocks_give_the_same_law(power: Literal[1, 2], width: float) -> None:
+    rate = 1 / Fraction(width) if power == 1 else 1 / (2 * Fraction(width) ** 2)
+    magnitudes = Magnitudes(rate=rate, power=power, fine=False)
+    values, signs = magnitudes.draw(DRAWS, stream(f"coarse {width}"), zero_is_unsigned=True)
+    law, spread = (laplace_cdf, 1.4) if power == 1 else (gaussian_cdf, 1.0)
+    draws = np.where(signs, -values, values)
+    assert chi_square_p(draws, law(width), spread * width) > P_VALUE
+    assert chi_square_p(draws, law(width * 1.03), spread * width) < P_VALUE
+
+
+def test_few_draws_and_many_have_the_same_law() -> None:
+    coins = stream("few")
+    few = np.concatenate([discrete_gaussian(40.0, 400, coins) for _ in range(250)])
+    assert chi_square_p(few, gaussian_cdf(40.0), 40.0) > P_VALUE
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

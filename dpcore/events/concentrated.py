@@ -43,7 +43,7 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
     low, high = np.minimum(guess, 0.0) - 12.0, np.maximum(guess, 0.0) + 3.0
     golden = (math.sqrt(5) - 1) / 2
     best = np.zeros(np.shape(epsilons))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore"):  # orders of 1 are replaced by `small`
         for _ in range(60):
             left, right = high - golden * (high - low), low + golden * (high - low)
             at_left, at_right = log_delta(left), log_delta(right)

@@ -4,13 +4,14 @@ import math
 from typing import Any, ClassVar, Literal
 
 import attrs
+import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
 from dpcore.errors import ReleaseError
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free, from_real
+from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
 from dpcore.noise.discrete_gaussian import discrete_gaussian
 from dpcore.noise.grid import Grid
 from dpcore.query import Query
@@ -97,12 +98,14 @@ class Gaussian(Mechanism):
 
         Raises:
             ContractError: `value` is not a finite statistic of the query's shape.
-            ReleaseError: the noise is wider than 2^53 steps of the grid.
+            ReleaseError: the noise is wider than 2^53 steps of the grid, or a float sum overflows.
         """
         exact = coordinates(value, query)
         if self.noise == "float":
             draws = noise.normal(query.real_size)
-            return from_real(exact + self.noise_std(sensitivity) * draws, query)
+            with np.errstate(over="ignore"):
+                noisy = exact + self.noise_std(sensitivity) * draws
+            return from_real(finite(noisy, query), query)
         grid, width = self.grid(query, sensitivity), self.width(query, sensitivity)
         if not width <= _WIDEST:
             raise ReleaseError(f"noise of {width:.3g} grid steps is too wide for exact sampling")

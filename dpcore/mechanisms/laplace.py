@@ -11,7 +11,7 @@ from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
 from dpcore.errors import ReleaseError
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free, from_real
+from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
 from dpcore.noise.discrete_laplace import floored_laplace
 from dpcore.noise.grid import Grid
 from dpcore.query import Query
@@ -86,14 +86,16 @@ class Laplace(Mechanism):
 
         Raises:
             ContractError: `value` is not a finite statistic of the query's shape.
-            ReleaseError: the noise is wider than 2^53 steps of the grid.
+            ReleaseError: the noise is wider than 2^53 steps of the grid, or a float sum overflows.
         """
         assert self.noise_scale is not None, "calibrate the mechanism first"
         exact = coordinates(value, query)
         if self.noise == "float":
             words = noise.uniform((2, query.real_size))
             draws = np.log(words[0]) * np.where(words[1] < 0.5, 1.0, -1.0)
-            return from_real(exact + self.noise_scale * draws, query)
+            with np.errstate(over="ignore"):
+                noisy = exact + self.noise_scale * draws
+            return from_real(finite(noisy, query), query)
         grid, scale = self.grid(query, sensitivity), self.scale(query, sensitivity)
         if not scale <= _WIDEST:
             raise ReleaseError(f"noise of {float(scale):.3g} grid steps is too wide to be exact")

@@ -24,7 +24,7 @@ def discrete_gaussian(width: Fraction | float, count: int, stream: Stream) -> ND
         ValueError: `width` is outside that range, or not finite.
     """
     exact = positive_rational(width, "width")
-    magnitudes = Magnitudes(rate=1 / (2 * exact * exact), power=2)
+    magnitudes = Magnitudes.for_draws(1 / (2 * exact * exact), 2, count)
     values, signs = magnitudes.draw(count, stream, zero_is_unsigned=True)
     return with_signs(values, signs)
 

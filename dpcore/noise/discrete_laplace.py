@@ -29,7 +29,7 @@ def discrete_laplace(scale: Fraction | float, count: int, stream: Stream) -> NDA
     Raises:
         ValueError: `scale` is outside that range, or not finite.
     """
-    magnitudes = Magnitudes(rate=1 / positive_rational(scale, "scale"), power=1)
+    magnitudes = Magnitudes.for_draws(1 / positive_rational(scale, "scale"), 1, count)
     values, signs = magnitudes.draw(count, stream, zero_is_unsigned=True)
     return with_signs(values, signs)
 
@@ -52,7 +52,7 @@ def floored_laplace(
     if steps is not None and steps <= exact:
         values, signs = _below(steps, exact, count, stream)
     else:
-        magnitudes = Magnitudes(rate=1 / exact, power=1)
+        magnitudes = Magnitudes.for_draws(1 / exact, 1, count)
         values, signs = magnitudes.draw(count, stream, zero_is_unsigned=False)
         while steps is not None and (beyond := np.flatnonzero(values >= steps)).size:
             again = magnitudes.draw(beyond.size, stream, zero_is_unsigned=False)

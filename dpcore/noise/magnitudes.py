@@ -22,20 +22,13 @@ from numpy.typing import NDArray
 from dpcore.noise.exponential import COIN_BITS, FixedRate, exp_bounds, fixed_exp, settle
 from dpcore.randomness import Stream
 
-_BLOCKS = {1: 4, 2: 128}  # w is the largest power of two with _BLOCKS[p] * rate * w^p <= 1
+_FINE = {1: 4, 2: 128}  # w is the largest power of two with _FINE[p] * rate * w^p <= 1
+_COARSE = {1: 1, 2: 8}  # likewise, for few draws: a smaller table, more rejections
+_FEW = 512
 _GUIDE_BITS = 14
 _PRODUCT_BITS = 27  # of u and w in a product that must fit 64 bits with 9 bits for 2V + 1
 _BATCH = 1 << 15  # proposals at a time: what they need stays in the cache
 _LAST = (1 << 64) - 1
-
-
-def width_of_blocks(rate: Fraction, power: int) -> int:
-    """log2 of w."""
-    limit = 1 / (_BLOCKS[power] * rate)  # w^p <= limit
-    bits = 0
-    while Fraction(2) ** (power * (bits + 1)) <= limit:
-        bits += 1
-    return bits
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -46,6 +39,7 @@ class Magnitudes:
         rate: > 0, at least 2^-53 (power 1) or 2^-107 (power 2), so that what is drawn fits
             64 bits.
         power: 1 or 2.
+        fine: Whether many draws pay for narrow blocks, of which few integers are rejected.
 
     Raises:
         ValueError: `rate` is outside that range.
@@ -53,6 +47,12 @@ class Magnitudes:
 
     rate: Fraction
     power: Literal[1, 2]
+    fine: bool = True
+
+    @classmethod
+    def for_draws(cls, rate: Fraction, power: Literal[1, 2], count: int) -> "Magnitudes":
+        """The law, with blocks that suit `count` draws."""
+        return cls(rate=rate, power=power, fine=count > _FEW)
 
     def __attrs_post_init__(self) -> None:
         if not self.rate >= Fraction(1, 2 ** (53 if self.power == 1 else 107)):
@@ -61,7 +61,9 @@ class Magnitudes:
     @cached_property
     def bits(self) -> int:
         """log2 of the width of a block."""
-        return width_of_blocks(self.rate, self.power)
+        limit = 1 / ((_FINE if self.fine else _COARSE)[self.power] * self.rate)  # of w^power
+        whole = limit.numerator // limit.denominator
+        return max(0, (whole.bit_length() - 1) // self.power)
 
     def cumulative(self, bits: int) -> list[tuple[int, int]]:
         """Enclosures of 2^bits P(block <= V), V = 0, 1, ..., until what is left is below 2^-bits.
@@ -129,17 +131,27 @@ class Magnitudes:
         self, words: NDArray[np.uint64], stream: Stream
     ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """A block per word, and which of them `_block` had to settle."""
+        if words.size <= _FEW:
+            return self._settled(
+                np.searchsorted(self._thresholds, words, side="right"), words, stream
+            )
         below, mixed = self._guide
         cells = (words >> np.uint64(64 - _GUIDE_BITS)).view(np.int64)
         blocks = below.take(cells)
         unclear = np.flatnonzero(mixed.take(cells))
         near = words.take(unclear)
         found = np.searchsorted(self._thresholds, near, side="right")
-        blocks[unclear] = found
-        tied = unclear[(found > 0) & (self._thresholds.take(found - 1, mode="clip") == near)]
+        blocks[unclear], tied = self._settled(found, near, stream)
+        return blocks, unclear[tied]
+
+    def _settled(
+        self, found: NDArray[np.int64], words: NDArray[np.uint64], stream: Stream
+    ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """`found` thresholds up to each word; where the last equals the word, later bits decide."""
+        tied = np.flatnonzero((found > 0) & (self._thresholds.take(found - 1) == words))
         for i in tied:
-            blocks[i] = self._block(int(words[i]), stream)
-        return blocks, tied
+            found[i] = self._block(int(words[i]), stream)
+        return found, tied
 
     @cached_property
     def _fixed(self) -> tuple[int, FixedRate]:
