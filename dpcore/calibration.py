@@ -14,7 +14,7 @@ from dpcore.mechanism import Mechanism
 from dpcore.query import Query
 from dpcore.sensitivity import Sensitivity
 
-_LOWEST, _HIGHEST = -80.0, 80.0  # log2 of the scale factor t
+_FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
 _STEEP = 50.0  # stands for infinity in the logarithm of a ratio of epsilons
 _XTOL, _RTOL = 1e-14, 8 * 2.0**-52  # Brent's, for log2 t
 
@@ -84,11 +84,6 @@ def calibrate(
 
     if not weights:
         return _explicit(asks, meets, accountant, epsilon, delta)
-    if not meets(at(_HIGHEST)):
-        raise NoClaimError(
-            f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}"
-            + _reason(at(_HIGHEST), accountant, delta)
-        )
 
     def excess(log_t: float) -> float:
         """log(composed / target): falls in log_t, and crosses 0 where the budget is met."""
@@ -98,7 +93,14 @@ def calibrate(
             return _STEEP
         return min(_STEEP, max(-_STEEP, math.log(cost / epsilon))) if cost > 0 else -_STEEP
 
-    return at(_settle(_root(excess, -math.log2(_guess(epsilon, delta))), lambda x: meets(at(x))))
+    root = _root(excess, -math.log2(_guess(epsilon, delta)))
+    if root is None:
+        quiet = at(-math.log2(_guess(epsilon, delta)) + _FARTHEST)
+        raise NoClaimError(
+            f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}"
+            + _reason(quiet, accountant, delta)
+        )
+    return at(_settle(root, lambda log_t: meets(at(log_t))))
 
 
 def _guess(epsilon: float, delta: float) -> float:
@@ -106,18 +108,22 @@ def _guess(epsilon: float, delta: float) -> float:
     return gaussian_mu(epsilon, delta) if delta > 0 else epsilon
 
 
-def _root(excess: Callable[[float], float], start: float) -> float:
-    """Where a falling function crosses 0: by widening a bracket around `start`, then Brent."""
-    start = min(max(start, _LOWEST), _HIGHEST)
+def _root(excess: Callable[[float], float], start: float) -> float | None:
+    """Where a falling function crosses 0: by widening a bracket around `start`, then Brent.
+
+    None if it is positive even `_FARTHEST` above; `start - _FARTHEST` if it is not positive there.
+    """
     step = 0.5
     below = above = start
     while excess(below) <= 0:
-        if below <= _LOWEST:
+        if step > _FARTHEST:
             return below
-        above, below, step = below, max(_LOWEST, below - step), 2 * step
+        above, below, step = below, start - step, 2 * step
     step = 0.5
     while above <= below or excess(above) > 0:
-        below, above, step = max(below, above), min(_HIGHEST, above + step), 2 * step
+        if step > _FARTHEST:
+            return None
+        below, above, step = max(below, above), start + step, 2 * step
     return float(optimize.brentq(excess, below, above, xtol=_XTOL, rtol=_RTOL))
 
 
