@@ -113,6 +113,30 @@ def test_no_point_and_no_multiplier_gets_a_certificate_that_is_too_small(
     assert distance(exact, point) <= certified
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_wrong_multiplier_that_explains_its_point_gets_no_small_certificate(seed):
+    # c(nu) off the sphere: no residual at all, but the sphere is some way off
+    rng = np.random.default_rng(seed)
+    phi = unit_rows(rng, 6, 2) * np.array([1.0, 1e-3])
+    y, lam = rng.choice([-1.0, 1.0], 6), 1e-6
+    shift = 10 ** rng.uniform(-6, 0)
+    point = np.linalg.solve(phi.T @ phi + (lam + shift) * np.eye(2), phi.T @ y)
+    radius = np.linalg.norm(point) * (1 + 10 ** rng.uniform(-8, -1) * rng.choice([-1, 1]))
+    certified = distance_to_minimiser(problem(lam, radius), phi, y, point, shift)
+    assert distance(exact_ball_ridge(phi, y, lam, radius), point) <= certified
+
+
+def test_a_residual_that_vanishes_by_rounding_gets_no_zero_certificate():
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        phi, y = rng.uniform(0.5, 1, (1, 1)), rng.uniform(0.5, 1, 1)
+        lam = rng.uniform(0.5, 1)
+        exact = exact_ball_ridge(phi, y, lam, 100.0)
+        point = np.array([float(exact[0]) * (1 + int(rng.integers(-3, 4)) * 2.0**-53)])
+        certified = distance_to_minimiser(problem(lam, 100.0), phi, y, point, 0.0)
+        assert distance(exact, point) <= certified
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 10**6),

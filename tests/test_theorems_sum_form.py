@@ -138,10 +138,15 @@ def test_huber_ridge_is_no_longer_than_its_norm_bound(seed):
     assert length <= sum_form.huber_ridge_norm(KAPPA, M, clip, lam, records)
 
 
-def test_the_norm_bound_is_reached_by_copies_of_one_record():
-    lam, clip = 100.0, 0.3
-    length = distance(huber([[1.0]] * 5, [M] * 5, lam, clip), np.zeros(1))
-    assert length == pytest.approx(sum_form.huber_ridge_norm(KAPPA, M, clip, lam, 5), rel=1e-12)
+@pytest.mark.parametrize("clip", [0.3, 0.6, 5.0])
+def test_the_norm_bounds_are_reached_by_copies_of_one_record(clip):
+    lam, best = 0.5, max(M - clip, M / 2)  # the residual that pulls longest
+    row = best * math.sqrt(lam / (5 * best * (M - best)))
+    long = distance(huber([[row]] * 5, [M] * 5, lam, clip), np.zeros(1))
+    assert row <= KAPPA
+    assert long == pytest.approx(sum_form.huber_ridge_norm(KAPPA, M, clip, lam, 5), rel=1e-12)
+    pulled = distance(huber([[1.0]] * 5, [M] * 5, 100.0, 0.3), np.zeros(1))
+    assert pulled == pytest.approx(sum_form.huber_ridge_norm(KAPPA, M, 0.3, 100.0, 5), rel=1e-12)
 
 
 def test_parameters_outside_the_theorem_are_refused():

@@ -110,8 +110,8 @@ def distance_to_minimiser(
     records, width = features.shape
     kappa, lam = problem.kappa, problem.total_regularization
     length: float = norm(coefficients) * (1 + 2.0**-50)
-    gap = abs(length - problem.radius) if shift > 0 else max(0.0, length - problem.radius)
-    gap += 2.0**-49 * length
+    inside = shift == 0 and length <= problem.radius
+    gap = 0.0 if inside else abs(length - problem.radius) + 2.0**-49 * length
     data = pull(features, features @ coefficients - labels)
     residual: float = norm(data + (lam + shift) * coefficients) * (1 + 2.0**-50)
     size = records * kappa * (kappa * length + problem.label_bound) + (lam + shift) * length

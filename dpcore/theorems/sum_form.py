@@ -135,10 +135,11 @@ def huber_ridge_norm(
     kappa: float, label_bound: float, clip: float, total_regularization: float, records: int
 ) -> float:
     r"""Huber ridge on at most n records is no longer than
-    :math:`\min(n\kappa B/\Lambda,\ \sqrt{2nBM/\Lambda})`.
+    :math:`\min(n\kappa B/\Lambda,\ \sqrt{n P/\Lambda})`, P = M^2/4 if B >= M/2, else B (M - B).
 
-    Proof: Lam c is minus a sum of n gradients of norm at most kappa B; and the objective at c,
-    which is at least Lam/2 |c|^2, is at most that at 0, which is at most n B M.
+    Proof: Lam c is minus a sum of n gradients of norm at most kappa B. Multiplied by c, each is
+    -p clip(p - y, -B, B) with p = phi . c: positive only if y lies beyond p, and then at most
+    |p| min(B, M - |p|), whose largest value is P. Attained by n copies of one record.
 
     Args:
         records: n, or a public upper bound on it.
@@ -147,6 +148,7 @@ def huber_ridge_norm(
         "huber_ridge_norm",
         kappa=kappa, label_bound=label_bound, clip=clip, Lam=total_regularization,
     )  # fmt: skip
-    lam = total_regularization
+    lam, half = total_regularization, label_bound / 2
+    most = half * half if clip >= half else clip * (label_bound - clip)
     pulled = records * kappa * clip / lam
-    return min(pulled, math.sqrt(2 * records * clip * label_bound / lam)) * _UP
+    return min(pulled, math.sqrt(records * most / lam)) * _UP
