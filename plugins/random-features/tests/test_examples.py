@@ -1,10 +1,10 @@
 from pathlib import Path
 
 import pytest
-from dpcore_random_features import dpcore_examples
 
 from dpcore import Registry, Status
 from dpcore.spec import load_spec
+from dpcore_random_features import dpcore_examples
 
 EXAMPLES = dpcore_examples()
 

@@ -2,8 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from doubles import domain
-from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
 
 from dpcore import (
     ADD_REMOVE,
@@ -18,6 +16,9 @@ from dpcore import (
 )
 from dpcore.features.cos_sin import CosSin
 from dpcore.features.identity import Identity
+from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
+
+from doubles import domain
 
 RELATIONS = [ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL, replace_features(0.1, label=False)]
 FACTS = Public(domain=domain(records=None), coins=PublicCoins(5))

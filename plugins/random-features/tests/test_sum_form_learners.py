@@ -3,9 +3,6 @@ import math
 
 import numpy as np
 import pytest
-from doubles import domain
-from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
-from dpcore_random_features.huber_ridge import HuberRidgeBound, HuberRidgeLearner
 
 from dpcore import (
     ADD_REMOVE,
@@ -22,6 +19,10 @@ from dpcore import (
 from dpcore.features.cos_sin import CosSin
 from dpcore.features.identity import Identity
 from dpcore.theorems import taper
+from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
+from dpcore_random_features.huber_ridge import HuberRidgeBound, HuberRidgeLearner
+
+from doubles import domain
 
 RELATIONS = [ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL, replace_features(0.5, label=True)]
 SECRET = SecretCoins.rehearsal(0).learner(0, "coefficients", 1)
