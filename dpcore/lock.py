@@ -76,6 +76,14 @@ def describe(plan: Plan) -> dict[str, Any]:
     """The priced plan as plain data."""
     return {
         "guarantee": plan.guarantee.to_dict(),
+        "look": [
+            {
+                "query": ask.query.name,
+                "sensitivity": ask.sensitivity.value,
+                "mechanism": mechanism_dict(ask.mechanism),
+            }
+            for ask in plan.schedule.look
+        ],
         "releases": {
             scheduled.name: [
                 {

@@ -24,6 +24,7 @@ from dpcore.errors import (
 )
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
 from dpcore.learner import Learner
+from dpcore.look import RELEASE, PrivateLook
 from dpcore.mechanism import Mechanism
 from dpcore.plan import Plan, Release
 from dpcore.randomness import PublicCoins
@@ -50,6 +51,7 @@ def price(
     accountant: Accountant | None = None,
     coins: PublicCoins | None = None,
     separate: int = 1,
+    look: PrivateLook | None = None,
     holdout: float = 0.0,
     sealed: bool = False,
     on_invalid: Literal["refuse", "project"] = "refuse",
@@ -67,6 +69,7 @@ def price(
         coins: Pinned public coins; drawn if None.
         separate: The releases form that many equal consecutive groups, each calibrated to the
             budget by itself; the guarantee is the composition of all.
+        look: Hold-out metrics that are paid for and published.
         sealed: Whether the run may tell nobody that it failed, and why.
         holdout: Share of the records kept from the learners, for the operator's evaluation.
         on_invalid: What a run does with records that do not fit.
@@ -83,8 +86,10 @@ def price(
     if learner is not None and mechanism is not None:
         releases = [Release(learner=learner, mechanism=mechanism, bound=bound)]
     names = [release.name for release in releases]
-    if len(set(names)) < len(names):
-        raise SpecError(f"releases need different names, got {', '.join(names)}")
+    if len({*names, RELEASE}) < len(names) + 1:
+        raise SpecError(
+            f"releases need different names, none of them {RELEASE!r}, got {', '.join(names)}"
+        )
     if separate < 1 or len(releases) % separate:
         raise SpecError(f"{len(releases)} releases cannot form {separate} equal groups")
     groups = [
@@ -102,12 +107,13 @@ def price(
     _check_over_coins(over_coins, budget.delta, coins, drawn)
     delta = budget.delta - over_coins
     accountant = AutoAccountant(adjacency) if accountant is None else accountant
-    scheduled_releases = tuple(
-        scheduled
-        for group, given in zip(bounded, groups, strict=True)
-        for scheduled in _calibrated(group, given, accountant, budget.epsilon, delta)
-    )
-    placed = [ask for scheduled in scheduled_releases for ask in scheduled.asks.values()]
+    scheduled_releases: list[Scheduled] = []
+    looks: list[Ask] = []
+    for group, given in zip(bounded, groups, strict=True):
+        paid = _look(look, group, domain, adjacency, holdout)
+        scheduled_releases += _calibrated(group, given, paid, accountant, budget.epsilon, delta)
+        looks += paid
+    placed = [ask for scheduled in scheduled_releases for ask in scheduled.asks.values()] + looks
     composed = compose(placed, accountant)
     assumptions = _assumptions(releases, placed, set(accept_assumptions), sealed)
     guarantee = Guarantee(
@@ -127,10 +133,11 @@ def price(
         schedule=Schedule(
             domain=domain,
             adjacency=adjacency,
-            releases=scheduled_releases,
+            releases=tuple(scheduled_releases),
             holdout=holdout,
             on_invalid=on_invalid,
             sealed=sealed,
+            look=tuple(looks),
         ),
         budget=budget,
         guarantee=guarantee,
@@ -177,20 +184,34 @@ def _check_over_coins(
         raise NoClaimError(f"the bounds' failure probability {gamma!r} uses up delta={delta!r}")
 
 
+def _look(
+    look: PrivateLook | None,
+    group: Sequence[Scheduled],
+    domain: Domain,
+    adjacency: Adjacency,
+    holdout: float,
+) -> tuple[Ask, ...]:
+    """What is asked of the hold-out about a group."""
+    if look is None:
+        return ()
+    return look.asks(tuple(scheduled.name for scheduled in group), domain, adjacency, holdout)
+
+
 def _calibrated(
     group: Sequence[Scheduled],
     given: Sequence[Release],
+    paid: tuple[Ask, ...],
     accountant: Accountant,
     epsilon: float,
     delta: float,
 ) -> list[Scheduled]:
-    """The group with noise that meets the budget together."""
+    """The group with noise that meets the budget together with its private look."""
     asks = [
         attrs.evolve(ask, share=ask.share * release.share)
         for scheduled, release in zip(group, given, strict=True)
         for ask in scheduled.asks.values()
     ]
-    placed = iter(calibrate(asks, accountant, epsilon, delta))
+    placed = iter(calibrate([*asks, *paid], accountant, epsilon, delta))
     return [
         attrs.evolve(scheduled, asks={name: next(placed) for name in scheduled.asks})
         for scheduled in group

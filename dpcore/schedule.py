@@ -45,6 +45,7 @@ class Schedule:
         holdout: Share of the records kept from the learners, in [0, 1).
         on_invalid: `refuse` stops at a record that does not fit; `project` maps it in.
         sealed: Nothing but public files may leave the run.
+        look: What is asked of the hold-out once the models are fixed, and paid for.
     """
 
     domain: Domain
@@ -53,6 +54,7 @@ class Schedule:
     holdout: float
     on_invalid: Literal["refuse", "project"]
     sealed: bool
+    look: tuple[Ask, ...]
 
 
 def held_out(records: int, share: float) -> int:

@@ -22,6 +22,7 @@ from dpcore.domain import Domain
 from dpcore.errors import ParameterError, SpecError
 from dpcore.grammar import Csv, ReleaseText, SpecText, spec_schema
 from dpcore.kinds import ACCOUNTANT, BOUND, FEATURES, LEARNER, MECHANISM
+from dpcore.look import PrivateLook
 from dpcore.mechanism import Mechanism
 from dpcore.plan import Plan, Release
 from dpcore.pricing import price
@@ -44,7 +45,8 @@ class Spec:
         folder: Where the spec stands; None for one rebuilt from a lock.
         releases: In order; a sweep's points one after the other.
         separate: How many equal groups of releases are each calibrated to the whole budget.
-        metrics: What the operator wants to see of the hold-out; empty without `evaluate`.
+        metrics: What the operator wants to see of the hold-out without paying.
+        look: What is paid for and published instead.
         sealed: Whether the asker is not the curator: nothing but public files leaves the run.
     """
 
@@ -62,6 +64,7 @@ class Spec:
     coins: PublicCoins | None
     holdout: float
     metrics: tuple[str, ...]
+    look: PrivateLook | None
     sealed: bool
     on_invalid: Literal["refuse", "project"]
     accept_assumptions: tuple[str, ...]
@@ -81,6 +84,7 @@ class Spec:
                 budget=self.budget,
                 releases=self.releases,
                 separate=self.separate,
+                look=self.look,
                 accountant=self.accountant,
                 coins=self.coins or coins,
                 holdout=self.holdout,
@@ -118,6 +122,10 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
     except ParameterError as error:
         raise SpecError(error.message, child(node, "data", "domain", "records").where) from None
     swept = points(node, child(node, "sweep", "grid")) if text.sweep else (Point(node, {}),)
+    metrics = tuple(text.evaluate.metrics) if text.evaluate else ()
+    look = None
+    if text.evaluate and text.evaluate.private:
+        look = PrivateLook(metrics=metrics, epsilon=text.evaluate.private.epsilon)
     accountant = None
     if text.accountant is not None:
         accountant = _accountant(child(node, "accountant"), adjacency, registry)
@@ -135,7 +143,8 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
         accountant=accountant,
         coins=PublicCoins(text.coins.public) if text.coins else None,
         holdout=holdout,
-        metrics=tuple(text.evaluate.metrics) if text.evaluate else (),
+        metrics=metrics if look is None else (),
+        look=look,
         sealed=text.sealed,
         on_invalid=_on_invalid(text, node),
         accept_assumptions=tuple(text.accept_assumptions),
@@ -156,9 +165,10 @@ def _on_invalid(text: SpecText, node: Node) -> Literal["refuse", "project"]:
             "on_invalid: a sealed run maps every record into the domain: project",
             child(node, "on_invalid").where,
         )
-    if text.evaluate is not None:
+    if text.evaluate is not None and text.evaluate.private is None:
         raise SpecError(
-            "evaluate: a sealed run has no operator to show it to", child(node, "evaluate").where
+            "evaluate: a sealed run has no operator to show it to; pay for it with private",
+            child(node, "evaluate").where,
         )
     return "project"
 

@@ -29,6 +29,8 @@ LAYERS = [
     ["registry"],
     ["schedule"],
     ["runtime"],
+    ["metrics"],
+    ["look"],
     ["plan"],
     ["bounding"],
     ["pricing"],

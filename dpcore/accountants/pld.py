@@ -8,7 +8,7 @@ composed by
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, cast
 
@@ -21,7 +21,15 @@ from dpcore.errors import NoClaimError
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.interval import Interval
-from dpcore.losses.convolution import Composed, Group, Saddle, compose, log_moments, variance
+from dpcore.losses.convolution import (
+    Composed,
+    Group,
+    Saddle,
+    best_shifts,
+    compose,
+    total_moments,
+    variance,
+)
 from dpcore.losses.masses import Extent, Masses, masses_above, masses_below
 
 _ULP = 2.0**-52
@@ -89,8 +97,14 @@ class PldAccountant(Accountant):
         above, below = self._merged(+1), self._merged(-1)
         symmetric = all(event.symmetric for event in above)
         directions = (Direction.REMOVE,) if symmetric else tuple(Direction)
-        ends = [self._one(above, below, direction, delta) for direction in directions]
-        return Interval(max(end.lower for end in ends), max(end.upper for end in ends))
+        aims = [self._aim(above, below, direction, delta) for direction in directions]
+        aims.sort(key=lambda aim: -aim.implied)
+        found = self._interval(aims[0])
+        for aim in aims[1:]:
+            if aim.implied > found.lower:  # otherwise it is certainly not the larger one
+                other = self._interval(aim)
+                found = Interval(max(found.lower, other.lower), max(found.upper, other.upper))
+        return found
 
     def explain(self, delta: float) -> str:
         """The method and its kind of certificate."""
@@ -119,8 +133,8 @@ class PldAccountant(Accountant):
             self._known[key] = make()
         return cast(T, self._known[key])
 
-    def _one(self, above: Spent, below: Spent, direction: Direction, delta: float) -> Interval:
-        """The interval of one direction."""
+    def _aim(self, above: Spent, below: Spent, direction: Direction, delta: float) -> "_Aim":
+        """Ranges, tilt and window of one direction, from rough masses."""
         copies = sum(above.values())
         # a power of 16, so that neighbouring questions share their grids
         tail = 16.0 ** math.floor(math.log(max(delta * 1e-6 / copies, 1e-280), 16.0))
@@ -131,113 +145,125 @@ class PldAccountant(Accountant):
             for event in above
         }
         rough = [
-            Group(self._rough(event, direction, extents[event]), count)
+            Group(
+                self._remembered(
+                    ("rough", event, direction, extents[event]),
+                    partial(_rough, event, direction, extents[event]),
+                ),
+                count,
+            )
             for event, count in above.items()
         ]
-        tilt = best_tilt(rough, delta)
-        spread = math.sqrt(variance(rough, tilt))
-        step = self.step or self._first_step(rough, copies, tilt, spread)
-        if self.step is None:
-            step = _aligned(step, above, extents)
-        found = self._at(above, below, direction, extents, step, tilt, delta)
+        tilt, implied = best_tilt(rough, delta)
+        return _Aim(
+            above=above,
+            below=below,
+            direction=direction,
+            delta=delta,
+            extents=extents,
+            rough=rough,
+            tilt=tilt,
+            implied=implied,
+            shifts=best_shifts(rough, tilt),
+        )
+
+    def _interval(self, aim: "_Aim") -> Interval:
+        """One direction: a first step, and a finer one where the interval is too wide."""
+        least = aim.least_step()
+        step = self.step or aim.aligned(max(aim.first_step(self._wanted), least))
+        found = self._at(aim, step)
         wanted = self._wanted(found.upper)
-        if self.step is None and found.width > 1.5 * wanted and math.isfinite(found.upper):
-            finer = _rounded(max(step * math.sqrt(wanted / found.width), step / 64))
-            finer = max(finer, self._least_step(rough, tilt))
-            finer = _aligned(finer, above, extents)
+        if self.step is None and math.isfinite(found.upper) and found.width > 1.5 * wanted:
+            finer = max(step * math.sqrt(wanted / found.width), step / 64, least)
+            finer = aim.aligned(_rounded(finer))
             if finer < step:
-                again = self._at(above, below, direction, extents, finer, tilt, delta)
-                found = Interval(
-                    min(max(found.lower, again.lower), min(found.upper, again.upper)),
-                    min(found.upper, again.upper),
-                )
+                again = self._at(aim, finer)
+                upper = min(found.upper, again.upper)
+                found = Interval(min(max(found.lower, again.lower), upper), upper)
         if not math.isfinite(found.upper):
-            raise NoClaimError(f"an infinite privacy loss is likelier than delta={delta!r}")
+            raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
         return found
 
     def _wanted(self, epsilon: float) -> float:
+        """The width to aim at where epsilon is about this."""
         return self.width * min(1.0, epsilon) if epsilon > 0 else self.width
 
-    def _least_step(self, groups: list[Group], tilt: float) -> float:
-        saddle = Saddle.of(groups, tilt)
-        longest = max(group.masses.last - group.masses.first for group in groups)
-        return _rounded(2 * max(saddle.high - saddle.low, longest) / _WIDEST_WINDOW)
+    def _at(self, aim: "_Aim", step: float) -> Interval:
+        """Both ends at one step."""
+        over = self._groups(aim, aim.above, step, masses_above)
+        assert over is not None
+        upper = aim.composed(over, step).epsilon_above(aim.delta)
+        under = self._groups(aim, aim.below, step, masses_below)
+        lower = 0.0 if under is None else aim.composed(under, step).epsilon_below(aim.delta)
+        return Interval(min(lower, upper), upper)
 
-    def _first_step(self, groups: list[Group], copies: int, tilt: float, spread: float) -> float:
-        saddle = Saddle.of(groups, tilt)
-        guess = math.sqrt(
-            self._wanted(max(0.5 * (saddle.high + saddle.low), 0.1 * saddle.high))
-            / (_GAP * copies * (tilt + 1))
-        )
-        step = min(guess, max(spread, 1e-12) / 16)
-        return _rounded(max(step, self._least_step(groups, tilt)))
-
-    def _rough(self, event: Event, direction: Direction, extent: Extent) -> Masses:
-        step = (extent.top - extent.bottom) / _ROUGH_CELLS
-        return self._remembered(
-            ("rough", event, direction, extent),
-            lambda: masses_above(event, direction, extent, step),
-        )
-
-    def _masses(
+    def _groups(
         self,
-        events: Iterable[tuple[Event, int]],
-        direction: Direction,
-        extents: dict[Event, Extent],
+        aim: "_Aim",
+        spent: Spent,
         step: float,
         make: Callable[[Event, Direction, Extent, float], Masses | None],
     ) -> list[Group] | None:
+        """Masses of all events, or None where one of them has none."""
         groups = []
-        for event, count in events:
-            extent = extents[event]
+        # the merged Gaussian of the lower end takes the extent of the upper end's
+        for (event, count), extent in zip(spent.items(), aim.extents.values(), strict=True):
             masses = self._remembered(
-                (make, event, direction, extent, step),
-                partial(make, event, direction, extent, step),
+                (make, event, aim.direction, extent, step),
+                partial(make, event, aim.direction, extent, step),
             )
             if masses is None:
                 return None
             groups.append(Group(masses, count))
         return groups
 
-    def _at(
-        self,
-        above: Spent,
-        below: Spent,
-        direction: Direction,
-        extents: dict[Event, Extent],
-        step: float,
-        tilt: float,
-        delta: float,
-    ) -> Interval:
-        """Both ends at one step."""
-        over = self._masses(above.items(), direction, extents, step, masses_above)
-        assert over is not None
-        upper = _composed(over, tilt, step).epsilon_above(delta)
-        lower = 0.0
-        # the merged Gaussian of the lower end has the extent of the upper end's
-        matched = dict(zip(below, above, strict=True))
-        reached = {event: extents[matched[event]] for event in below}
-        under = self._masses(below.items(), direction, reached, step, masses_below)
-        if under is not None:
-            lower = _composed(under, tilt, step).epsilon_below(delta)
-        return Interval(min(lower, upper), upper)
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Aim:
+    """One direction of one question, and where its answer lies."""
+
+    above: Spent
+    below: Spent
+    direction: Direction
+    delta: float
+    extents: dict[Event, Extent]
+    rough: list[Group]
+    tilt: float
+    implied: float
+    shifts: tuple[float, float]
+
+    def composed(self, groups: list[Group], step: float) -> Composed:
+        """The composition around the tilt."""
+        return compose(groups, Saddle.of(groups, self.tilt, self.shifts), step)
+
+    def first_step(self, wanted: Callable[[float], float]) -> float:
+        """A step at which the interval should be about as wide as wanted."""
+        copies = sum(self.above.values())
+        guess = math.sqrt(wanted(self.implied) / (_GAP * copies * (self.tilt + 1)))
+        spread = math.sqrt(variance(self.rough, self.tilt))
+        return _rounded(min(guess, max(spread, 1e-12) / 16))
+
+    def least_step(self) -> float:
+        """The step at which window and longest event take half the cells allowed."""
+        saddle = Saddle.of(self.rough, self.tilt, self.shifts)
+        longest = max(group.masses.last - group.masses.first for group in self.rough)
+        return 2 * max(saddle.high - saddle.low, longest) / _WIDEST_WINDOW
+
+    def aligned(self, step: float) -> float:
+        """The largest step up to `step` that divides the range of the commonest anchored event.
+
+        Its smallest loss, often of positive probability, then lies on the grid as its largest does.
+        """
+        anchored = [event for event in self.above if self.extents[event].anchored]
+        if not anchored:
+            return step
+        extent = self.extents[max(anchored, key=lambda event: self.above[event])]
+        width = extent.top - extent.bottom
+        return width / math.ceil(width / step) if step < width else step
 
 
-def _composed(groups: list[Group], tilt: float, step: float) -> Composed:
-    return compose(groups, Saddle.of(groups, tilt), step)
-
-
-def _aligned(step: float, spent: Spent, extents: dict[Event, Extent]) -> float:
-    """The largest step up to `step` that divides the range of the commonest anchored event.
-
-    Its smallest loss, often of positive probability, then lies on the grid as its largest does.
-    """
-    anchored = [event for event in spent if extents[event].anchored]
-    if not anchored:
-        return step
-    extent = extents[max(anchored, key=lambda event: spent[event])]
-    width = extent.top - extent.bottom
-    return width / math.ceil(width / step) if step < width else step
+def _rough(event: Event, direction: Direction, extent: Extent) -> Masses:
+    return masses_above(event, direction, extent, (extent.top - extent.bottom) / _ROUGH_CELLS)
 
 
 def _rounded(step: float) -> float:
@@ -245,28 +271,28 @@ def _rounded(step: float) -> float:
     return float(2.0 ** (math.floor(2 * math.log2(step)) / 2))
 
 
-def best_tilt(groups: list[Group], delta: float) -> float:
-    r"""About the theta at which the log moments K imply the least epsilon at `delta`.
+def best_tilt(groups: list[Group], delta: float) -> tuple[float, float]:
+    r"""About the theta at which the log moments K imply the least epsilon, and that epsilon.
 
-    It minimises
-    :math:`(K(\theta)-\log\delta+\theta\log\tfrac{\theta}{1+\theta}-\log(1+\theta))/\theta`
-    (Canonne, Kamath & Steinke 2020, Proposition 12, with order theta + 1), on a refined geometric
-    grid. Any value is
-    sound; this one makes the tilted masses large where epsilon is.
+    With :math:`\delta' = \delta - p_\infty` it minimises
+
+    .. math:: (K(\theta)-\log\delta'+\theta\log\tfrac{\theta}{1+\theta}-\log(1+\theta))/\theta
+
+    on a refined geometric net (Canonne, Kamath & Steinke 2020, Proposition 12, with order theta +
+    1). For masses above the curves the epsilon is valid at any theta; this theta makes tilted
+    masses large where epsilon is. Infinite where infinite losses are likelier than delta.
     """
+    finite = delta - math.fsum(g.count * g.masses.infinite for g in groups)
+    log_delta = math.log(finite if finite > 0 else delta)
     reach = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)
     low, high = -12.0, math.log(max(1e3, 300 * max(1.0, -math.log(delta)) / max(reach, 1e-12)))
-    best = 1.0
+    best, implied = 1.0, math.inf
     for _ in range(3):
         tilts = np.exp(np.linspace(low, high, 24))
-        moments = np.zeros_like(tilts)
-        for group in groups:
-            moments += group.count * log_moments(group.masses, tilts)
-        implied = (
-            moments - math.log(delta) + tilts * np.log(tilts / (1 + tilts)) - np.log1p(tilts)
-        ) / tilts
-        at = int(np.argmin(implied))
-        best = float(tilts[at])
+        shape = tilts * np.log(tilts / (1 + tilts)) - np.log1p(tilts)
+        values = (total_moments(groups, tilts) - log_delta + shape) / tilts
+        at = int(np.argmin(values))
+        best, implied = float(tilts[at]), float(values[at])
         width = (high - low) / 23
         low, high = math.log(best) - 1.5 * width, math.log(best) + 1.5 * width
-    return best
+    return best, max(0.0, implied + 1e-6 * (1 + abs(implied))) if finite > 0 else math.inf

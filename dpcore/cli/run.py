@@ -19,6 +19,7 @@ from dpcore.domain import Table
 from dpcore.errors import ReleaseError, SpecError
 from dpcore.evaluation import UNCOVERED, evaluate
 from dpcore.lock import lock_of
+from dpcore.look import RELEASE, stated
 from dpcore.plan import Outcome, Plan
 from dpcore.randomness import SecretCoins
 from dpcore.run_folder import new_folder, public_files, write_files
@@ -64,6 +65,9 @@ def run(
         show_plan(console, outcome.guarantee, locked)
         if not loaded.sealed:
             _operator(console, loaded, plan, outcome, folder, started)
+        if RELEASE in outcome.answers:
+            means = {answer.query.name: answer.value for answer in outcome.answers[RELEASE]}
+            _show_look(console, stated(means))
         what = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
         console.print(f"{what} {kept}", markup=False)
 
@@ -119,6 +123,17 @@ def _operator(
     (operator / "run.json").write_bytes(
         msgspec.json.format(msgspec.json.encode(notes), indent=2) + b"\n"
     )
+
+
+def _show_look(console: Console, look: dict[str, dict[str, float]]) -> None:
+    title = "Hold-out, through the door: covered by the guarantee and published."
+    table = RichTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for heading in ("release", "metric", "value"):
+        table.add_column(heading)
+    for release, metrics in look.items():
+        for metric, value in metrics.items():
+            table.add_row(release, f"hold-out {metric}", f"{value:.6g}")
+    console.print(table)
 
 
 def _show_evaluation(console: Console, evaluation: dict[str, dict[str, dict[str, float]]]) -> None:

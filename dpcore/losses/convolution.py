@@ -70,24 +70,43 @@ class Saddle:
     high: float
 
     @classmethod
-    def of(cls, groups: Sequence[Group], tilt: float) -> "Saddle":
-        """Window from Chernoff's bound at two neighbouring tilts, cut to the support."""
-        spread = math.sqrt(max(variance(groups, tilt), 0.0))
+    def of(cls, groups: Sequence[Group], tilt: float, shifts: tuple[float, float]) -> "Saddle":
+        """Window from Chernoff's bound at two neighbouring tilts, cut to the support.
+
+        Args:
+            groups: What is composed.
+            tilt: theta > 0.
+            shifts: How far below and above the tilt the bounds are taken; any > 0 are sound.
+        """
         support_low = math.fsum(g.count * g.masses.first for g in groups)
         support_high = math.fsum(g.count * g.masses.last for g in groups)
-        width = support_high - support_low
-        shift = _HALF_WIDTH / max(spread, width * 1e-9, 1e-300)
-        orders = np.array([tilt - shift, tilt, tilt + shift])
-        moments = np.zeros(3)
-        for group in groups:
-            moments += group.count * log_moments(group.masses, orders)
+        moments = total_moments(groups, np.array([tilt - shifts[0], tilt, tilt + shifts[1]]))
         scale = float(np.max(np.abs(moments)))
         slack = _TAIL + 64 * _ULP * (scale + abs(tilt) * (abs(support_low) + abs(support_high)))
-        high = (moments[2] - moments[1] + slack) / shift
-        low = (moments[1] - moments[0] - slack) / shift
+        high = (moments[2] - moments[1] + slack) / shifts[1]
+        low = (moments[1] - moments[0] - slack) / shifts[0]
         return cls(
             tilt, float(moments[1]), max(float(low), support_low), min(float(high), support_high)
         )
+
+
+def total_moments(groups: Sequence[Group], orders: Array) -> Array:
+    """The log moments of all copies together, shape (k,)."""
+    total = np.zeros_like(orders)
+    for group in groups:
+        total += group.count * log_moments(group.masses, orders)
+    return total
+
+
+def best_shifts(groups: Sequence[Group], tilt: float) -> tuple[float, float]:
+    """Shifts that make the window of these groups about as narrow as it can be."""
+    spread = math.sqrt(max(variance(groups, tilt), 0.0))
+    width = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)
+    shifts = _HALF_WIDTH / max(spread, width * 1e-9) * 2.0 ** np.arange(-6.0, 1.5, 0.5)
+    base = float(total_moments(groups, np.array([tilt]))[0])
+    above = (total_moments(groups, tilt + shifts) - base + _TAIL) / shifts
+    below = (base - total_moments(groups, tilt - shifts) - _TAIL) / shifts
+    return float(shifts[int(np.argmax(below))]), float(shifts[int(np.argmin(above))])
 
 
 def variance(groups: Sequence[Group], tilt: float) -> float:
