@@ -37,15 +37,15 @@ def excess(
     rate = ERROR_RATE / (4 * cuts.size * len(epsilons))
     worst = -1.0
     for direction in Direction:
+        claims = [event.delta(e, direction) for e in epsilons]
         for cut in cuts:
             for first, second in ((p >= cut, q >= cut), (q < cut, p < cut)):
                 low = stats.beta.ppf(rate, first.sum(), (~first).sum() + 1) if first.any() else 0.0
                 high = 1.0
                 if not second.all():
                     high = stats.beta.ppf(1 - rate, second.sum() + 1, (~second).sum())
-                worst = max(
-                    worst, *(low - np.exp(e) * high - event.delta(e, direction) for e in epsilons)
-                )
+                gaps = zip(epsilons, claims, strict=True)
+                worst = max(worst, *(low - np.exp(e) * high - claim for e, claim in gaps))
     return worst
 
 

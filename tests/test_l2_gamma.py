@@ -70,8 +70,8 @@ def test_sampled_losses_stay_below_the_event(dimension: int) -> None:
     def loss(b: np.ndarray) -> float:
         return round(float(np.linalg.norm(b) - np.linalg.norm(b - shift)) / 0.5, 6)
 
-    p = samples(mechanism, query, sensitivity, shift, loss, 30_000, "p")
-    q = samples(mechanism, query, sensitivity, 0 * shift, loss, 30_000, "q")
+    p = samples(mechanism, query, sensitivity, shift, loss, 20_000, "p")
+    q = samples(mechanism, query, sensitivity, 0 * shift, loss, 20_000, "q")
     event = mechanism.event(query, sensitivity)
     assert isinstance(event, LaplaceEvent if dimension == 1 else L2GammaEvent)
     assert excess(event, p, q) <= 0

@@ -21,6 +21,7 @@ VARIANTS = [
     ("randomized_response", {"categories": 7}),
 ]
 UNITS = {"gaussian_sampling": 0.01}
+SUMS = ("discrete_gaussian", "gaussian_sampling", "l2_gamma")
 
 
 def planned(name: str, extra: dict[str, object], size: int = 3) -> tuple[Mechanism, Query, float]:
@@ -30,8 +31,20 @@ def planned(name: str, extra: dict[str, object], size: int = 3) -> tuple[Mechani
     return mechanism, Query(name="q", shape=shape, distance=made.distance), UNITS.get(name, 1.0)
 
 
-@pytest.mark.parametrize(("name", "extra"), VARIANTS)
-@pytest.mark.parametrize("size", [1, 3])
+CALIBRATED = [
+    pytest.param(
+        name,
+        extra,
+        size,
+        # their curves are sums over many cells, asked for some thousand times
+        marks=[pytest.mark.slow] if size == 3 and name in SUMS else [],
+    )
+    for name, extra in VARIANTS
+    for size in (1, 3)
+]
+
+
+@pytest.mark.parametrize(("name", "extra", "size"), CALIBRATED)
 def test_a_mechanism_is_calibrated_to_a_budget_and_not_far_below_it(
     name: str, extra: dict[str, object], size: int
 ) -> None:

@@ -34,12 +34,12 @@ class DiscreteLaplace(Mechanism):
     Args:
         noise_scale: In the units of the statistic; calibrated if left out.
 
-    Source: Ghosh, Roughgarden & Sundararajan (2012), SIAM J. Comput. 41(6), Definition 2.1.
+    Source: Ghosh, Roughgarden & Sundararajan (2012), SIAM J. Comput. 41(6).
     """
 
     distance: ClassVar[Distance] = Distance.L1
     arithmetic: ClassVar[Arithmetic] = "exact"
-    source: ClassVar[str] = "Ghosh, Roughgarden & Sundararajan (2012), Definition 2.1"
+    source: ClassVar[str] = "Ghosh, Roughgarden & Sundararajan (2012), the geometric mechanism"
 
     noise_scale: float | None = free(validator=positive)
 

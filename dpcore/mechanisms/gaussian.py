@@ -51,7 +51,9 @@ class Gaussian(Mechanism):
     """
 
     distance: ClassVar[Distance] = Distance.L2
-    source: ClassVar[str] = "Balle & Wang (2018), arXiv:1805.06530v2, Theorem 8"
+    source: ClassVar[str] = (
+        "Balle & Wang (2018), arXiv:1805.06530v2, Theorem 8; on a grid, the smoothing lemma T13"
+    )
 
     noise_multiplier: float | None = free(validator=positive)
     noise: Literal["grid", "float"] = attrs.field(default="grid", validator=one_of("grid", "float"))

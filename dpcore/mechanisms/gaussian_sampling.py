@@ -44,13 +44,14 @@ class GaussianSampling(Mechanism):
         samples: k; calibrated if left out.
         lam0: lam0 > 0, public; in the units of K.
 
-    Source: theorem 2.3 of the notes on NTK regression, after Gu et al.; proof in the docstring.
+    Source: the mechanism of Gu, Liang, Sha, Shi & Song's private NTK regression, on K + lam0 I
+    instead of K; the proof is in docs/mechanisms.md.
     """
 
     distance: ClassVar[Distance] = Distance.PSD_ROWS
     arithmetic: ClassVar[Arithmetic] = "real"
     source: ClassVar[str] = (
-        "Gaussian sampling on K + lam0 I, by revealing the samples' coefficients"
+        "Gaussian sampling (Gu, Liang, Sha, Shi & Song) on K + lam0 I, proof in docs/mechanisms.md"
     )
 
     samples: int | None = free(validator=positive_integer)

@@ -34,12 +34,12 @@ class L2Gamma(Mechanism):
     Args:
         noise_scale: 1/xi of T8, in the units of the statistic; calibrated if left out.
 
-    Source: Hardt & Talwar (2010), arXiv:0907.3754, Section 4; theorem T8.
+    Source: Hardt & Talwar (2010), arXiv:0907.3754; theorem T8.
     """
 
     distance: ClassVar[Distance] = Distance.L2
     arithmetic: ClassVar[Arithmetic] = "real"
-    source: ClassVar[str] = "Hardt & Talwar (2010), arXiv:0907.3754, Section 4"
+    source: ClassVar[str] = "Hardt & Talwar (2010), arXiv:0907.3754; curve T8"
 
     noise_scale: float | None = free(validator=positive)
 

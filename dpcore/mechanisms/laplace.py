@@ -43,7 +43,9 @@ class Laplace(Mechanism):
     """
 
     distance: ClassVar[Distance] = Distance.L1
-    source: ClassVar[str] = "Dwork, McSherry, Nissim & Smith (2006), Proposition 1"
+    source: ClassVar[str] = (
+        "Dwork, McSherry, Nissim & Smith (2006), Proposition 1; on a grid, post-processed"
+    )
 
     noise_scale: float | None = free(validator=positive)
     noise: Literal["grid", "float"] = attrs.field(default="grid", validator=one_of("grid", "float"))

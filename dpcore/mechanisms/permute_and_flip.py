@@ -33,12 +33,12 @@ class PermuteAndFlip(Mechanism):
     Args:
         epsilon: Of the choice, in nats: it is epsilon-DP; calibrated if left out.
 
-    Source: McKenna & Sheldon (2020), arXiv:2010.12603, Theorem 1.
+    Source: McKenna & Sheldon (2020), arXiv:2010.12603.
     """
 
     distance: ClassVar[Distance] = Distance.LINF
     arithmetic: ClassVar[Arithmetic] = "exact"
-    source: ClassVar[str] = "McKenna & Sheldon (2020), arXiv:2010.12603, Theorem 1"
+    source: ClassVar[str] = "McKenna & Sheldon (2020), arXiv:2010.12603"
 
     epsilon: float | None = free(validator=positive)
 

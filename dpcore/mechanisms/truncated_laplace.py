@@ -52,7 +52,7 @@ class TruncatedLaplace(Mechanism):
 
     distance: ClassVar[Distance] = Distance.L1
     arithmetic: ClassVar[Arithmetic] = "exact"
-    source: ClassVar[str] = "Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877, Theorem 1"
+    source: ClassVar[str] = "Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877"
 
     noise_scale: float | None = free(validator=positive)
     truncation: float = attrs.field(validator=_at_most_half)

@@ -2,7 +2,7 @@ r"""Laplace noise on the integers, exact, in two kinds.
 
 * `discrete_laplace`: P(z) proportional to :math:`e^{-|z|/t}`. For two integer vectors at l1
   distance D the likelihood ratio is at most :math:`e^{D/t}`. Source: Ghosh, Roughgarden &
-  Sundararajan (2012), Definition 2.1; Canonne, Kamath & Steinke (2020), Definition 30.
+  Sundararajan (2012); Canonne, Kamath & Steinke (2020).
 * `floored_laplace`: floor(X) of a continuous X of density :math:`e^{-|x|/t}/(2t)`. Its nonnegative
   and its negative half are geometric, so that it needs no continuous draw. Added to an integer,
   floor(v + X) = v + floor(X): it is the continuous Laplace mechanism, post-processed.

@@ -5,7 +5,7 @@ In a random order, each index tosses a coin with heads of probability
 so the winner is uniform among the heads: all coins are tossed at once and one of the heads is
 drawn. A largest score always shows heads.
 
-Source: McKenna & Sheldon (2020), arXiv:2010.12603, Algorithm 1.
+Source: McKenna & Sheldon (2020), arXiv:2010.12603.
 """
 
 from fractions import Fraction

@@ -3,7 +3,7 @@ r"""Randomized response, exact: the true category with probability e^eps / (e^ep
 A candidate category is drawn uniformly and kept if it is the true one, or else with probability
 exp(-epsilon); otherwise another is drawn. Kept candidates have weights 1 and exp(-epsilon).
 
-Source: Warner (1965); Kairouz, Oh & Viswanath (2016), Section 2.2, for more than two categories.
+Source: Warner (1965); Kairouz, Oh & Viswanath (2016) for more than two categories.
 """
 
 from fractions import Fraction
