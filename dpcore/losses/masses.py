@@ -192,7 +192,10 @@ def _curve_above(
 
 
 def _above(knots: Array, curve: Array, step: float) -> Masses:
-    return _polygon(knots, curve, step, 1.0, float(curve[-1]))
+    masses = _polygon(knots, curve, step, 1.0, float(curve[-1]))
+    if not np.any(masses.mass > 0):
+        raise NoClaimError(f"no privacy loss below {_FARTHEST} nats has positive probability")
+    return masses
 
 
 def _below(
@@ -222,7 +225,8 @@ def _below(
     values = np.zeros(len(knots))
     values[1:-1] = np.minimum(right[:-1], left[1:])
     values[0] = max(0.0, min(left[0], (1 - level - first) * (1 - 8 * _ULP)))
-    return _polygon(knots, values, step, 1 - level, event.infinite_mass(direction))
+    masses = _polygon(knots, values, step, 1 - level, event.infinite_mass(direction))
+    return masses if np.any(masses.mass > 0) else None
 
 
 def _lines(
