@@ -30,7 +30,7 @@ from dpcore.losses.convolution import (
     total_moments,
     variance,
 )
-from dpcore.losses.masses import Extent, Masses, masses_above, masses_below
+from dpcore.losses.masses import Extent, Masses, masses_above, masses_both
 
 _ULP = 2.0**-52
 _ROUGH_CELLS = 160
@@ -190,32 +190,33 @@ class PldAccountant(Accountant):
 
     def _at(self, aim: "_Aim", step: float) -> Interval:
         """Both ends at one step."""
-        over = self._groups(aim, aim.above, step, masses_above)
-        assert over is not None
+        over = [Group(above, n) for (above, _), n in self._masses(aim, aim.above, step)]
         upper = aim.composed(over, step).epsilon_above(aim.delta)
-        under = self._groups(aim, aim.below, step, masses_below)
-        lower = 0.0 if under is None else aim.composed(under, step).epsilon_below(aim.delta)
+        under = [
+            Group(below, n)
+            for (_, below), n in self._masses(aim, aim.below, step)
+            if below is not None
+        ]
+        lower = 0.0
+        if len(under) == len(over):
+            lower = aim.composed(under, step).epsilon_below(aim.delta)
         return Interval(min(lower, upper), upper)
 
-    def _groups(
-        self,
-        aim: "_Aim",
-        spent: Spent,
-        step: float,
-        make: Callable[[Event, Direction, Extent, float], Masses | None],
-    ) -> list[Group] | None:
-        """Masses of all events, or None where one of them has none."""
-        groups = []
+    def _masses(
+        self, aim: "_Aim", spent: Spent, step: float
+    ) -> list[tuple[tuple[Masses, Masses | None], int]]:
+        """Masses of all events from above and from below, with counts."""
         # the merged Gaussian of the lower end takes the extent of the upper end's
-        for (event, count), extent in zip(spent.items(), aim.extents.values(), strict=True):
-            masses = self._remembered(
-                (make, event, aim.direction, extent, step),
-                partial(make, event, aim.direction, extent, step),
+        return [
+            (
+                self._remembered(
+                    ("both", event, aim.direction, extent, step),
+                    partial(masses_both, event, aim.direction, extent, step),
+                ),
+                count,
             )
-            if masses is None:
-                return None
-            groups.append(Group(masses, count))
-        return groups
+            for (event, count), extent in zip(spent.items(), aim.extents.values(), strict=True)
+        ]
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -149,8 +149,11 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
         a = np.exp(at)
         slopes = np.empty(len(keep) + 1)
         slopes[0] = (ceiling - height[0]) / a[0]
-        gap = np.diff(at)
-        width = np.where(gap > 1, a[1:] - a[:-1], a[:-1] * np.expm1(np.minimum(gap, 1.0)))
+        if len(keep) == len(knots):
+            width = a[:-1] * math.expm1(step) if step < 1 else np.diff(a)
+        else:
+            gap = step * np.diff(keep)
+            width = np.where(gap > 1, np.diff(a), a[:-1] * np.expm1(np.minimum(gap, 1.0)))
         slopes[1:-1] = (height[:-1] - height[1:]) / width
         slopes[-1] = 0.0
         mass = a * (slopes[:-1] - slopes[1:])
@@ -167,20 +170,43 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
 
 def masses_above(event: Event, direction: Direction, extent: Extent, step: float) -> Masses:
     """A measure whose curve is nowhere below the event's."""
+    return _above(*_curve_above(event, direction, extent, step), step)
+
+
+def masses_both(
+    event: Event, direction: Direction, extent: Extent, step: float
+) -> tuple[Masses, Masses | None]:
+    """That measure, and one whose curve is nowhere above the event's (None: nothing is known)."""
+    knots, curve = _curve_above(event, direction, extent, step)
+    below = _below(event, direction, extent, step, curve) if event.attained else None
+    return _above(knots, curve, step), below
+
+
+def _curve_above(
+    event: Event, direction: Direction, extent: Extent, step: float
+) -> tuple[Array, Array]:
+    """Knots up to the extent's top, and upper ends of the curve there."""
     knots = extent.knots(extent.top, step)
     curve = extended_curve(event, knots, direction, lower=False)
-    curve = np.minimum.accumulate(curve)
-    return _polygon(knots, curve, step, 1.0, float(curve[-1]))
+    return knots, np.minimum.accumulate(curve)
 
 
-def masses_below(event: Event, direction: Direction, extent: Extent, step: float) -> Masses | None:
-    """A measure whose curve is nowhere above the event's, or None when nothing can be said."""
-    if not event.attained:
-        return None
+def _above(knots: Array, curve: Array, step: float) -> Masses:
+    masses = _polygon(knots, curve, step, 1.0, float(curve[-1]))
+    if not np.any(masses.mass > 0):
+        raise NoClaimError(f"no privacy loss below {_FARTHEST} nats has positive probability")
+    return masses
+
+
+def _below(
+    event: Event, direction: Direction, extent: Extent, step: float, above: Array
+) -> Masses | None:
+    """The measure from below; `above` holds upper ends at the knots up to the extent's top."""
     final = _last_line(event, direction, extent, step) if extent.anchored else None
     top = extent.top if final is None else final.top
     knots = extent.knots(top, step)
-    above = np.minimum.accumulate(extended_curve(event, knots, direction, lower=False))
+    if final is not None:
+        above = np.minimum.accumulate(extended_curve(event, knots, direction, lower=False))
     level = float(above[-1]) if final is None else final.level
     below = extended_curve(event, knots, direction, lower=True)
     below = np.maximum.accumulate(below[::-1])[::-1]
@@ -199,7 +225,8 @@ def masses_below(event: Event, direction: Direction, extent: Extent, step: float
     values = np.zeros(len(knots))
     values[1:-1] = np.minimum(right[:-1], left[1:])
     values[0] = max(0.0, min(left[0], (1 - level - first) * (1 - 8 * _ULP)))
-    return _polygon(knots, values, step, 1 - level, event.infinite_mass(direction))
+    masses = _polygon(knots, values, step, 1 - level, event.infinite_mass(direction))
+    return masses if np.any(masses.mass > 0) else None
 
 
 def _lines(
@@ -249,7 +276,8 @@ def _lines(
         pivot = floor[:-1] + (at_vertex - floor[:-1]) * (width / vertex) - margin
         pivot = np.where((vertex > 0) & (at_vertex > known), pivot, floor[1:])
     pivot = np.minimum(pivot, below[1:])
-    return np.where(sunk, floor[:-1], start), np.maximum(np.where(sunk, pivot, end), 0.0)
+    sunk &= ~turned & (pivot >= 0)  # where both cannot be had, the line stays as it is
+    return np.where(sunk, floor[:-1], start), np.where(sunk, pivot, end)
 
 
 @attrs.frozen
