@@ -173,6 +173,12 @@ def test_ill_conditioned_parameters_have_no_tolerance():
     assert math.isinf(ball_ridge_error(problem(math.nan, 1.0), 1, 1))
 
 
+def test_an_error_above_the_radius_is_no_tolerance():
+    few = [ball_ridge_error(problem(1e-3, 10.0**-k, label_bound=1e3), 10**5, 60) for k in range(9)]
+    assert math.isinf(few[-1])
+    assert all(math.isinf(e) or e <= 1.01 * 10.0**-k for k, e in enumerate(few))
+
+
 def test_a_tolerance_grows_with_the_number_of_records_it_must_hold_for():
     errors = [ball_ridge_error(problem(10.0), n, 60) for n in (1, 20, 29, 30, 31, 10**3, 10**6)]
     assert errors == sorted(errors)

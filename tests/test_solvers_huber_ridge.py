@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ridge_oracles import distance, exact_huber_ridge, huber_ridge_to_few_digits, unit_rows
 
+from dpcore.errors import CertificateError
 from dpcore.solvers import huber_ridge
 from dpcore.solvers.huber_ridge import (
     HuberRidge,
@@ -107,3 +108,9 @@ def test_ill_conditioned_parameters_have_no_tolerance():
     assert math.isinf(huber_ridge_error(problem(1e-30, 1.0), 1000, 50))
     assert math.isinf(huber_ridge_error(problem(math.nan, 1.0), 1, 1))
     assert math.isinf(huber_ridge_error(problem(1.0, 1e-300), 1, 1))
+
+
+def test_what_is_not_finite_is_not_certified():
+    stated = problem()
+    with pytest.raises(CertificateError):
+        solve_huber_ridge(stated, np.full((3, 2), np.nan), np.ones(3), 1e-6)

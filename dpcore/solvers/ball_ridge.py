@@ -69,7 +69,8 @@ def ball_ridge_error(problem: BallRidge, records: int, width: int) -> float:
     unknowns are carried back by the features; 2^-46 W from missing the sphere; 3 gamma W from
     evaluating. The sum is taken four times. Infinity stands for: too ill-conditioned (a relative
     error of the matrix times its condition number above 1/8), or an error above one record's pull
-    kappa (M + kappa R)/Lam.
+    kappa (M + kappa R)/Lam or above R, at which no claim but the diameter would be worth making.
+    (Below R, nu is found to Lam/8, so that the solutions at both ends are at most 2R long.)
 
     Args:
         records: n, or a public upper bound on it: the error grows in it.
@@ -90,7 +91,7 @@ def ball_ridge_error(problem: BallRidge, records: int, width: int) -> float:
     residual += (2.0**-46 + 3 * gamma(width + depth(records) + 8)) * pulled
     tolerance = 4 * residual
     one_record = kappa * (problem.label_bound + kappa * radius)
-    if not (worst <= 0.125 and tolerance <= one_record):
+    if not (worst <= 0.125 and tolerance <= one_record and tolerance <= lam * radius):
         return math.inf
     return (tolerance / lam + 2.0**-44 * radius) * _UP
 

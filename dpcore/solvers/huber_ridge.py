@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from dpcore.errors import CertificateError
 from dpcore.solvers.rounding import UNIT, depth, gamma, gram, norm, plain, pull
 from dpcore.theorems.sum_form import huber_ridge_norm
 
@@ -108,6 +109,8 @@ def solve_huber_ridge(
         features: Shape (n, d), rows at most kappa long. labels: Shape (n,), within M.
         tolerance: Reached for every dataset if it is at least what `huber_ridge_error` says. Below
             that the search may not end.
+    Raises:
+        CertificateError: something is not finite, which no dataset of a domain makes it.
     """
     point = _Point.at(problem, features, labels, np.zeros(features.shape[1]))
     for _ in range(_NEWTON_STEPS):
@@ -117,6 +120,8 @@ def solve_huber_ridge(
     if not point.distance <= problem.norm(features.shape[0]):
         point = point.moved(np.zeros(features.shape[1]))
     while not point.distance <= tolerance:
+        if not math.isfinite(point.distance):
+            raise CertificateError("huber_ridge", point.distance, tolerance)
         point = point.moved(point.coefficients - point.gradient / point.curvature)
     return point.coefficients
 
