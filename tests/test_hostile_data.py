@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from dpcore.cli.app import app
 
-from doubles import table
+from doubles import arrays, table
 
 SECRET = "31.4159"  # stands in every broken file; no output may show it
 
