@@ -25,10 +25,16 @@ if TYPE_CHECKING:
     from dpcore.features.base import FeatureMap as FeatureMap
     from dpcore.features.base import Features as Features
     from dpcore.features.model import LinearModel as LinearModel
+    from dpcore.functions import FunctionLearner as FunctionLearner
+    from dpcore.functions import FunctionQuery as FunctionQuery
     from dpcore.guarantee import Guarantee as Guarantee
     from dpcore.guarantee import Status as Status
     from dpcore.hookspecs import hookimpl as hookimpl
+    from dpcore.interactive import Interactive as Interactive
+    from dpcore.interactive import Oracle as Oracle
     from dpcore.interval import Interval as Interval
+    from dpcore.kernels.base import Expansion as Expansion
+    from dpcore.kernels.base import Kernel as Kernel
     from dpcore.learner import Learner as Learner
     from dpcore.learner import Model as Model
     from dpcore.learner import OneShot as OneShot
@@ -65,16 +71,22 @@ _HOME = {
     "Domain": "domain",
     "DpcoreError": "errors",
     "Event": "events.base",
+    "Expansion": "kernels.base",
     "FeatureMap": "features.base",
     "Features": "features.base",
+    "FunctionLearner": "functions",
+    "FunctionQuery": "functions",
     "Guarantee": "guarantee",
+    "Interactive": "interactive",
     "Interval": "interval",
+    "Kernel": "kernels.base",
     "Learner": "learner",
     "LearnerCoins": "randomness",
     "LinearModel": "features.model",
     "Mechanism": "mechanism",
     "Model": "learner",
     "OneShot": "learner",
+    "Oracle": "interactive",
     "OverCoins": "sensitivity",
     "Plan": "plan",
     "PrivacyBudget": "budget",

@@ -11,6 +11,8 @@ from dpcore.adjacency import Adjacency
 from dpcore.calibration import Ask
 from dpcore.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UnknownCountError
+from dpcore.functions import FunctionQuery
+from dpcore.interactive import Interactive
 from dpcore.kinds import BOUND
 from dpcore.learner import Learner, Public
 from dpcore.mechanism import Mechanism
@@ -29,6 +31,8 @@ class Bounds:
     part: Domain
     adjacency: Adjacency
     registry: Registry | None
+    reproduce: bool = False
+    """Whether refuted bounds are priced, for a reproduction that is marked not private."""
 
     def release(self, release: Release, mu: float | None, coins: PublicCoins) -> Scheduled:
         """Every planned query with its bound and uncalibrated mechanism; shares sum to 1.
@@ -76,11 +80,12 @@ class Bounds:
             sensitivity = self._evaluate(bound, query, release.learner, public)
             if isinstance(sensitivity, Refused):
                 return sensitivity
+            mechanism = _mechanism(release, query, sensitivity)
             asks.append(
                 Ask(
-                    query=query,
+                    query=mechanism.planned(query) if isinstance(mechanism, Interactive) else query,
                     sensitivity=sensitivity,
-                    mechanism=_mechanism(release, query, sensitivity),
+                    mechanism=mechanism,
                     share=release.query_shares.get(query.name, query.share) / total,
                 )
             )
@@ -127,7 +132,7 @@ class Bounds:
                 f"{type(bound).__name__} bounds {result.distance}, the query {query.name!r} "
                 f"needs {query.distance}"
             )
-        if isinstance(result.validity, Refuted):
+        if isinstance(result.validity, Refuted) and not self.reproduce:
             return Refused(f"refuted: {result.validity.reason}")
         return result
 
@@ -140,6 +145,11 @@ def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mech
         raise SpecError(
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
             f"{query.name!r} is bounded in {query.distance}"
+        )
+    if isinstance(mechanism, Interactive) != isinstance(query, FunctionQuery):
+        raise SpecError(
+            f"mechanism {type(mechanism).__name__} and the query {query.name!r} do not fit: a "
+            f"function is answered by an interactive mechanism, and nothing else is"
         )
     unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
     evolved: Mechanism = attrs.evolve(cast(Any, mechanism), **unset)

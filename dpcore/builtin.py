@@ -16,9 +16,11 @@ from dpcore.mechanism import Mechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore.mechanisms.laplace import Laplace
+from dpcore.mechanisms.per_query import PerQuery
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
@@ -38,9 +40,11 @@ def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
         "discrete_gaussian": DiscreteGaussian,
         "discrete_laplace": DiscreteLaplace,
         "gaussian": Gaussian,
+        "gaussian_process": GaussianProcess,
         "gaussian_sampling": GaussianSampling,
         "l2_gamma": L2Gamma,
         "laplace": Laplace,
+        "per_query": PerQuery,
         "permute_and_flip": PermuteAndFlip,
         "randomized_response": RandomizedResponse,
         "truncated_laplace": TruncatedLaplace,

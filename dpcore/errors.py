@@ -79,6 +79,10 @@ class ContractError(ReleaseError):
     """A learner or mechanism broke what its interface promises (asked an unplanned query, ...)."""
 
 
+class ExhaustedError(DpcoreError):
+    """An oracle has answered every question that was paid for; asking spends nothing more."""
+
+
 class CertificateError(ReleaseError):
     """A solver's certificate does not reach its public tolerance; both figures are private.
 

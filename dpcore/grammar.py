@@ -142,6 +142,7 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
     bound: BoundText = None
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$")] = "release"
     share: Annotated[float, Meta(gt=0)] = 1.0
+    predictions_at: Text | None = None
 
 
 class CoinsText(Struct, frozen=True, forbid_unknown_fields=True):

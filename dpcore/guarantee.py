@@ -22,6 +22,8 @@ class ReleaseKind(enum.StrEnum):
     """What is published, and therefore what the guarantee covers."""
 
     PARAMETERS = "parameters"
+    FUNCTION = "function"
+    PREDICTIONS = "predictions"
 
 
 @attrs.frozen
@@ -129,11 +131,16 @@ class Guarantee:
         }[self.sampler]
         fine_print = (
             f"{arithmetic}; {self.statistic}. Timing and memory are not covered. Epsilon is "
-            f"stated by {self.accountant}. It covers the files in public/ of this run alone; runs "
+            f"stated by {self.accountant}. It covers {self._covers()} of this run alone; runs "
             f"on the same records without a common ledger add up."
         )
         sources = "Sources: " + "; ".join(self.sources) + "."
         return [claim, premises, fine_print, sources]
+
+    def _covers(self) -> str:
+        if self.release is ReleaseKind.FUNCTION:
+            return "all answers of one oracle together, to questions chosen without the records,"
+        return "the files in public/"
 
 
 def _up(value: float) -> str:

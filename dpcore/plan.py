@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
+import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.budget import PrivacyBudget
 from dpcore.checks import positive
 from dpcore.domain import Table
+from dpcore.errors import ContractError
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Learner, Model
 from dpcore.look import RELEASE, look
@@ -18,6 +20,7 @@ from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.runtime import Door, Opened, open_records, release, replay, through_mechanism
 from dpcore.schedule import Schedule
 from dpcore.sensitivity import SensitivityBound
+from dpcore.serving import Predictor, is_function, open_oracle, require_questions
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -32,6 +35,8 @@ class Release:
         share: Share of the budget relative to the run's other releases.
         query_shares: Overrides of the learner's own query shares.
         point: What distinguishes this release in a sweep, by dotted path.
+        predictions_at: Where the public points of a function release stand, if its answers there
+            are what is published.
     """
 
     learner: Learner
@@ -41,6 +46,7 @@ class Release:
     share: float = attrs.field(default=1.0, validator=positive)
     query_shares: Mapping[str, float] = attrs.field(factory=dict)
     point: Mapping[str, Any] = attrs.field(factory=dict)
+    predictions_at: str | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -105,6 +111,7 @@ class Plan:
         secret: SecretCoins | None = None,
         door: Door = through_mechanism,
         progress: Callable[[], None] = lambda: None,
+        points: Mapping[str, Table] | None = None,
     ) -> Outcome:
         """Open the records and release.
 
@@ -113,20 +120,22 @@ class Plan:
             secret: Fresh secure coins if None; known ones void the guarantee.
             door: Anything but the mechanism's own voids the guarantee.
             progress: Called after every answer.
+            points: By the name of each function release, public points to predict at: chosen
+                without looking at the records.
 
         Raises:
             SourceError: the table does not fit the domain.
+            ContractError: a function release has no points, or more than are paid for.
             ReleaseError: a private function failed.
         """
+        encoded = self._points({} if points is None else points)
         secret = SecretCoins.draw() if secret is None else secret
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
-        answers = release(self.schedule, opened, coins, secret, door, progress)
-        guarantee = self.guarantee
+        answers = release(self.schedule, opened, coins, secret, door, progress, encoded)
+        guarantee = self._guarantee(secret)
         if door is not through_mechanism:
             guarantee = guarantee.void("the answers did not come from the mechanism")
-        elif not secret.secure:
-            guarantee = guarantee.void("secret coins are known")
         names = [scheduled.name for scheduled in self.schedule.releases]
         given = dict(zip(names, answers, strict=True))
         values = {name: tuple(a.value for a in group) for name, group in given.items()}
@@ -142,6 +151,52 @@ class Plan:
             coins=coins,
             opened=opened,
         )
+
+    def open(self, table: Table, *, secret: SecretCoins | None = None) -> Predictor:
+        """Open the records and serve the plan's only release, a function, through its oracle.
+
+        Every call is a release of its own: two oracles on the same records add up.
+
+        Args:
+            table, secret: As for `run`.
+
+        Raises:
+            ContractError: the plan's release is not one function.
+            SourceError: the table does not fit the domain.
+            ReleaseError: a private function failed.
+        """
+        if len(self.schedule.releases) != 1 or not is_function(self.schedule.releases[0]):
+            raise ContractError("only a plan of one function release can be opened; run it")
+        (scheduled,) = self.schedule.releases
+        secret = SecretCoins.draw() if secret is None else secret
+        coins = PublicCoins.draw() if self.coins is None else self.coins
+        opened = open_records(self.schedule, table, secret)
+        return Predictor(
+            domain=scheduled.part,
+            oracle=open_oracle(0, scheduled, opened.train, coins, secret),
+            guarantee=self._guarantee(secret),
+        )
+
+    def _guarantee(self, secret: SecretCoins) -> Guarantee:
+        return self.guarantee if secret.secure else self.guarantee.void("secret coins are known")
+
+    def _points(self, points: Mapping[str, Table]) -> dict[str, NDArray[np.float64]]:
+        """Encoded points of every function release.
+
+        Raises:
+            ContractError: they are not given for exactly these, or are too many.
+        """
+        functions = {s.name: s for s in self.schedule.releases if is_function(s)}
+        if {*points} != {*functions}:
+            raise ContractError(
+                f"points are needed for the function releases ({', '.join(functions) or 'none'}), "
+                f"came for ({', '.join(points) or 'none'})"
+            )
+        encoded = {name: functions[name].part.encode(table) for name, table in points.items()}
+        for name, rows in encoded.items():
+            (ask,) = functions[name].asks.values()
+            require_questions(ask, np.unique(rows, axis=0).shape[0])
+        return encoded
 
     def rebuild(
         self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins

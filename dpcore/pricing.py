@@ -22,6 +22,7 @@ from dpcore.errors import (
     ParameterError,
     SpecError,
 )
+from dpcore.functions import FunctionLearner
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
 from dpcore.learner import Learner
 from dpcore.look import RELEASE, PrivateLook
@@ -33,6 +34,7 @@ from dpcore.schedule import Schedule, Scheduled, part_domain
 from dpcore.sensitivity import (
     Conditional,
     OverCoins,
+    Refuted,
     SensitivityBound,
 )
 
@@ -57,6 +59,7 @@ def price(
     on_invalid: Literal["refuse", "project"] = "refuse",
     accept_assumptions: Iterable[str] = (),
     registry: Registry | None = None,
+    reproduce: bool = False,
 ) -> Plan:
     """State a run's whole guarantee before any record is opened.
 
@@ -75,6 +78,7 @@ def price(
         on_invalid: What a run does with records that do not fit.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
         registry: Where a learner's bounds are looked up by name; the default one if None.
+        reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
 
     Raises:
         NoClaimError: a bound refuses or is refuted, an assumption is not accepted, or no noise
@@ -96,8 +100,9 @@ def price(
         releases[start : start + len(releases) // separate]
         for start in range(0, len(releases), len(releases) // separate)
     ]
-    bounds = Bounds(part_domain(domain, adjacency, holdout), adjacency, registry)
+    bounds = Bounds(part_domain(domain, adjacency, holdout), adjacency, registry, reproduce)
     drawn, bounded = _bounded(groups, budget, bounds, coins)
+    kind = _kind(releases, holdout)
     over_coins = math.fsum(
         ask.sensitivity.validity.gamma
         for scheduled in itertools.chain(*bounded)
@@ -115,20 +120,22 @@ def price(
         looks += paid
     placed = [ask for scheduled in scheduled_releases for ask in scheduled.asks.values()] + looks
     composed = compose(placed, accountant)
-    assumptions = _assumptions(releases, placed, set(accept_assumptions), sealed)
+    assumptions = () if reproduce else _assumptions(releases, placed, {*accept_assumptions}, sealed)
     guarantee = Guarantee(
         epsilon=composed.epsilon(delta).upper,
         delta=budget.delta,
         adjacency=adjacency,
-        release=ReleaseKind.PARAMETERS,
+        release=kind,
         status=Status.CONDITIONAL if assumptions else Status.PROVED,
         assumptions=assumptions,
-        premises=_premises(domain, on_invalid),
+        premises=(*_premises(domain, on_invalid), *_questions(kind)),
         sampler="exact" if all(a.mechanism.arithmetic == "exact" for a in placed) else "real",
         statistic=_statistic(placed),
         accountant=composed.explain(delta),
         sources=_sources(placed, over_coins),
     )
+    if reproduce:
+        guarantee = guarantee.void(_printed(placed))
     return Plan(
         schedule=Schedule(
             domain=domain,
@@ -251,6 +258,43 @@ def _assumptions(
     return tuple(needed[name] for name in sorted(needed))
 
 
+def _kind(releases: Sequence[Release], holdout: float) -> ReleaseKind:
+    """What is published.
+
+    Raises:
+        SpecError: functions stand beside parameters, or are to be evaluated.
+    """
+    functions = [release for release in releases if isinstance(release.learner, FunctionLearner)]
+    at = [release.predictions_at for release in releases]
+    if not functions:
+        if any(at):
+            raise SpecError("predictions_at is for functions: this release publishes parameters")
+        return ReleaseKind.PARAMETERS
+    if len(functions) < len(releases) or (any(at) and not all(at)):
+        raise SpecError("functions, their predictions and parameters need runs of their own")
+    if holdout:
+        raise SpecError("a function release publishes no model that a hold-out could evaluate")
+    return ReleaseKind.PREDICTIONS if all(at) else ReleaseKind.FUNCTION
+
+
+def _printed(asks: Sequence[Ask]) -> str:
+    """Why a reproduction is not private.
+
+    Raises:
+        SpecError: nothing in it is refuted or conditional.
+    """
+    reasons = []
+    for ask in asks:
+        validity = ask.sensitivity.validity
+        if isinstance(validity, Refuted):
+            reasons.append(f"refuted: {validity.reason}")
+        elif isinstance(validity, Conditional):
+            reasons += [f"rests on {name}: {text}" for name, text in validity.assumptions]
+    if not reasons:
+        raise SpecError("nothing here is refuted or conditional: run it instead")
+    return "a reproduction as printed; " + "; ".join(dict.fromkeys(reasons))
+
+
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     columns = {**domain.columns, domain.target: domain.labels}
     rules = ", ".join(f"{name}: {column.describe()}" for name, column in columns.items())
@@ -265,6 +309,13 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     elif domain.limit is not None:
         count = [f"there are at most {domain.limit} records"]
     return (fits, *count, "one person is at most one record")
+
+
+def _questions(kind: ReleaseKind) -> tuple[str, ...]:
+    """Where answers are published, who may choose the questions."""
+    if kind is ReleaseKind.PARAMETERS:
+        return ()
+    return ("questions are chosen without the records, though maybe from earlier answers",)
 
 
 def _statistic(asks: Sequence[Ask]) -> str:

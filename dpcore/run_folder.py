@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import itertools
 from collections.abc import Mapping
@@ -21,11 +22,12 @@ from dpcore.look import RELEASE, stated
 from dpcore.query import Answer
 from dpcore.randomness import PublicCoins
 from dpcore.registry import Registry
+from dpcore.serving import Predictions
 from dpcore.spec import Spec, spec_of_text
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
-EVALUATION = "evaluation.json"
+EVALUATION, PREDICTIONS = "evaluation.json", "predictions.csv"
 
 
 def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -65,6 +67,11 @@ def _files(
         for key, array in sorted(model.arrays().items())
     }
     evaluation = {EVALUATION: _json(stated(means))} if means else {}
+    predictions = {
+        f"{name}.{PREDICTIONS}": _column(model)
+        for name, model in models.items()
+        if isinstance(model, Predictions)
+    }
     return {
         LOCK: lock.encode(),
         ANSWERS: _npz(numbered),
@@ -72,7 +79,17 @@ def _files(
         GUARANTEE_JSON: _json(guarantee.to_dict()),
         GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
         **evaluation,
+        **predictions,
     }
+
+
+def _column(model: Predictions) -> bytes:
+    """A CSV file of one column, in the order of the points."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([model.domain.target])
+    writer.writerows([repr(value)] for value in model.values.tolist())
+    return text.getvalue().encode()
 
 
 def _json(data: Any) -> bytes:

@@ -36,7 +36,25 @@ def load_table(source: str, folder: Path | None, layout: Csv, domain: Domain) ->
     path = Path(source) if folder is None else folder / source
     if path.exists() and not path.is_file():
         raise SourceError(f"{path}: not a file")
-    return _read_csv(path, layout, domain)
+    return _read_csv(path, layout, (*domain.columns, domain.target), domain.at_most)
+
+
+def load_points(source: str, folder: Path | None, layout: Csv, domain: Domain) -> Table:
+    """The feature columns of a public CSV file of points to predict at, relative to `folder`.
+
+    Raises:
+        SourceError: missing, unreadable, or holding a point outside the declared columns.
+    """
+    path = Path(source) if folder is None else folder / source
+    if path.exists() and not path.is_file():
+        raise SourceError(f"{path}: not a file")
+    table = _read_csv(path, layout, tuple(domain.columns), None)
+    for name, column in domain.columns.items():
+        for wrong in np.flatnonzero(column.misfits(table[name])):
+            raise SourceError(
+                f"{path.name}: column {name!r}, point {wrong + 1}: needs {column.describe()}"
+            )
+    return table
 
 
 def _sklearn(name: str, domain: Domain) -> Table:
@@ -56,12 +74,12 @@ def _sklearn(name: str, domain: Domain) -> Table:
     bundle = bundles[name]()
     table = {str(n): bundle.data[:, i] for i, n in enumerate(bundle.feature_names)}
     table["target"] = np.asarray(bundle.target, dtype=np.float64)
-    _require_columns(list(table), domain)
+    _require_columns(list(table), (*domain.columns, domain.target))
     return table
 
 
-def _require_columns(names: list[str], domain: Domain) -> None:
-    for needed in (*domain.columns, domain.target):
+def _require_columns(names: list[str], wanted: tuple[str, ...]) -> None:
+    for needed in wanted:
         if names.count(needed) != 1:
             how = "is missing" if needed not in names else "stands in the header twice"
             raise SourceError(f"column {needed!r} {how}{nearest(needed, names)}")
@@ -78,9 +96,9 @@ def _lines(path: Path) -> Iterator[str]:
             yield line
 
 
-def _read_csv(path: Path, layout: Csv, domain: Domain) -> Table:
+def _read_csv(path: Path, layout: Csv, names: tuple[str, ...], most: int | None) -> Table:
     try:
-        return _parse_csv(path, layout, domain)
+        return _parse_csv(path, layout, names, most)
     except FileNotFoundError:
         raise SourceError(f"no such file: {path}") from None
     except OSError as error:
@@ -91,20 +109,19 @@ def _read_csv(path: Path, layout: Csv, domain: Domain) -> Table:
         raise SourceError(f"{path.name}: not a CSV file with these delimiters and quotes") from None
 
 
-def _parse_csv(path: Path, layout: Csv, domain: Domain) -> Table:
+def _parse_csv(path: Path, layout: Csv, names: tuple[str, ...], most: int | None) -> Table:
     rows = csv.reader(_lines(path), delimiter=layout.delimiter, strict=True)
     header = next(rows, None)
     if not header:
         raise SourceError(f"{path.name}: the file is empty")
     header = [name.strip() for name in header]
-    if len(header) == 1 and domain.target != header[0]:
+    if len(header) == 1 and names[-1] != header[0]:
         raise SourceError(
             f"{path.name}: one column only with the delimiter {layout.delimiter!r}; "
             f"set data.csv.delimiter"
         )
-    _require_columns(header, domain)
-    wanted = [(name, header.index(name)) for name in (*domain.columns, domain.target)]
-    most = domain.at_most
+    _require_columns(header, names)
+    wanted = [(name, header.index(name)) for name in names]
     columns: dict[str, list[str]] = {name: [] for name, _ in wanted}
     for row in rows:
         if not row:
@@ -116,9 +133,9 @@ def _parse_csv(path: Path, layout: Csv, domain: Domain) -> Table:
             )
         for name, index in wanted:
             columns[name].append(row[index].strip())
-        if most is not None and len(columns[domain.target]) > most:
+        if most is not None and len(columns[names[-1]]) > most:
             raise SourceError(f"{path.name}: more than the {most} records that are declared")
-    if not columns[domain.target]:
+    if not columns[names[-1]]:
         raise SourceError(f"{path.name}: a header and no records")
     if layout.decimal == ",":
         return {name: [v.replace(",", ".") for v in values] for name, values in columns.items()}

@@ -70,8 +70,11 @@ class Spec:
     accept_assumptions: tuple[str, ...]
     registry: Registry
 
-    def price(self, coins: PublicCoins | None = None) -> Plan:
+    def price(self, coins: PublicCoins | None = None, *, reproduce: bool = False) -> Plan:
         """The priced plan, at the spec's pinned coins, else at `coins`, else at fresh ones.
+
+        Args:
+            reproduce: Price refuted and conditional claims as printed, without any guarantee.
 
         Raises:
             NoClaimError: no guarantee can be stated.
@@ -92,6 +95,7 @@ class Spec:
                 on_invalid=self.on_invalid,
                 accept_assumptions=self.accept_assumptions,
                 registry=self.registry,
+                reproduce=reproduce,
             )
         except SpecError as error:
             raise SpecError(error.message, error.where or self.where) from None
@@ -210,6 +214,7 @@ def _release(node: Node, registry: Registry) -> Release:
         name=text.name,
         share=text.share,
         query_shares=shares,
+        predictions_at=text.predictions_at,
     )
 
 

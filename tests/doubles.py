@@ -8,6 +8,9 @@ import numpy as np
 from dpcore import (
     REPLACE_ONE,
     Domain,
+    Expansion,
+    FunctionLearner,
+    FunctionQuery,
     Learner,
     OneShot,
     Query,
@@ -16,6 +19,7 @@ from dpcore import (
     SensitivityBound,
     WorstCase,
 )
+from dpcore.kernels.gaussian import GaussianKernel
 
 
 def domain(records=40, columns=2, **options):
@@ -149,4 +153,47 @@ class StagedBound(SensitivityBound):
     def sensitivity(self, query, learner, public, adjacency):
         return Sensitivity(
             value=2.0, distance="l2", adjacency=REPLACE_ONE, source="clipped to [-1, 1]"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Bump(FunctionLearner):
+    """The function mean(y) K(0, x). Total: clipped labels have a mean."""
+
+    bounds: ClassVar[tuple[str, ...]] = ("bump",)
+    total: ClassVar[bool] = True
+    fail: str = ""
+
+    def function_query(self, public):
+        return FunctionQuery(
+            name="bump",
+            distance="rkhs",
+            kernel=GaussianKernel(bandwidth=0.5),
+            width=public.domain.width,
+            kappa=1.0,
+            label_bound=public.domain.label_bound,
+            evaluation_error=1e-15,
+        )
+
+    def function(self, query, records, public, secret):
+        if self.fail == "raise":
+            raise ValueError(f"the first label is {records.labels[0]}")
+        mean = np.nan if self.fail == "nan" else records.labels.mean()
+        kernel = GaussianKernel(bandwidth=0.4) if self.fail == "kernel" else query.kernel
+        points = np.zeros((1, query.width))
+        return Expansion(kernel=kernel, points=points, coefficients=np.array([mean]))
+
+
+@attrs.frozen(kw_only=True)
+class BumpBound(SensitivityBound):
+    learner: ClassVar[type[Learner]] = Bump
+    validity: Any = attrs.field(factory=WorstCase)
+
+    def sensitivity(self, query, learner, public, adjacency):
+        return Sensitivity(
+            value=2 * public.domain.label_bound / public.domain.records,
+            distance="rkhs",
+            adjacency=REPLACE_ONE,
+            source="two values of a mean",
+            validity=self.validity,
         )

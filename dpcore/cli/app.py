@@ -7,6 +7,7 @@ import typer
 from dpcore.cli.check import check
 from dpcore.cli.plugins import plugins
 from dpcore.cli.replay import replay
+from dpcore.cli.reproduce import reproduce
 from dpcore.cli.run import run
 from dpcore.cli.schema import schema
 
@@ -37,5 +38,6 @@ def options(
 app.command()(check)
 app.command()(run)
 app.command()(replay)
+app.command()(reproduce)
 app.command()(schema)
 app.add_typer(plugins, name="plugins")

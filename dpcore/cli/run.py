@@ -18,12 +18,13 @@ from dpcore.cli.console import SlowProgress, guarded, out
 from dpcore.domain import Table
 from dpcore.errors import ReleaseError, SpecError
 from dpcore.evaluation import UNCOVERED, evaluate
+from dpcore.functions import FunctionLearner
 from dpcore.lock import lock_of
 from dpcore.look import RELEASE, stated
 from dpcore.plan import Outcome, Plan
 from dpcore.randomness import SecretCoins
 from dpcore.run_folder import new_folder, public_files, write_files
-from dpcore.source import load_table
+from dpcore.source import load_points, load_table
 from dpcore.spec import Spec
 
 SEALED_FAILURE = "The sealed run failed; nothing was released."
@@ -49,11 +50,12 @@ def run(
         if loaded.sealed and rehearsal is not None:
             raise SpecError("a sealed run cannot be rehearsed: it has no operator channel")
         secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
+        points = load_all_points(loaded)
         folder = new_folder(runs, spec.stem)
         kept = folder / ("public" if rehearsal is None else "operator/rehearsal")
         try:
-            release = _sealed if loaded.sealed else _open_and_run
-            outcome = release(loaded, plan, source, secret)
+            release = _sealed if loaded.sealed else open_and_run
+            outcome = release(loaded, plan, source, secret, points)
             locked = lock_of(loaded, plan, outcome.coins)
             write_files(
                 kept, public_files(locked, outcome.answers, outcome.models, outcome.guarantee)
@@ -72,13 +74,42 @@ def run(
         console.print(f"{what} {kept}", markup=False)
 
 
-def _open_and_run(spec: Spec, plan: Plan, source: str | None, secret: SecretCoins) -> Outcome:
+Points = dict[str, Table]
+
+
+def load_all_points(spec: Spec) -> Points:
+    """The points of every function release, by its name; public files, read before the records.
+
+    Raises:
+        SpecError: a function release has no points: a run can only publish answers.
+        SourceError: the points are missing or do not fit the domain.
+    """
+    found = {}
+    for release in spec.releases:
+        if release.predictions_at is not None:
+            found[release.name] = load_points(
+                release.predictions_at, spec.folder, spec.csv, spec.domain
+            )
+        elif isinstance(release.learner, FunctionLearner):
+            raise SpecError(
+                "a function is asked, not published: add predictions_at, or open it in Python",
+                spec.where,
+            )
+    return found
+
+
+def open_and_run(
+    spec: Spec, plan: Plan, source: str | None, secret: SecretCoins, points: Points
+) -> Outcome:
+    """Read the records, with progress on standard error, and release."""
     table = _open(spec, source)
     with SlowProgress(plan.most_asks, "releasing") as bar:
-        return plan.run(table, secret=secret, progress=bar.step)
+        return plan.run(table, secret=secret, progress=bar.step, points=points)
 
 
-def _sealed(spec: Spec, plan: Plan, source: str | None, secret: SecretCoins) -> Outcome:
+def _sealed(
+    spec: Spec, plan: Plan, source: str | None, secret: SecretCoins, points: Points
+) -> Outcome:
     """Once records are opened, tell nothing but success or one fixed sentence."""
     failed = False
     with (
@@ -88,7 +119,7 @@ def _sealed(spec: Spec, plan: Plan, source: str | None, secret: SecretCoins) -> 
     ):
         warnings.simplefilter("ignore")
         try:
-            outcome = plan.run(_open(spec, source), secret=secret)
+            outcome = plan.run(_open(spec, source), secret=secret, points=points)
         except Exception:
             failed = True
     if failed:

@@ -1,0 +1,1 @@
+"""Kernels of the core, one per file."""

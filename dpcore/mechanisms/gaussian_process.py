@@ -1,0 +1,163 @@
+r"""A Gaussian process on top of a private function: one price for all questions (T11)."""
+
+import math
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+from dpcore.checks import positive
+from dpcore.distance import Distance
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.functions import FunctionQuery
+from dpcore.interactive import Interactive, Oracle, function_query
+from dpcore.kernels.base import Expansion
+from dpcore.mechanism import Arithmetic, free
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Sensitivity
+
+NUGGET = 2.0**-14
+"""tau over kappa^2: the variance of every answer's own noise, relative to the process's."""
+
+MOST_POINTS = 1 << 20
+"""Different points that one oracle answers."""
+
+_JITTER = 2.0**-42  # over kappa^2: variance of a kept point's own part of the path
+_SLACK = 2.0**-6  # what all points that are not kept may add to the squared shift
+_DROPPED = NUGGET * _SLACK / MOST_POINTS  # over kappa^2: residual variance of a point not kept
+_ROUND_UP = 1 + 2.0**-48
+
+
+class _Path:
+    """A path of the process, drawn where it is asked for: values at kept points determine it.
+
+    The points kept form the rows of a Cholesky factor L of K + jitter, stored by columns of its
+    transpose, packed: n (n + 1)/2 numbers for n points.
+    """
+
+    def __init__(self, query: FunctionQuery) -> None:
+        self._query = query
+        self._points = np.empty((16, query.width))
+        self._packed = np.empty(16 * 17 // 2)
+        self._draws = np.empty(16)
+        self.kept = 0
+
+    def value(self, point: NDArray[np.float64], xi: float) -> float:
+        """G(x) given every earlier value, where `xi` is a fresh standard normal draw."""
+        query, n = self._query, self.kept
+        row = np.empty(0)
+        if n:
+            row = query.kernel(point[None, :], self._points[:n])[0]
+            row = blas.dtpsv(n, self._packed, row, lower=0, trans=1, overwrite_x=1)
+        prior = float(query.kernel.diagonal(point[None, :])[0])
+        predicted = float(row @ self._draws[:n])
+        residual = max(0.0, prior - float(row @ row))
+        if residual <= _DROPPED * query.kappa**2:
+            return predicted
+        pivot = math.sqrt(residual + _JITTER * query.kappa**2)
+        self._keep(point, row, pivot, xi)
+        return predicted + pivot * xi
+
+    def _keep(
+        self, point: NDArray[np.float64], row: NDArray[np.float64], pivot: float, xi: float
+    ) -> None:
+        n = self.kept
+        if n == self._points.shape[0]:
+            self._points = np.concatenate([self._points, np.empty_like(self._points)])
+            self._draws = np.concatenate([self._draws, np.empty_like(self._draws)])
+            grown = np.empty(n * (2 * n + 1))
+            grown[: self._packed.size] = self._packed
+            self._packed = grown
+        start = n * (n + 1) // 2
+        self._packed[start : start + n] = row
+        self._packed[start + n] = pivot
+        self._points[n], self._draws[n] = point, xi
+        self.kept = n + 1
+
+
+class _ProcessOracle(Oracle):
+    """f + noise_std (G + nugget), with one path G for the oracle's whole life."""
+
+    def __init__(
+        self, query: FunctionQuery, function: Expansion, noise_std: float, noise: Stream
+    ) -> None:
+        super().__init__(query, function, MOST_POINTS)
+        self._noise_std, self._noise, self._path = noise_std, noise, _Path(query)
+
+    @property
+    def kept(self) -> int:
+        """Points in the path's Cholesky factor; memory is 4 kept^2 bytes."""
+        return self._path.kept
+
+    def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
+        draws = self._noise.normal((fresh.shape[0], 2))
+        own = math.sqrt(NUGGET) * self._query.kappa
+        path = [self._path.value(x, float(xi)) for x, xi in zip(fresh, draws[:, 0], strict=True)]
+        return self._function(fresh) + self._noise_std * (np.array(path) + own * draws[:, 1])
+
+
+@attrs.frozen(kw_only=True)
+class GaussianProcess(Interactive):
+    r"""Answer with :math:`f+\sigma(G+\sqrt\tau\,\eta)`, G a Gaussian process with f's own kernel.
+
+    Any number of adaptive questions (2^20 different ones, at which the oracle stops) cost one
+    Gaussian event of :math:`\mu=1/\text{noise\_multiplier}`, with
+
+    .. math:: \sigma=\text{noise\_multiplier}\,
+              \bigl(\sqrt{1+\beta}\,\Delta_K+2e\sqrt{n/\tau}\bigr),\quad
+              \beta=2^{-6},\ \tau=2^{-14}\kappa^2,\ n=2^{20},
+
+    e the error of computing f(x). The path is drawn where it is asked for. A point whose residual
+    variance given the points kept so far is r > tau beta/n joins them; any other is answered from
+    them and its own nugget eta. Proof: let d = f - f'. A point's mean given all before moves by
+    :math:`\rho\le\|d\|_K\sqrt r`. Kept points together have :math:`\sum\rho^2/r\le\|d\|_K^2`
+    (they are an orthogonalisation in the kernel's space), the others
+    :math:`\sum\rho^2/\tau\le\beta\|d\|_K^2`; errors of evaluation shift each answer by at most 2e,
+    and every answer has variance sigma^2 tau of its own. The sum of squared shifts over variances
+    is thus at most mu^2 whatever is asked, and adaptively chosen Gaussians with such a bound are
+    mu-GDP. Answers are as computed in real arithmetic.
+
+    Args:
+        noise_multiplier: sigma over the bracket above; calibrated if left out.
+
+    Source: Hall, Rinaldo & Wasserman (2013), JMLR 14, Corollary 9; Smith & Thakurta (2022),
+    arXiv:2206.04572, for adaptive choice; T11 in docs/theorems.md.
+    """
+
+    distance: ClassVar[Distance] = Distance.RKHS
+    source: ClassVar[str] = "T11 (function release by a Gaussian process)"
+    arithmetic: ClassVar[Arithmetic] = "real"
+
+    noise_multiplier: float | None = free(validator=positive)
+
+    @property
+    def asks(self) -> int:
+        """One, however many questions."""
+        return 1
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GaussianProcess":
+        """noise_multiplier = scale."""
+        return attrs.evolve(self, noise_multiplier=scale)
+
+    def noise_std(self, query: FunctionQuery, sensitivity: Sensitivity) -> float:
+        """sigma above, rounded up: the answers' noise has covariance sigma^2 (K + tau)."""
+        assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        nugget = math.sqrt(NUGGET) * query.kappa
+        errors = 2 * query.evaluation_error * math.sqrt(MOST_POINTS) / nugget
+        reach = math.sqrt(1 + _SLACK) * sensitivity.unit + errors
+        return self.noise_multiplier * reach * _ROUND_UP
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> GaussianEvent:
+        """A Gaussian of mu = 1/noise_multiplier, rounded up, for all questions together."""
+        assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        function_query(query, self)
+        return GaussianEvent(mu=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency)
+
+    def open(
+        self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
+    ) -> Oracle:
+        """An oracle with one path for life: opening another is another release."""
+        return _ProcessOracle(query, value, self.noise_std(query, sensitivity), noise)

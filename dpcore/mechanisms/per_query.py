@@ -1,0 +1,123 @@
+"""Fresh noise for every question about a private function, up to a planned number (T10)."""
+
+from typing import ClassVar, Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import one_of, positive, positive_integer
+from dpcore.distance import Distance
+from dpcore.events.base import Event
+from dpcore.functions import FunctionQuery
+from dpcore.interactive import Interactive, Oracle, function_query
+from dpcore.kernels.base import Expansion
+from dpcore.mechanism import Arithmetic, Mechanism, free
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.laplace import Laplace
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Sensitivity
+
+_ROUND_UP = 1 + 2.0**-50
+
+
+class _PerQueryOracle(Oracle):
+    """Clips, adds noise of this question's own, and clips again."""
+
+    def __init__(
+        self,
+        query: FunctionQuery,
+        function: Expansion,
+        at_most: int,
+        mechanism: Mechanism,
+        sensitivity: Sensitivity,
+        noise: Stream,
+    ) -> None:
+        super().__init__(query, function, at_most)
+        self._mechanism, self._sensitivity, self._noise = mechanism, sensitivity, noise
+
+    def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
+        bound, one = self._query.label_bound, one_answer(self._query)
+        values = np.clip(self._function(fresh), -bound, bound)
+        released = [
+            float(self._mechanism.release(np.array([v]), one, self._sensitivity, self._noise)[0])
+            for v in values
+        ]
+        return np.clip(released, -bound, bound)
+
+
+@attrs.frozen(kw_only=True)
+class PerQuery(Interactive):
+    r"""Answer at most `questions` different questions, each with noise of its own.
+
+    A question x gets :math:`\mathrm{clip}(f(x),-M,M)` plus noise for a sensitivity of
+
+    .. math:: \Delta_q=\min(2M,\ \kappa\Delta_K+2e),
+
+    since :math:`|f(x)-f'(x)|\le\kappa\|f-f'\|_K`; e is the error of computing f(x). Answers are
+    clipped to [-M, M], repeats are free, the question after the last is refused. The noise is that
+    of the core's `gaussian` or `laplace` on a grid: exact arithmetic.
+
+    Args:
+        questions: K, paid for in the plan whether they are asked or not.
+        law: `gaussian` or `laplace`.
+        noise_multiplier: Standard deviation, or scale, over Delta_q; calibrated if left out.
+
+    Source: T10 in docs/theorems.md.
+    """
+
+    distance: ClassVar[Distance] = Distance.RKHS
+    source: ClassVar[str] = "T10 (fresh noise for each question)"
+    arithmetic: ClassVar[Arithmetic] = "exact"
+
+    questions: int = attrs.field(validator=positive_integer)
+    law: Literal["gaussian", "laplace"] = attrs.field(
+        default="gaussian", validator=one_of("gaussian", "laplace")
+    )
+    noise_multiplier: float | None = free(validator=positive)
+
+    @property
+    def asks(self) -> int:
+        """`questions`."""
+        return self.questions
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "PerQuery":
+        """noise_multiplier = scale."""
+        return attrs.evolve(self, noise_multiplier=scale)
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+        """What one question costs."""
+        mechanism, moved = self._noise(function_query(query, self), sensitivity)
+        return mechanism.event(one_answer(query), moved)
+
+    def open(
+        self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
+    ) -> Oracle:
+        """An oracle that refuses what was not paid for."""
+        mechanism, moved = self._noise(query, sensitivity)
+        return _PerQueryOracle(query, value, self.questions, mechanism, moved, noise)
+
+    def _noise(
+        self, query: FunctionQuery, sensitivity: Sensitivity
+    ) -> tuple[Mechanism, Sensitivity]:
+        """The mechanism of one answer, and Delta_q rounded up."""
+        assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        reach = query.kappa * sensitivity.unit + 2 * query.evaluation_error
+        moved = min(2 * query.label_bound, reach) * _ROUND_UP
+        norm = Distance.L2 if self.law == "gaussian" else Distance.L1
+        one = Sensitivity(
+            value=moved,
+            distance=norm,
+            adjacency=sensitivity.adjacency,
+            source=sensitivity.source,
+            validity=sensitivity.validity,
+        )
+        if self.law == "gaussian":
+            return Gaussian(noise_multiplier=self.noise_multiplier), one
+        return Laplace(noise_scale=self.noise_multiplier * moved), one
+
+
+def one_answer(query: Query) -> Query:
+    """One value of the function, as a query of its own."""
+    return Query(name=query.name, shape=(1,), distance=Distance.L2)
