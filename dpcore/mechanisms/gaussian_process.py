@@ -66,16 +66,22 @@ class _Path:
     ) -> None:
         n = self.kept
         if n == self._points.shape[0]:
-            self._points = np.concatenate([self._points, np.empty_like(self._points)])
-            self._draws = np.concatenate([self._draws, np.empty_like(self._draws)])
-            grown = np.empty(n * (2 * n + 1))
-            grown[: self._packed.size] = self._packed
-            self._packed = grown
+            room = n + n // 4 + 16
+            self._points = _grown(self._points, room)
+            self._draws = _grown(self._draws, room)
+            self._packed = _grown(self._packed, room * (room + 1) // 2)
         start = n * (n + 1) // 2
         self._packed[start : start + n] = row
         self._packed[start + n] = pivot
         self._points[n], self._draws[n] = point, xi
         self.kept = n + 1
+
+
+def _grown(array: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """A copy with room for `size` rows."""
+    larger = np.empty((size, *array.shape[1:]))
+    larger[: array.shape[0]] = array
+    return larger
 
 
 class _ProcessOracle(Oracle):
@@ -89,7 +95,7 @@ class _ProcessOracle(Oracle):
 
     @property
     def kept(self) -> int:
-        """Points in the path's Cholesky factor; memory is 4 kept^2 bytes."""
+        """Points in the path's Cholesky factor; their factor takes 4 kept^2 bytes."""
         return self._path.kept
 
     def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,48 @@
+"""How long a Gaussian-process oracle takes for adaptive questions, asked one by one.
+
+    python benchmarks/oracle.py COLUMNS QUESTIONS BANDWIDTH
+
+Prints, at five stages, the questions so far, the points kept, and seconds since the start.
+"""
+
+import sys
+import time
+
+import numpy as np
+
+from dpcore import REPLACE_ONE, Expansion, FunctionQuery, SecretCoins, Sensitivity
+from dpcore.kernels.gaussian import GaussianKernel
+from dpcore.mechanisms.gaussian_process import GaussianProcess
+
+
+def main(columns: int, questions: int, bandwidth: float) -> None:
+    """Ask, each time at a point that depends on the answer before."""
+    rng = np.random.default_rng(0)
+    kernel = GaussianKernel(bandwidth=bandwidth)
+    query = FunctionQuery(
+        name="f",
+        distance="rkhs",
+        kernel=kernel,
+        width=columns,
+        kappa=1.0,
+        label_bound=1.0,
+        evaluation_error=1e-12,
+    )
+    moved = Sensitivity(value=0.01, distance="rkhs", adjacency=REPLACE_ONE, source="a benchmark")
+    function = Expansion(
+        kernel=kernel,
+        points=rng.uniform(-1, 1, (500, columns)),
+        coefficients=rng.normal(size=500) / 500,
+    )
+    noise = SecretCoins.draw().noise(0, "f", 1)
+    oracle = GaussianProcess(noise_multiplier=2.0).open(function, query, moved, noise)
+    point, start = np.zeros(columns), time.perf_counter()
+    for number in range(1, questions + 1):
+        answer = oracle.ask(point[None, :])[0]
+        point = np.clip(0.9 * point + rng.normal(size=columns) / 2 + answer, -1, 1)
+        if number % max(1, questions // 5) == 0:
+            print(number, oracle.kept, f"{time.perf_counter() - start:.2f} s")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

@@ -1,0 +1,43 @@
+"""Private kernel ridge regression: after Nie & Wang (2017).
+
+Error Analysis and Variable Selection for Differential Private Learning Algorithm; the sound forms
+rest on T3, T4, T10 and T11 of the docs.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1
+from dpcore_kernel_ridge.one_scalar import OneScalar
+from dpcore_kernel_ridge.ridge import KernelRidge
+
+
+@hookimpl
+def dpcore_learners() -> Mapping[str, type[Learner]]:
+    """The function."""
+    return {"kernel_ridge.ridge": KernelRidge}
+
+
+@hookimpl
+def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
+    """What one record can move, and what the paper prints."""
+    return {
+        "kernel_ridge.lemma_2": Lemma2,
+        "kernel_ridge.proposition_1": Proposition1,
+        "kernel_ridge.replace_one": KernelRidgeReplaceOne,
+    }
+
+
+@hookimpl
+def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
+    """The release as printed."""
+    return {"kernel_ridge.one_scalar": OneScalar}
+
+
+@hookimpl
+def dpcore_examples() -> Mapping[str, Path]:
+    """The smallest spec of each release; `printed` runs under `dpcore reproduce` alone."""
+    folder = Path(__file__).parent / "examples"
+    names = ("function", "per_query", "printed")
+    return {f"kernel_ridge.{name}": folder / f"{name}.yaml" for name in names}

@@ -1,0 +1,135 @@
+r"""How far one record moves kernel ridge, in the kernel's norm.
+
+* T4, replace-one: :math:`\min\{\frac{\kappa M}{m\lambda}(2+\kappa\tau), 2M\tau, 2S(m-1,m\lambda)\}`
+  with :math:`\tau\le 1/(2\sqrt\lambda)` (T3). The theorems of ridge on features hold in any
+  dimension, a kernel's space included.
+* Lemma 2 as printed: :math:`2R\kappa(\kappa+1)/(m\lambda)` with
+  :math:`R=M/\sqrt\lambda`, for :math:`\lambda\le1`. It holds and is 1.6 to 8 times larger.
+"""
+
+import math
+from typing import ClassVar
+
+import attrs
+
+from dpcore import (
+    REPLACE_ONE,
+    Adjacency,
+    Distance,
+    Learner,
+    Public,
+    Query,
+    Refused,
+    Refuted,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.theorems.ridge import ridge_replace_one
+from dpcore_kernel_ridge.ridge import KernelRidge, Problem
+
+_UP = 1 + 2.0**-48
+
+SHARED_SCALAR = (
+    "one scalar b shared by all points publishes every difference f(x1) - f(x2) exactly; it covers "
+    "one evaluation at one point fixed without the data"
+)
+
+
+def lemma_2(kappa: float, label_bound: float, regularization: float, records: int) -> float:
+    r"""Lemma 2 as printed, in the kernel's norm: :math:`2R\kappa(\kappa+1)/(m\lambda)`.
+
+    Args:
+        regularization: lam in (0, 1], so that R = M/sqrt(lam) >= M.
+
+    Source: Nie & Wang (2017), Lemma 2 (its sup norm is kappa times this).
+    """
+    radius = label_bound / math.sqrt(regularization)
+    return 2 * radius * kappa * (kappa + 1) / (regularization * records) * _UP
+
+
+def _refusal(problem: Problem, adjacency: Adjacency) -> Refused | None:
+    """Why neither bound holds, if so."""
+    if not REPLACE_ONE.covers(adjacency):
+        return Refused(f"kernel ridge in mean form needs a public number of records: {adjacency}")
+    if math.isinf(problem.solver_error):
+        return Refused(
+            f"regularization={problem.regularization!r} is too small for floating-point Cholesky "
+            f"on every dataset: raise it"
+        )
+    return None
+
+
+@attrs.frozen(kw_only=True)
+class KernelRidgeReplaceOne(SensitivityBound):
+    """T4 for `kernel_ridge.ridge`, under replace-one and every smaller relation."""
+
+    learner: ClassVar[type[Learner]] = KernelRidge
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """At the exact number of records; refuses add/remove, whose n is private."""
+        assert isinstance(learner, KernelRidge)
+        problem = learner.problem(public.domain)
+        if refused := _refusal(problem, adjacency):
+            return refused
+        domain = public.domain
+        return Sensitivity(
+            value=ridge_replace_one(
+                problem.kappa, domain.label_bound, problem.regularization, domain.records
+            ),
+            distance=Distance.RKHS,
+            adjacency=REPLACE_ONE,
+            solver_error=problem.solver_error,
+            source="T4 (kernel ridge, replace-one)",
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Lemma2(SensitivityBound):
+    """Lemma 2 as printed for `kernel_ridge.ridge`: holds, and is looser than T4."""
+
+    learner: ClassVar[type[Learner]] = KernelRidge
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """As T4, and refuses lam > 1, where the lemma does not speak."""
+        assert isinstance(learner, KernelRidge)
+        return _printed(learner.problem(public.domain), adjacency)
+
+
+@attrs.frozen(kw_only=True)
+class Proposition1(SensitivityBound):
+    """Proposition 1 as printed for `kernel_ridge.ridge`: refuted as a function release.
+
+    It goes with the mechanism `kernel_ridge.one_scalar`, under `dpcore reproduce` alone.
+    """
+
+    learner: ClassVar[type[Learner]] = KernelRidge
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """Lemma 2's number, refuted for what it is used for."""
+        assert isinstance(learner, KernelRidge)
+        found = _printed(learner.problem(public.domain), adjacency)
+        if isinstance(found, Refused):
+            return found
+        source = "Nie & Wang (2017), Proposition 1"
+        return attrs.evolve(found, validity=Refuted(SHARED_SCALAR), source=source)
+
+
+def _printed(problem: Problem, adjacency: Adjacency) -> Sensitivity | Refused:
+    if refused := _refusal(problem, adjacency):
+        return refused
+    domain, lam = problem.domain, problem.regularization
+    if lam > 1:
+        return Refused(f"Lemma 2 is about regularization at most 1, got {lam!r}")
+    return Sensitivity(
+        value=lemma_2(problem.kappa, domain.label_bound, lam, domain.records),
+        distance=Distance.RKHS,
+        adjacency=REPLACE_ONE,
+        solver_error=problem.solver_error,
+        source="Nie & Wang (2017), Lemma 2 with R = M/sqrt(lam)",
+    )

@@ -1,0 +1,96 @@
+r"""The release as printed: :math:`\pi(f(x))+b` with one Laplace scalar b for all points.
+
+It is epsilon-differentially private for one evaluation at one point that is fixed without the data.
+As a function it is not private at all: b cancels in :math:`f(x_1)-f(x_2)`.
+"""
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Distance,
+    Event,
+    Expansion,
+    FunctionQuery,
+    Interactive,
+    Oracle,
+    Query,
+    Refuted,
+    Sensitivity,
+    Stream,
+)
+from dpcore.checks import positive
+from dpcore.errors import NoClaimError
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.interactive import function_query
+from dpcore.mechanism import Arithmetic, free
+
+_POINTS = 1 << 20
+_ROUND_UP = 1 + 2.0**-50
+
+
+class _SharedOracle(Oracle):
+    def __init__(self, query: FunctionQuery, function: Expansion, shift: float) -> None:
+        super().__init__(query, function, _POINTS)
+        self._shift = shift
+
+    def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
+        bound = self._query.label_bound
+        values: NDArray[np.float64] = np.clip(self._function(fresh), -bound, bound)
+        return values + self._shift
+
+
+@attrs.frozen(kw_only=True)
+class OneScalar(Interactive):
+    """One Laplace scalar for every answer, as printed: a reproduction, never a release.
+
+    Args:
+        noise_multiplier: Scale of b over kappa times the sensitivity; calibrated if left out.
+
+    Source: Nie & Wang (2017), (2) and Proposition 1.
+    """
+
+    distance: ClassVar[Distance] = Distance.RKHS
+    source: ClassVar[str] = "Nie & Wang (2017), Proposition 1 (as printed)"
+    arithmetic: ClassVar[Arithmetic] = "real"
+
+    noise_multiplier: float | None = free(validator=positive)
+
+    @property
+    def asks(self) -> int:
+        """One, as the paper counts."""
+        return 1
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "OneScalar":
+        """noise_multiplier = scale."""
+        return attrs.evolve(self, noise_multiplier=scale)
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+        """What the paper claims.
+
+        Raises:
+            NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.
+        """
+        assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        function_query(query, self)
+        if not isinstance(sensitivity.validity, Refuted):
+            raise NoClaimError(
+                "one scalar for all points publishes f(x1) - f(x2) exactly: take per_query or "
+                "gaussian_process; as printed it goes with kernel_ridge.proposition_1"
+            )
+        return LaplaceEvent(
+            shift=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency
+        )
+
+    def open(
+        self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
+    ) -> Oracle:
+        """Draw b once."""
+        assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        words = noise.uniform(2)
+        draw = float(np.log(words[0])) * (1.0 if words[1] < 0.5 else -1.0)
+        scale = self.noise_multiplier * query.kappa * sensitivity.unit
+        return _SharedOracle(query, value, scale * draw)
