@@ -6,19 +6,22 @@ Differentially private random feature model; the sound forms rest on T1 and T3-T
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpcore import Learner, SensitivityBound, hookimpl
+from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeBound, HuberRidgeLearner
+from dpcore_random_features.min_norm import Algorithm1, LiaoLemma9, MinNorm, PublishedCode
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
+from dpcore_random_features.real_noise import RealNoise
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
 
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[Learner]]:
-    """Learners of the paper, in sound form."""
+    """Learners of the paper, in sound form and (`min_norm`) as printed."""
     return {
         "random_features.ball_ridge": BallRidgeLearner,
         "random_features.huber_ridge": HuberRidgeLearner,
+        "random_features.min_norm": MinNorm,
         "random_features.projected_min_norm": ProjectedMinNorm,
         "random_features.ridge": Ridge,
     }
@@ -28,16 +31,25 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """What one record can move."""
     return {
+        "random_features.algorithm_1": Algorithm1,
         "random_features.ball_ridge": BallRidgeBound,
         "random_features.huber_ridge": HuberRidgeBound,
+        "random_features.liao_lemma_9": LiaoLemma9,
         "random_features.projected_min_norm": ProjectedMinNormBound,
+        "random_features.published_code": PublishedCode,
         "random_features.ridge_replace_one": RidgeReplaceOne,
     }
 
 
 @hookimpl
+def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
+    """Algorithm 1's noise, as printed."""
+    return {"random_features.real_noise": RealNoise}
+
+
+@hookimpl
 def dpcore_examples() -> Mapping[str, Path]:
-    """The smallest spec that uses each learner of this release."""
+    """A spec for each sound learner; what is printed runs under `dpcore reproduce` alone."""
     folder = Path(__file__).parent / "examples"
-    names = ("ball_ridge", "huber_ridge", "projected_min_norm")
+    names = ("algorithm_1", "ball_ridge", "huber_ridge", "projected_min_norm", "published_code")
     return {f"random_features.{name}": folder / f"{name}.yaml" for name in names}

@@ -1,0 +1,249 @@
+r"""The paper's estimator as printed: min-norm interpolation of complex waves or random cosines.
+
+Lemma 9 says :math:`\Delta_2\le 2/\sqrt{N(1-2\eta)}` for pairs of datasets that *both* have labels
+of norm at most 1 and :math:`\lambda_{min}(AA^*/N)\ge1-2\eta`: conditional, as no run tests that.
+`random_features.projected_min_norm` is the sound form.
+"""
+
+import math
+from typing import Any, ClassVar, Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Adjacency,
+    Conditional,
+    Distance,
+    Domain,
+    Learner,
+    LearnerCoins,
+    OneShot,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Refuted,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.checks import one_of, positive, positive_integer
+from dpcore.domain import Table
+from dpcore.errors import ParameterError
+from dpcore.features.frequencies import gaussian_frequencies
+
+_UP = 1 + 2.0**-48
+
+IMAGINARY = (
+    "Algorithm 1 adds real noise to complex coefficients, so that their imaginary part is "
+    "published exactly"
+)
+PUBLISHED_CODE = (
+    "the published code takes 4/sqrt(N), made for features of modulus 1, for cosines scaled by "
+    "sqrt(2/N), whose coefficients are sqrt(N) times longer, and for labels in [0, 1] instead of "
+    "a label vector of norm 1"
+)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class WaveModel:
+    """f(x) = centre + Re sum c_k phi_k(x), clipped to the label range."""
+
+    domain: Domain
+    frequencies: NDArray[np.float64]
+    phases: NDArray[np.float64] | None
+    coefficients: NDArray[Any]
+
+    def predict(self, table: Table) -> NDArray[np.float64]:
+        """Predictions in the file's units, shape (n,)."""
+        waves = features(self.domain.encode(table), self.frequencies, self.phases)
+        return self.domain.uncentre(np.real(waves @ self.coefficients))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The coefficients and what was drawn."""
+        drawn = {"coefficients": self.coefficients, "frequencies": self.frequencies}
+        return drawn if self.phases is None else {**drawn, "phases": self.phases}
+
+
+def features(
+    rows: NDArray[np.float64],
+    frequencies: NDArray[np.float64],
+    phases: NDArray[np.float64] | None,
+) -> NDArray[Any]:
+    """exp(i w.x), of modulus 1; or with phases sqrt(2/N) cos(w.x + b). Shape (n, N)."""
+    angles = rows @ frequencies
+    if phases is None:
+        return np.asarray(np.exp(1j * angles))
+    return np.asarray(math.sqrt(2 / phases.size) * np.cos(angles + phases))
+
+
+@attrs.frozen(kw_only=True)
+class MinNorm(OneShot):
+    r"""Publish :math:`c^\sharp=A^+y`, the shortest interpolant.
+
+    Not total: a singular system or a decomposition that does not converge ends the run, so that
+    the claim also rests on `no_failure`.
+
+    Args:
+        waves: `complex`, exp(i w.x) as printed; or `cosines`, as the published code.
+        count: N, number of features.
+        variance: sigma^2 of the frequencies, per column.
+        solver: `pinv`, or `gram`: A^*(A A^*)^{-1} y.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("random_features.liao_lemma_9",)
+    total: ClassVar[bool] = False
+
+    waves: Literal["complex", "cosines"] = attrs.field(
+        default="complex", validator=one_of("complex", "cosines")
+    )
+    count: int = attrs.field(validator=positive_integer)
+    variance: float = attrs.field(default=1.0, validator=positive)
+    solver: Literal["pinv", "gram"] = attrs.field(default="pinv", validator=one_of("pinv", "gram"))
+
+    def draw(self, public: Public) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Frequencies and, for cosines, phases."""
+        stream = public.coins.stream("features")
+        bandwidth = 1 / math.sqrt(self.variance)
+        frequencies = gaussian_frequencies(stream, public.domain.width, self.count, bandwidth)
+        if self.waves == "complex":
+            return frequencies, None
+        return frequencies, 2 * math.pi * stream.uniform(self.count)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """One: the coefficients, in l2."""
+        field: Literal["real", "complex"] = "complex" if self.waves == "complex" else "real"
+        shape = (self.count,)
+        return (Query(name="coefficients", shape=shape, distance=Distance.L2, field=field),)
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """The shortest interpolant, by either solver."""
+        matrix = features(records.features, *self.draw(public))
+        if self.solver == "pinv":
+            return np.linalg.pinv(matrix) @ records.labels
+        adjoint = matrix.conj().T
+        found: NDArray[Any] = adjoint @ np.linalg.solve(matrix @ adjoint, records.labels)
+        return found
+
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> WaveModel:
+        """The real part of the waves' sum."""
+        frequencies, phases = self.draw(public)
+        return WaveModel(
+            domain=public.domain,
+            frequencies=frequencies,
+            phases=phases,
+            coefficients=answers["coefficients"],
+        )
+
+
+def lemma_9(count: int, eta: float, *, unit_modulus: bool = True) -> float:
+    r"""Lemma 9: :math:`2/\sqrt{N(1-2\eta)}`; :math:`2/\sqrt{1-2\eta}` for features of norm 1.
+
+    Args:
+        count: N. eta: In (0, 1/2): the paper's (0, 1) has no meaning from 1/2 on.
+        unit_modulus: Features of modulus 1, as printed; False for rows of norm 1.
+    """
+    if not 0 < eta < 0.5:
+        raise ParameterError("lemma_9", "eta in (0, 1/2)", "eta", eta)
+    scale = count if unit_modulus else 1
+    return 2 / math.sqrt(scale * (1 - 2 * eta)) * _UP
+
+
+def _eta(instance: Any, attribute: Any, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 0.5:
+        raise ParameterError(type(instance).__name__, "eta in (0, 1/2)", "eta", value)
+
+
+@attrs.frozen(kw_only=True)
+class LiaoLemma9(SensitivityBound):
+    """Lemma 9 for `random_features.min_norm`, in the scale of its features: conditional.
+
+    The triangle inequality needs the assumptions of both datasets of a pair and nothing of their
+    relation. With noise on both parts of a complex coefficient (T2) nothing more is needed.
+
+    Args:
+        eta: In (0, 1/2).
+    """
+
+    learner: ClassVar[type[Learner]] = MinNorm
+
+    eta: float = attrs.field(default=0.375, validator=_eta)
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """The printed number, and what it rests on."""
+        assert isinstance(learner, MinNorm)
+        gram = "A A*/N" if learner.waves == "complex" else "A A^T"
+        pair = "of this dataset and of every neighbour it is compared with"
+        return Sensitivity(
+            value=lemma_9(learner.count, self.eta, unit_modulus=learner.waves == "complex"),
+            distance=Distance.L2,
+            adjacency=adjacency,
+            source="Liao, Needell, Schaeffer & Xue (2025), Lemma 9",
+            validity=Conditional(
+                (
+                    ("label_norm", f"the centred labels {pair} have l2 norm at most 1"),
+                    (
+                        "spectrum",
+                        f"every eigenvalue of {gram} is at least {1 - 2 * self.eta:.6g}, for the "
+                        f"features {pair}",
+                    ),
+                )
+            ),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Algorithm1(SensitivityBound):
+    """Lemma 9 where Algorithm 1 puts it: real noise on complex coefficients; refuted.
+
+    It goes with the mechanism `random_features.real_noise`, under `dpcore reproduce` alone.
+
+    Args:
+        eta: In (0, 1/2).
+    """
+
+    learner: ClassVar[type[Learner]] = MinNorm
+
+    eta: float = attrs.field(default=0.375, validator=_eta)
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """The printed number for complex coefficients, and why it is not a bound."""
+        assert isinstance(learner, MinNorm)
+        if learner.waves != "complex":
+            return Refused("Algorithm 1 is about complex waves")
+        return Sensitivity(
+            value=lemma_9(learner.count, self.eta),
+            distance=Distance.L2,
+            adjacency=adjacency,
+            source="Liao, Needell, Schaeffer & Xue (2025), Algorithm 1",
+            validity=Refuted(IMAGINARY),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class PublishedCode(SensitivityBound):
+    """4/sqrt(N) for scaled cosines, as the published code computes it; refuted."""
+
+    learner: ClassVar[type[Learner]] = MinNorm
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """The code's number for cosines, and why it is not a bound."""
+        assert isinstance(learner, MinNorm)
+        if learner.waves != "cosines":
+            return Refused("the published code is about cosines")
+        return Sensitivity(
+            value=4 / math.sqrt(learner.count) * _UP,
+            distance=Distance.L2,
+            adjacency=adjacency,
+            source="github.com/liaochunyang/DPRFM at 7470664",
+            validity=Refuted(PUBLISHED_CODE),
+        )

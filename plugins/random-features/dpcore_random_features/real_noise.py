@@ -1,0 +1,62 @@
+"""Noise on the real part of complex coefficients alone, as Algorithm 1 prints it: not private."""
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Distance, Event, Mechanism, Query, Refuted, Sensitivity, Stream
+from dpcore.checks import positive
+from dpcore.errors import NoClaimError
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.mechanism import Arithmetic, coordinates, finite, free, from_real
+
+_ROUND_UP = 1 + 2.0**-50
+
+
+@attrs.frozen(kw_only=True)
+class RealNoise(Mechanism):
+    """Gaussian noise on real parts only: a reproduction, never a release.
+
+    Args:
+        noise_multiplier: Noise standard deviation over l2 sensitivity; calibrated if left out.
+
+    Source: Liao, Needell, Schaeffer & Xue (2025), Algorithm 1, steps 2 and 3.
+    """
+
+    distance: ClassVar[Distance] = Distance.L2
+    source: ClassVar[str] = "Liao, Needell, Schaeffer & Xue (2025), Algorithm 1 (as printed)"
+    arithmetic: ClassVar[Arithmetic] = "real"
+
+    noise_multiplier: float | None = free(validator=positive)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "RealNoise":
+        """noise_multiplier = scale."""
+        return attrs.evolve(self, noise_multiplier=scale)
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+        """What the paper claims.
+
+        Raises:
+            NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.
+        """
+        assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        if not isinstance(sensitivity.validity, Refuted):
+            raise NoClaimError(
+                "noise on the real part alone publishes the imaginary part exactly: take gaussian; "
+                "as printed it goes with random_features.algorithm_1"
+            )
+        return GaussianEvent(mu=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency)
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """The value with noise on its real parts."""
+        assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        exact = coordinates(value, query)
+        step = 2 if query.field == "complex" else 1
+        draws = np.zeros(exact.size)
+        draws[::step] = noise.normal(exact.size // step)
+        noisy = exact + self.noise_multiplier * sensitivity.unit * draws
+        return from_real(finite(noisy, query), query)
