@@ -106,6 +106,11 @@ class Interactive(Mechanism):
     def asks(self) -> int:
         """How many events a release costs: one for each question, or one for all of them."""
 
+    @property
+    @abstractmethod
+    def most_points(self) -> int:
+        """How many different points one oracle answers."""
+
     def planned(self, query: Query) -> Query:
         """The query as it is priced: `event` is composed `asks` times."""
         return attrs.evolve(query, at_most=self.asks)

@@ -158,15 +158,19 @@ class Plan:
         Every call is a release of its own: two oracles on the same records add up.
 
         Args:
-            table, secret: As for `run`.
+            table: As for `run`.
+            secret: Known coins, for a rehearsal; an oracle for use draws its own, since two with
+                the same would answer different questions with the same noise.
 
         Raises:
-            ContractError: the plan's release is not one function.
+            ContractError: the plan's release is not one function, or secure coins are given.
             SourceError: the table does not fit the domain.
             ReleaseError: a private function failed.
         """
         if len(self.schedule.releases) != 1 or not is_function(self.schedule.releases[0]):
             raise ContractError("only a plan of one function release can be opened; run it")
+        if secret is not None and secret.secure:
+            raise ContractError("an oracle draws secret coins of its own: give none")
         (scheduled,) = self.schedule.releases
         secret = SecretCoins.draw() if secret is None else secret
         coins = PublicCoins.draw() if self.coins is None else self.coins

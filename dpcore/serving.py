@@ -152,5 +152,5 @@ def require_questions(ask: Ask, points: int) -> None:
     mechanism = cast(Interactive, ask.mechanism)
     if points < 1:
         raise ContractError("a function release needs points to predict at, or an open oracle")
-    if mechanism.asks > 1 and points > mechanism.asks:
-        raise ContractError(f"{points} points were given, {mechanism.asks} are paid for")
+    if points > mechanism.most_points:
+        raise ContractError(f"{points} points were given, {mechanism.most_points} are paid for")

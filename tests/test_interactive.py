@@ -330,6 +330,17 @@ def test_a_failed_fit_tells_nothing_of_the_records(fail):
         priced(GaussianProcess(), fail=fail).open(table(40))
 
 
+def test_two_oracles_never_share_coins():
+    with pytest.raises(ContractError, match="coins of its own"):
+        priced(GaussianProcess()).open(table(40), secret=SecretCoins.draw())
+
+
+def test_one_question_is_counted_before_records_are_opened():
+    plan = priced(PerQuery(questions=1), at="points.csv")
+    with pytest.raises(ContractError, match="2 points were given, 1 are paid for"):
+        plan.run({}, points={"release": {"a": [0, 0.5], "b": [0, 0]}})
+
+
 def test_known_coins_void_the_oracles_guarantee():
     predictor = priced(GaussianProcess()).open(table(40), secret=SecretCoins.rehearsal(1))
     assert predictor.guarantee.status is Status.NONE

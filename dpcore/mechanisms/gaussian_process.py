@@ -144,6 +144,11 @@ class GaussianProcess(Interactive):
         """One, however many questions."""
         return 1
 
+    @property
+    def most_points(self) -> int:
+        """2^20, far beyond what is kept in memory where no point can be left out."""
+        return MOST_POINTS
+
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GaussianProcess":
         """noise_multiplier = scale."""
         return attrs.evolve(self, noise_multiplier=scale)

@@ -82,6 +82,11 @@ class PerQuery(Interactive):
         """`questions`."""
         return self.questions
 
+    @property
+    def most_points(self) -> int:
+        """`questions`."""
+        return self.questions
+
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "PerQuery":
         """noise_multiplier = scale."""
         return attrs.evolve(self, noise_multiplier=scale)

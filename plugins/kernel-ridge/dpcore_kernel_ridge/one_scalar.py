@@ -64,6 +64,11 @@ class OneScalar(Interactive):
         """One, as the paper counts."""
         return 1
 
+    @property
+    def most_points(self) -> int:
+        """2^20."""
+        return _POINTS
+
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "OneScalar":
         """noise_multiplier = scale."""
         return attrs.evolve(self, noise_multiplier=scale)
