@@ -213,6 +213,8 @@ def test_a_value_never_moves_by_more_than_its_range():
     mechanism = PerQuery(questions=1, law="laplace", noise_multiplier=1.0)
     _, one = mechanism._noise(query(), wide)
     assert one.value == pytest.approx(2.0)
+    _, small = mechanism._noise(query(error=0.001), SENSITIVITY)
+    assert small.value == pytest.approx(0.02 + 2 * 0.001)  # on either neighbour
     assert np.abs(mechanism.open(MEAN, query(), wide, noise()).ask(np.zeros((1, 2)))) <= 1
 
 

@@ -107,3 +107,24 @@ def test_points_that_do_not_fit_stop_before_the_records(folder, text, message):
 def test_every_shipped_file_is_announced():
     folder = Path(next(iter(EXAMPLES.values()))).parent
     assert sorted(folder.glob("*.yaml")) == sorted(EXAMPLES.values())
+
+
+def test_a_sealed_function_run_publishes_predictions_and_nothing_else(folder):
+    spec = folder / "per_query.yaml"
+    spec.write_text(spec.read_text() + "sealed: true\n")
+    done = dpcore("run", spec, "--runs", folder / "runs")
+    assert done.exit_code == 0, done.output
+    assert [p.name for p in (folder / "runs" / "per_query-0001").iterdir()] == ["public"]
+    assert dpcore("reproduce", spec).exit_code == 2
+
+
+def test_a_rehearsal_is_repeatable_and_not_private(folder):
+    words = ("run", folder / "function.yaml", "--runs", folder / "runs", "--rehearsal", 3)
+    assert [dpcore(*words).exit_code for _ in range(2)] == [0, 0]
+    one, two = (
+        arrays(folder / "runs" / f"function-000{number}" / "operator" / "rehearsal" / "answers.npz")
+        for number in (1, 2)
+    )
+    assert {name: value.tolist() for name, value in one.items()} == {
+        name: value.tolist() for name, value in two.items()
+    }
