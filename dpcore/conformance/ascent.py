@@ -22,7 +22,7 @@ _STEP = 0.2
 _LARGEST = 60  # coordinates that finite differences are worth
 
 
-class Stopped(Exception):
+class SearchOverError(Exception):
     """Raised by a score when the search is over: time or pairs ran out."""
 
 
@@ -85,7 +85,7 @@ def _simplex(best: _Best, basis: NDArray[np.float64], evaluations: int) -> None:
     middle = _pack(start, basis, unit)
     steps = np.where(np.abs(middle) > 0.5, -_STEP, _STEP) * np.sign(middle + 1e-300)
     simplex = np.vstack([middle, middle + np.diag(steps)])
-    optimize.minimize(
+    optimize.minimize(  # type: ignore[call-overload]  # the stubs lack this method's options
         lambda vector: best(_unpack(vector, start, basis, unit)),
         middle,
         method="Nelder-Mead",
@@ -96,7 +96,7 @@ def _simplex(best: _Best, basis: NDArray[np.float64], evaluations: int) -> None:
 def _gradient(best: _Best, basis: NDArray[np.float64], evaluations: int) -> None:
     start, unit = best.found, _unit(best.found)
     middle = _pack(start, basis, unit)
-    optimize.minimize(
+    optimize.minimize(  # type: ignore[call-overload]  # the stubs lack this method's options
         lambda vector: best(_unpack(vector, start, basis, unit)),
         middle,
         method="L-BFGS-B",

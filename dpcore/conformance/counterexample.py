@@ -1,4 +1,4 @@
-"""Counterexample: the worst pair found, in a file that anyone can replay, made as simple as it gets."""
+"""Counterexample: the worst pair found, in a file that anyone can replay, made simple."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Counterexample:
         Raises:
             ValueError: an argument is neither an array nor plain data.
         """
-        arrays = {
+        arrays: dict[str, Any] = {
             "before_features": self.pair.before.features,
             "before_labels": self.pair.before.labels,
             "after_features": self.pair.after.features,
@@ -167,4 +167,3 @@ def _merged(found: Configuration, index: int) -> Configuration:
         labels=found.labels[keep],
         counts=np.delete(counts, index),
     )
-

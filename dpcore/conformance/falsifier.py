@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import attrs
 import numpy as np
 
-from dpcore.conformance.ascent import Stopped, climb
+from dpcore.conformance.ascent import SearchOverError, climb
 from dpcore.conformance.case import Case, asks_of
 from dpcore.conformance.constructions import FAMILIES, starts
 from dpcore.conformance.counterexample import Counterexample, minimised
@@ -75,6 +76,11 @@ class Finding:
     failures: int = 0
     failure: str = ""
     counterexample: Counterexample | None = None
+
+    @property
+    def name(self) -> str:
+        """Case and query, for messages."""
+        return f"{self.case.name}: {self.query}" if self.query else self.case.name
 
     @property
     def broken(self) -> bool:
@@ -166,10 +172,8 @@ class _Search:
 
     def run(self) -> Finding:
         """All phases, as far as the means allow."""
-        try:
+        with suppress(SearchOverError):
             self._constructions()
-        except Stopped:
-            pass
         return self._finding()
 
     def _constructions(self) -> None:
@@ -222,7 +226,7 @@ class _Search:
         if self._pairs >= self._means.pairs or (
             self._pairs >= _ROUND and time.monotonic() > self._end
         ):
-            raise Stopped
+            raise SearchOverError
         self._pairs += 1
         shot = target.fire(pair_of(configuration, self._rows, self._case.adjacency))
         return self._note(shot, configuration, target)

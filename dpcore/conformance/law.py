@@ -59,11 +59,11 @@ class Verdict:
         }
 
 
-class Broken(Exception):
+class BrokenLawError(Exception):
     """Raised inside a check: the law is broken, and this is the evidence."""
 
 
-class DoesNotApply(Exception):
+class NotApplicableError(Exception):
     """Raised inside a check: the law says nothing about this subject, and this is why."""
 
 
@@ -75,9 +75,9 @@ def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
     """
     try:
         return Verdict(law, subject, Outcome.PASSED, check())
-    except DoesNotApply as reason:
+    except NotApplicableError as reason:
         return Verdict(law, subject, Outcome.NOT_APPLICABLE, str(reason))
-    except Broken as evidence:
+    except BrokenLawError as evidence:
         return Verdict(law, subject, Outcome.FAILED, str(evidence))
     except Exception as error:
         lines = str(error).splitlines() or [""]

@@ -35,21 +35,26 @@ class Rows:
 
     def project(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> Records:
         """The records that raw rows with centred labels become. Shapes (k, width), (k,)."""
+        return self.domain.project(self.table(raw, labels))
+
+    def table(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> dict[str, Any]:
+        """The same rows as a user's file would hold them."""
         table: dict[str, Any] = {}
         start = 0
         for name, column in self.domain.columns.items():
             table[name] = _values(column, raw[:, start : start + column.width])
             start += column.width
         table[self.domain.target] = np.asarray(labels) + self.domain.labels.centre
-        return self.domain.project(table)
+        return table
 
     def corners(self, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
         """Random corners of the raw box, shape (count, width)."""
-        return rng.choice([-1.0, 1.0], (count, self.width))
+        return np.asarray(rng.choice([-1.0, 1.0], (count, self.width)))
 
     def anywhere(self, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
         """Random rows, some of them short, shape (count, width)."""
-        return rng.uniform(-1, 1, (count, self.width)) * rng.choice([1.0, 1.0, 0.3], (count, 1))
+        lengths = rng.choice([1.0, 1.0, 0.3], (count, 1))
+        return np.asarray(rng.uniform(-1, 1, (count, self.width)) * lengths)
 
     def directions(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Two rows at a right angle (one row and zeros if there is one column), shape (2, width).
