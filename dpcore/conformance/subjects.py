@@ -171,9 +171,14 @@ def _built(cls: type[Any]) -> Any:
     plain: dict[Any, Any] = {int: 5, float: 1.0, FeatureMap: Identity()}
     if not attrs.has(cls):
         return None if inspect.isabstract(cls) else cls()
-    hints = typing.get_type_hints(cls)
     needed = [f for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
-    if any(hints.get(field.name) not in plain for field in needed):
+    own = {field.name: field.type for field in needed}
+    holder = type("Fields", (), {"__annotations__": own, "__module__": cls.__module__})
+    try:
+        hints = typing.get_type_hints(holder)
+    except NameError:
+        return None
+    if any(hints[field.name] not in plain for field in needed):
         return None
     try:
         return cls(**{field.alias: plain[hints[field.name]] for field in needed})
