@@ -54,8 +54,8 @@ def test_every_wrong_learner_and_bound_is_caught_within_a_minute(make, law):
 
 @pytest.mark.parametrize(("mechanism", "law"), wrong.MECHANISMS)
 def test_every_wrong_mechanism_is_caught(mechanism, law):
-    found = [v for case in mechanism_cases(mechanism) for v in mechanism_verdicts(case)]
-    assert law in broken(found)
+    caught = (law in broken(mechanism_verdicts(case)) for case in mechanism_cases(mechanism))
+    assert any(caught)
 
 
 @pytest.mark.parametrize(("event", "law"), wrong.EVENTS)
@@ -73,7 +73,7 @@ def test_every_wrong_feature_map_is_caught(features, law):
     assert law in broken(feature_verdicts(features, domain(10, 3)))
 
 
-SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))]
 
 
 def right_cases():

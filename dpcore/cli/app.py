@@ -5,10 +5,12 @@ from importlib import metadata
 import typer
 
 from dpcore.cli.check import check
+from dpcore.cli.falsify import falsify_spec
 from dpcore.cli.plugins import plugins
 from dpcore.cli.replay import replay
 from dpcore.cli.run import run
 from dpcore.cli.schema import schema
+from dpcore.cli.test import examine_plugin
 
 app = typer.Typer(
     help="Differential privacy from plugins: priced before it is read, attacked before believed.",
@@ -38,4 +40,6 @@ app.command()(check)
 app.command()(run)
 app.command()(replay)
 app.command()(schema)
+app.command("test")(examine_plugin)
+app.command("falsify")(falsify_spec)
 app.add_typer(plugins, name="plugins")

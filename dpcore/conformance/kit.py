@@ -7,6 +7,14 @@ from functools import partial
 
 import attrs
 
+from dpcore.conformance import (
+    accountant_laws,
+    bound_laws,
+    event_laws,
+    feature_laws,
+    learner_laws,
+    mechanism_laws,
+)
 from dpcore.conformance.accountant_laws import accountant_verdicts
 from dpcore.conformance.bound_laws import bound_verdicts
 from dpcore.conformance.case import Case
@@ -36,7 +44,17 @@ TESTABLE = Law(
 )
 BOUNDED = Law("plugin.bounded", "Every bound that a learner names exists and is about it.")
 
-LAWS = (EXAMPLES, TESTABLE, BOUNDED)
+LAWS = (
+    EXAMPLES,
+    TESTABLE,
+    BOUNDED,
+    *learner_laws.LAWS,
+    *bound_laws.LAWS,
+    *mechanism_laws.LAWS,
+    *event_laws.LAWS,
+    *accountant_laws.LAWS,
+    *feature_laws.LAWS,
+)
 
 
 @attrs.frozen(kw_only=True, eq=False)
