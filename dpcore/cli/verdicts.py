@@ -46,7 +46,9 @@ def _summary(passed: Sequence[Verdict]) -> str:
 
 
 def show_findings(console: Console, findings: Sequence[Finding]) -> None:
-    """A line per attacked claim."""
+    """A line per attacked claim; nothing if there is none."""
+    if not findings:
+        return
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     conditional = any(finding.outside is not None for finding in findings)
     headings = ["attacked", "pairs", "worst ratio", "verdict"]

@@ -95,8 +95,8 @@ def bound_verdicts(
     findings = _attack_relations(case, means, seed)
     verdicts += [_holds(finding) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
-    verdicts += _failures(findings)
     varied = _attack_variants(case, means.share(4), seed)
+    verdicts += _failures([*findings, *(finding for _, finding in varied)])
     verdicts.append(judge(READS_PARAMETERS, subject, lambda: _reads_parameters(varied)))
     return verdicts, findings + tuple(finding for _, finding in varied)
 
@@ -323,11 +323,13 @@ def _attack_variants(case: Case, means: Means, seed: int) -> list[tuple[str, Fin
             continue
         if not isinstance(claims, Refused):
             found.append((what, other))
-    return [
+    findings = [
         (what, finding)
         for what, other in found
         for finding in falsify(other, means.share(len(found)), seed)
     ]
+    # a parameter at which nothing works fits no dataset: that says nothing about the bound
+    return [(what, finding) for what, finding in findings if finding.failures < finding.pairs]
 
 
 def _reads_parameters(findings: Sequence[tuple[str, Finding]]) -> str:
