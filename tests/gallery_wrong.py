@@ -328,7 +328,14 @@ class MembersMean(LabelMean):
         return np.array([records.labels.sum() / max(1, len(records))])
 
 
+def divided_by_one_record_less():
+    """2M/(n-1): there is no number for a single record."""
+    wrong = bound(LabelMean, lambda q, a, p, r: 2 * p.domain.label_bound / (p.domain.records - 1))
+    return case(LabelMean(), wrong)
+
+
 LEARNERS_AND_BOUNDS = [
+    (divided_by_one_record_less, "bound.finite-or-refused"),
     (other_adjacency, "bound.holds"),
     (missing_factor_two, "bound.holds"),
     (records_of_the_whole_file, "bound.holds"),

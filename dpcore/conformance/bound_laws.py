@@ -21,7 +21,7 @@ from dpcore.conformance.falsifier import Finding, Means, falsify
 from dpcore.conformance.law import BrokenLawError, Law, NotApplicableError, Outcome, Verdict, judge
 from dpcore.conformance.learner_laws import TOTAL
 from dpcore.domain import Range
-from dpcore.errors import DpcoreError, ParameterError
+from dpcore.errors import ParameterError
 from dpcore.randomness import PublicCoins
 from dpcore.sensitivity import OverCoins, Refused
 
@@ -109,7 +109,7 @@ def covered(case: Case) -> Iterator[Case]:
     values: list[tuple[Adjacency, tuple[float, ...]]] = []
     for relation in dict.fromkeys((case.adjacency, *RELATIONS)):
         other = case.under(relation)
-        claims = other.claims()
+        claims = other.safe_claims()
         if isinstance(claims, Refused):
             continue
         units = tuple(claim.unit for _, claim in claims)
@@ -208,7 +208,7 @@ def _attack_relations(case: Case, means: Means, seed: int) -> tuple[Finding, ...
         sized
         for size in (1, 2)
         for other in relations
-        if not isinstance((sized := other.at_size(size)).claims(), Refused)
+        if not isinstance((sized := other.at_size(size)).safe_claims(), Refused)
     ]
     findings: list[Finding] = []
     for cases, part in ((relations, means.share(2)), (small, means.share(4))):
@@ -219,7 +219,7 @@ def _attack_relations(case: Case, means: Means, seed: int) -> tuple[Finding, ...
 
 def _attack_keys(case: Case, means: Means, seed: int) -> tuple[Finding, ...]:
     """One attack; for a probability over coins, one per fresh key, of which few may succeed."""
-    claims = case.claims()
+    claims = case.safe_claims()
     gammas = [
         claim.validity.gamma
         for _, claim in (() if isinstance(claims, Refused) else claims)
@@ -317,11 +317,7 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
 def _attack_variants(case: Case, means: Means, seed: int) -> list[tuple[str, Finding]]:
     found: list[tuple[str, Case]] = []
     for what, other in variants(case):
-        try:
-            claims = other.claims()
-        except DpcoreError:
-            continue
-        if not isinstance(claims, Refused):
+        if not isinstance(other.safe_claims(), Refused):
             found.append((what, other))
     findings = [
         (what, finding)

@@ -81,6 +81,13 @@ class Case:
             return Refused(str(error))
         return tuple(found)
 
+    def safe_claims(self) -> tuple[tuple[Query, Sensitivity], ...] | Refused:
+        """The same, where whatever else the learner or the bound raises counts as a refusal."""
+        try:
+            return self.claims()
+        except Exception as error:
+            return Refused(f"it raised {type(error).__name__}")
+
     def at_size(self, records: int) -> Self:
         """The same with another number of records (or limit on it)."""
         if self.adjacency.membership:

@@ -137,10 +137,16 @@ def _attack(
         unfit = f"a movement in {query.distance} cannot be measured from arrays"
     elif isinstance(claim.validity, Refuted):
         unfit = f"it says itself that it is refuted: {claim.validity.reason}"
-    elif not (asks := asks_of(case, query.name, rng)):
-        unfit = "the learner never asks it"
     if unfit:
         return Finding(case=case, query=query.name, claim=claim, reason=unfit)
+    try:
+        asks = asks_of(case, query.name, rng)
+    except Exception as error:
+        reason = f"the learner's public part raised {type(error).__name__}"
+        return Finding(case=case, query=query.name, claim=claim, reason=reason)
+    if not asks:
+        reason = "the learner never asks it"
+        return Finding(case=case, query=query.name, claim=claim, reason=reason)
     return _Search(case, asks, claim, means, rng).run()
 
 

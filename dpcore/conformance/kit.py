@@ -110,13 +110,18 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
         verdicts += found
         findings += attacks
     ladders = []
-    for mechanisms in subjects.mechanisms.values():
+    for name, mechanisms in subjects.mechanisms.items():
         for mechanism in mechanisms:
-            for mechanism_case in mechanism_cases(mechanism):
+            accepted = list(mechanism_cases(mechanism))
+            if not accepted:
+                reason = f"it refuses every {mechanism.distance} query that was tried"
+                verdicts.append(Verdict(TESTABLE, name, Outcome.FAILED, reason))
+            for mechanism_case in accepted:
                 verdicts += mechanism_verdicts(mechanism_case, seed)
-                ladder = [event for _, event in events_of(mechanism_case)]
+                ladder = _ladder(mechanism_case)
                 verdicts += _events(mechanism_case, ladder)
-                ladders.append(ladder[:3])
+                if len(ladder) >= 3:
+                    ladders.append(ladder[:3])
     for accountant in loaded.components["accountants"].values():
         verdicts += accountant_verdicts(accountant, ladders)
     for maps in subjects.features.values():
@@ -173,6 +178,14 @@ def _bounded(case: Case, registry: Registry) -> str:
     if not case.learner.bounds:
         raise BrokenLawError("it names no bound, so that it can never be priced by name")
     return ", ".join(case.learner.bounds)
+
+
+def _ladder(case: MechanismCase) -> list[Event]:
+    """Events from little noise to much; none if one of them raises, which a law reports."""
+    try:
+        return [event for _, event in events_of(case)]
+    except Exception:
+        return []
 
 
 def _events(case: MechanismCase, ladder: Sequence[Event]) -> Iterator[Verdict]:

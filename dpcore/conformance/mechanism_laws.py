@@ -106,7 +106,10 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
             case.at(1.0).event(query, claim)
         except DpcoreError:
             continue
-        yield case
+        except Exception:
+            yield case  # no refusal: the laws will say what it raised
+        else:
+            yield case
 
 
 def mechanism_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
