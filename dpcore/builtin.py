@@ -6,19 +6,45 @@ from dpcore.accountant import Accountant
 from dpcore.accountants.auto import AutoAccountant
 from dpcore.accountants.basic import BasicAccountant
 from dpcore.accountants.gdp import GdpAccountant
+from dpcore.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.features.base import FeatureMap
 from dpcore.features.cos_sin import CosSin
 from dpcore.features.cosines import Cosines
 from dpcore.features.identity import Identity
 from dpcore.hookspecs import hookimpl
 from dpcore.mechanism import Mechanism
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.gaussian_sampling import GaussianSampling
+from dpcore.mechanisms.l2_gamma import L2Gamma
+from dpcore.mechanisms.laplace import Laplace
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.mechanisms.randomized_response import RandomizedResponse
+from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
+from dpcore.sensitivity import SensitivityBound
+
+
+@hookimpl
+def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
+    """Conversions between adjacencies."""
+    return {"twice_add_remove": TwiceAddRemove}
 
 
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
     """Mechanisms with bare names."""
-    return {"gaussian": Gaussian}
+    return {
+        "discrete_gaussian": DiscreteGaussian,
+        "discrete_laplace": DiscreteLaplace,
+        "gaussian": Gaussian,
+        "gaussian_sampling": GaussianSampling,
+        "l2_gamma": L2Gamma,
+        "laplace": Laplace,
+        "permute_and_flip": PermuteAndFlip,
+        "randomized_response": RandomizedResponse,
+        "truncated_laplace": TruncatedLaplace,
+    }
 
 
 @hookimpl

@@ -4,15 +4,19 @@ import math
 from collections.abc import Callable, Sequence
 
 import attrs
+from scipy import optimize
 
 from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
+from dpcore.events.gaussian import gaussian_mu
 from dpcore.mechanism import Mechanism
 from dpcore.query import Query
 from dpcore.sensitivity import Sensitivity
 
-_LOWEST, _HIGHEST = -80.0, 80.0  # log2 of the scale factor t
+_FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
+_STEEP = 50.0  # stands for infinity in the logarithm of a ratio of epsilons
+_XTOL, _RTOL = 1e-14, 8 * 2.0**-52  # Brent's, for log2 t
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -45,9 +49,9 @@ def calibrate(
     r"""Set every free mechanism so that the whole composition meets (epsilon, delta).
 
     An ask of query q gets scale :math:`t\sqrt{\text{at\_most}_q / w_q}`, with w the shares
-    normalised over the free ones, for the least t found by bisection (to the last bit of log2 t)
-    at which the composed upper end is at most epsilon. For Gaussians the composition then has
-    mu = 1/t whatever the shares.
+    normalised over the free ones, for the least t found by Brent's method at which the composed
+    upper end is at most epsilon; the result is checked against the budget itself. For Gaussians the
+    composition then has mu = 1/t whatever the shares.
 
     Args:
         asks: All queries of all releases.
@@ -80,20 +84,55 @@ def calibrate(
 
     if not weights:
         return _explicit(asks, meets, accountant, epsilon, delta)
-    below, above = _LOWEST, _HIGHEST
-    if not meets(at(above)):
+
+    def excess(log_t: float) -> float:
+        """log(composed / target): falls in log_t, and crosses 0 where the budget is met."""
+        try:
+            cost = compose(at(log_t), accountant).epsilon(delta).upper
+        except NoClaimError:
+            return _STEEP
+        return min(_STEEP, max(-_STEEP, math.log(cost / epsilon))) if cost > 0 else -_STEEP
+
+    root = _root(excess, -math.log2(_guess(epsilon, delta)))
+    if root is None:
+        quiet = at(-math.log2(_guess(epsilon, delta)) + _FARTHEST)
         raise NoClaimError(
             f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}"
-            + _reason(at(above), accountant, delta)
+            + _reason(quiet, accountant, delta)
         )
-    while True:
-        middle = 0.5 * (below + above)
-        if not below < middle < above:
-            return at(above)
-        if meets(at(middle)):
-            above = middle
-        else:
-            below = middle
+    return at(_settle(root, lambda log_t: meets(at(log_t))))
+
+
+def _guess(epsilon: float, delta: float) -> float:
+    """A mu in the region of the target."""
+    return gaussian_mu(epsilon, delta) if delta > 0 else epsilon
+
+
+def _root(excess: Callable[[float], float], start: float) -> float | None:
+    """Where a falling function crosses 0: by widening a bracket around `start`, then Brent.
+
+    None if it is positive even `_FARTHEST` above; `start - _FARTHEST` if it is not positive there.
+    """
+    step = 0.5
+    below = above = start
+    while excess(below) <= 0:
+        if step > _FARTHEST:
+            return below
+        above, below, step = below, start - step, 2 * step
+    step = 0.5
+    while above <= below or excess(above) > 0:
+        if step > _FARTHEST:
+            return None
+        below, above, step = max(below, above), start + step, 2 * step
+    return float(optimize.brentq(excess, below, above, xtol=_XTOL, rtol=_RTOL))
+
+
+def _settle(log_t: float, meets: Callable[[float], bool]) -> float:
+    """The first of log_t, log_t + 2^-48, log_t + 2^-47, ... that meets the budget."""
+    step = 2.0**-48
+    while not meets(log_t):
+        log_t, step = log_t + step, 2 * step
+    return log_t
 
 
 def _explicit(

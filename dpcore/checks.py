@@ -41,3 +41,16 @@ def positive_integer(instance: Any, attribute: Any, value: Any) -> None:
         raise ParameterError(
             component_name(instance), f"an integer {attribute.name} >= 1", attribute.name, value
         )
+
+
+def one_of(*choices: str) -> Validator:
+    """Accept one of `choices`."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        if value not in choices:
+            names = " or ".join(repr(choice) for choice in choices)
+            raise ParameterError(
+                component_name(instance), f"{attribute.name} {names}", attribute.name, value
+            )
+
+    return check

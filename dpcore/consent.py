@@ -115,7 +115,6 @@ def _write(entries: Mapping[str, Entry], disabled: frozenset[str]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         head = "# Plugins this user admits or disables; written by `dpcore plugins`.\n"
-        body = yaml.safe_dump(content, sort_keys=False) if content else ""
-        path.write_text(head + body, "utf-8")
+        path.write_text(head + yaml.safe_dump(content, sort_keys=False), "utf-8")
     except OSError as error:
         raise RegistryError(f"{path}: cannot be written ({error.strerror})") from None

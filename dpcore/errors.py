@@ -79,5 +79,19 @@ class ContractError(ReleaseError):
     """A learner or mechanism broke what its interface promises (asked an unplanned query, ...)."""
 
 
+class CertificateError(ReleaseError):
+    """A solver's certificate does not reach its public tolerance; both figures are private.
+
+    Args:
+        owner: The solver. distance: What was certified. tolerance: What was needed.
+    """
+
+    def __init__(self, owner: str, distance: float, tolerance: float) -> None:
+        super().__init__(f"{owner}: the solution could not be certified to its public tolerance")
+        self.owner = owner
+        self.distance = distance
+        self.tolerance = tolerance
+
+
 class ReplayError(DpcoreError):
     """A run folder does not replay to itself."""

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.metrics import METRICS
 from dpcore.plan import Outcome, Plan
 from dpcore.randomness import SecretCoins
 from dpcore.runtime import release, wide_open
@@ -14,20 +15,8 @@ UNCOVERED = (
 )
 
 
-def _mse(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
-    return float(np.mean((predicted - truth) ** 2))
-
-
-def _rmse(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
-    return float(np.sqrt(_mse(predicted, truth)))
-
-
-def _mae(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
-    return float(np.mean(np.abs(predicted - truth)))
-
-
-METRICS = {"mae": _mae, "mse": _mse, "rmse": _rmse}
-"""Metrics by name; in the file's units (squared for mse), on predictions clipped to the range."""
+def _error(metric: str, predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+    return METRICS[metric].stated(METRICS[metric].mean(predicted, truth))
 
 
 def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str, Any]:
@@ -54,9 +43,9 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
     return {
         name: {
             metric: {
-                "private": METRICS[metric](model.predict(opened.holdout), truth),
-                "constant": METRICS[metric](constant, truth),
-                "without noise": METRICS[metric](noiseless[name].predict(opened.holdout), truth),
+                "private": _error(metric, model.predict(opened.holdout), truth),
+                "constant": _error(metric, constant, truth),
+                "without noise": _error(metric, noiseless[name].predict(opened.holdout), truth),
             }
             for metric in metrics
         }

@@ -110,8 +110,21 @@ class BudgetText(Struct, frozen=True, forbid_unknown_fields=True):
     mu: float | None = None
 
 
+class FeatureMove(Struct, frozen=True, forbid_unknown_fields=True):
+    """How one record's features may move: in encoded l2, with its label fixed or free."""
+
+    radius: Annotated[float, Meta(gt=0)]
+    label: Literal["fixed", "free"]
+
+
+class ReplaceFeatures(Struct, frozen=True, forbid_unknown_fields=True):
+    """`{replace_features: {radius, label}}`."""
+
+    replace_features: FeatureMove
+
+
 class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`release`: a learner and what protects it."""
+    """`release`, or one of `releases`: a learner and what protects it."""
 
     learner: LearnerText
     mechanism: Annotated[
@@ -127,7 +140,8 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ]
     bound: BoundText = None
-    name: Text = "release"
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$")] = "release"
+    share: Annotated[float, Meta(gt=0)] = 1.0
 
 
 class CoinsText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -136,11 +150,34 @@ class CoinsText(Struct, frozen=True, forbid_unknown_fields=True):
     public: Annotated[int, Meta(ge=0)]
 
 
+class PrivateEvaluation(Struct, frozen=True, forbid_unknown_fields=True):
+    """`evaluate.private`: what one metric of one release may cost."""
+
+    epsilon: Annotated[float, Meta(gt=0)]
+
+
 class EvaluateText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`evaluate`: a look at a private hold-out, for the operator only."""
+    """`evaluate`: a look at a private hold-out: for the operator only, or paid for."""
 
     holdout: Annotated[float, Meta(gt=0, lt=1)]
     metrics: Annotated[list[Literal["mae", "mse", "rmse"]], Meta(min_length=1)]
+    private: PrivateEvaluation | None = None
+
+
+class SweepText(Struct, frozen=True, forbid_unknown_fields=True):
+    """`sweep`: every combination of the listed values, all of it published and paid for."""
+
+    grid: Annotated[
+        Any,
+        Meta(
+            extra_json_schema={
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": {"type": "array", "minItems": 1},
+            }
+        ),
+    ]
+    budget: Literal["divided", "each"]
 
 
 class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -148,12 +185,17 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
 
     dpcore: Literal[1]
     data: DataText
-    adjacency: Literal["replace_one"]
+    adjacency: Literal["add_remove", "replace_one", "replace_label"] | ReplaceFeatures
     budget: BudgetText
-    release: ReleaseText
+    release: ReleaseText | None = None
+    releases: Annotated[list[ReleaseText], Meta(min_length=1)] | None = None
     accountant: AccountantText = None
     coins: CoinsText | None = None
     evaluate: EvaluateText | None = None
+    sealed: bool = False
+    on_invalid: Literal["refuse", "project"] | None = None
+    accept_assumptions: list[Text] = []
+    sweep: SweepText | None = None
 
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -76,9 +76,18 @@ def describe(plan: Plan) -> dict[str, Any]:
     """The priced plan as plain data."""
     return {
         "guarantee": plan.guarantee.to_dict(),
+        "look": [
+            {
+                "query": ask.query.name,
+                "sensitivity": ask.sensitivity.value,
+                "mechanism": mechanism_dict(ask.mechanism),
+            }
+            for ask in plan.schedule.look
+        ],
         "releases": {
             scheduled.name: [
                 {
+                    **({"point": scheduled.point} if scheduled.point else {}),
                     "query": ask.query.name,
                     "shape": list(ask.query.shape),
                     "at_most": ask.query.at_most,

@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, ReleaseError
 from dpcore.events.base import Event
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
 
+Arithmetic = Literal["exact", "real"]
+
 _FREE = "dpcore_free"
+_LARGEST_INTEGER = 1 << 53
 
 
 def free(*, validator: Callable[[Any, Any, Any], None]) -> Any:
@@ -51,11 +54,16 @@ class Mechanism(ABC):
     distance: ClassVar[Distance]
     """The norm in which a sensitivity must be stated."""
 
-    arithmetic: ClassVar[Literal["exact", "real"]]
-    """`exact`: the claim holds for the sampler as computed; `real`: for real-valued arithmetic."""
-
     source: ClassVar[str]
     """Theorem behind `event`."""
+
+    @property
+    @abstractmethod
+    def arithmetic(self) -> Arithmetic:
+        """`exact`: the claim holds for the sampler as computed; `real`: for real-valued arithmetic.
+
+        A property where it depends on a field, a plain class attribute where it does not.
+        """
 
     @property
     def calibrated(self) -> bool:
@@ -79,13 +87,68 @@ class Mechanism(ABC):
         Args:
             value: Finite, of the query's shape and dtype.
             noise: This ask's own stream; the result depends on no other randomness.
+
+        Raises:
+            ContractError: `value` is not that; nothing is released.
         """
+
+
+def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
+    """The statistic's real coordinates, flat, after the checks that every release begins with.
+
+    Accepts any numeric dtype and memory order. No message shows a value.
+
+    Raises:
+        ContractError: a wrong shape, a complex value for a real query, no number, NaN or an
+            infinity, or an integer that a float cannot hold.
+    """
+    array = np.asarray(value)
+    if array.shape != query.shape:
+        raise ContractError(
+            f"the statistic of {query.name!r} must have shape {query.shape}, has {array.shape}"
+        )
+    if array.dtype.kind not in "biufc" or (array.dtype.kind == "c" and query.field == "real"):
+        raise ContractError(
+            f"the statistic of {query.name!r} must be {query.field} numbers, is {array.dtype}"
+        )
+    large = array.dtype.kind in "iu" and array.dtype.itemsize == 8
+    if large and bool(((array > _LARGEST_INTEGER) | (array < -_LARGEST_INTEGER)).any()):
+        raise ContractError(f"the statistic of {query.name!r} holds integers beyond 2^53")
+    real = to_real(array.astype(query.dtype))
+    if not bool(np.isfinite(real).all()):
+        raise ContractError(f"the statistic of {query.name!r} is not finite")
+    return real
+
+
+def integers(value: NDArray[Any], query: Query) -> NDArray[np.int64]:
+    """The coordinates of a statistic that claims to be integers, flat, after the same checks.
+
+    Raises:
+        ContractError: as for `coordinates`, or one is not an integer of at most 2^53.
+    """
+    exact = coordinates(value, query)
+    if not bool(((np.abs(exact) <= _LARGEST_INTEGER) & (exact == np.rint(exact))).all()):
+        raise ContractError(f"the statistic of {query.name!r} must be integers of up to 2^53")
+    return exact.astype(np.int64)
+
+
+def finite(released: NDArray[np.float64], query: Query) -> NDArray[np.float64]:
+    """`released`, if no float operation on the way overflowed.
+
+    Raises:
+        ReleaseError: one did; nothing is released.
+    """
+    if not bool(np.isfinite(released).all()):
+        raise ReleaseError(f"the release of {query.name!r} overflows")
+    return released
 
 
 def to_real(value: NDArray[Any]) -> NDArray[np.float64]:
     """All real coordinates of a statistic, flat: a complex entry is two of them (isometric)."""
     flat = np.ascontiguousarray(value).reshape(-1)
-    return flat.view(np.float64) if np.iscomplexobj(flat) else flat.astype(np.float64)
+    if np.iscomplexobj(flat):
+        return flat.astype(np.complex128, copy=False).view(np.float64)
+    return flat.astype(np.float64)
 
 
 def from_real(coordinates: NDArray[np.float64], query: Query) -> NDArray[Any]:

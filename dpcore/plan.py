@@ -11,6 +11,7 @@ from dpcore.checks import positive
 from dpcore.domain import Table
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Learner, Model
+from dpcore.look import RELEASE, look
 from dpcore.mechanism import Mechanism
 from dpcore.query import Answer
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -30,6 +31,7 @@ class Release:
         name: Unique within the run.
         share: Share of the budget relative to the run's other releases.
         query_shares: Overrides of the learner's own query shares.
+        point: What distinguishes this release in a sweep, by dotted path.
     """
 
     learner: Learner
@@ -38,6 +40,7 @@ class Release:
     name: str = "release"
     share: float = attrs.field(default=1.0, validator=positive)
     query_shares: Mapping[str, float] = attrs.field(factory=dict)
+    point: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -46,7 +49,7 @@ class Outcome:
 
     Args:
         models: By release name, rebuilt from the answers.
-        answers: By release name, in order of asking.
+        answers: By release name, in order of asking; "evaluation" holds a private look's.
         guarantee: Of this run; `none` if its coins were known or its door was not private.
         coins: The published key.
         opened: PRIVATE: for the operator's own evaluation.
@@ -125,13 +128,16 @@ class Plan:
         elif not secret.secure:
             guarantee = guarantee.void("secret coins are known")
         names = [scheduled.name for scheduled in self.schedule.releases]
-        values = {
-            name: tuple(answer.value for answer in given)
-            for name, given in zip(names, answers, strict=True)
-        }
+        given = dict(zip(names, answers, strict=True))
+        values = {name: tuple(a.value for a in group) for name, group in given.items()}
+        models = self.rebuild(values, coins)
+        if self.schedule.look:
+            asks, number = self.schedule.look, len(names)
+            domain = self.schedule.domain
+            given[RELEASE] = tuple(look(asks, models, opened, domain, secret, number, door))
         return Outcome(
-            models=self.rebuild(values, coins),
-            answers=dict(zip(names, answers, strict=True)),
+            models=models,
+            answers=given,
             guarantee=guarantee,
             coins=coins,
             opened=opened,
@@ -146,8 +152,6 @@ class Plan:
             ReplayError: the answers do not fit the plan.
         """
         return {
-            scheduled.name: replay(
-                scheduled, self.schedule.part, coins, answers.get(scheduled.name, ())
-            )
+            scheduled.name: replay(scheduled, coins, answers.get(scheduled.name, ()))
             for scheduled in self.schedule.releases
         }

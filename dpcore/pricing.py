@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Literal
 
 import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.accountants.auto import AutoAccountant
 from dpcore.adjacency import Adjacency
+from dpcore.bounding import Bounds
 from dpcore.budget import PrivacyBudget
 from dpcore.calibration import Ask, calibrate, compose
 from dpcore.domain import Domain
@@ -18,23 +21,18 @@ from dpcore.errors import (
     NoClaimError,
     ParameterError,
     SpecError,
-    UnknownCountError,
 )
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
-from dpcore.kinds import BOUND
-from dpcore.learner import Learner, Public
+from dpcore.learner import Learner
+from dpcore.look import RELEASE, PrivateLook
 from dpcore.mechanism import Mechanism
 from dpcore.plan import Plan, Release
-from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry import Registry
 from dpcore.schedule import Schedule, Scheduled, part_domain
 from dpcore.sensitivity import (
     Conditional,
     OverCoins,
-    Refused,
-    Refuted,
-    Sensitivity,
     SensitivityBound,
 )
 
@@ -52,7 +50,10 @@ def price(
     bound: SensitivityBound | None = None,
     accountant: Accountant | None = None,
     coins: PublicCoins | None = None,
+    separate: int = 1,
+    look: PrivateLook | None = None,
     holdout: float = 0.0,
+    sealed: bool = False,
     on_invalid: Literal["refuse", "project"] = "refuse",
     accept_assumptions: Iterable[str] = (),
     registry: Registry | None = None,
@@ -66,6 +67,10 @@ def price(
         releases: What to publish; or one release as `learner`, `mechanism` and `bound`.
         accountant: Empty, for `adjacency`; the core's `auto` if None.
         coins: Pinned public coins; drawn if None.
+        separate: The releases form that many equal consecutive groups, each calibrated to the
+            budget by itself; the guarantee is the composition of all.
+        look: Hold-out metrics that are paid for and published.
+        sealed: Whether the run may tell nobody that it failed, and why.
         holdout: Share of the records kept from the learners, for the operator's evaluation.
         on_invalid: What a run does with records that do not fit.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
@@ -81,43 +86,36 @@ def price(
     if learner is not None and mechanism is not None:
         releases = [Release(learner=learner, mechanism=mechanism, bound=bound)]
     names = [release.name for release in releases]
-    if len(set(names)) < len(names):
-        raise SpecError(f"releases need different names, got {', '.join(names)}")
-    part = part_domain(domain, adjacency, holdout)
-    bounds = _Bounds(part, adjacency, registry)
-    total = sum(release.share for release in releases)
-    mu = budget.mu
-    hints = [None if mu is None else mu * (r.share / total) ** 0.5 for r in releases]
-    drawn, asks = _price_asks(releases, hints, bounds, coins)
-    over_coins = sum(
+    if len({*names, RELEASE}) < len(names) + 1:
+        raise SpecError(
+            f"releases need different names, none of them {RELEASE!r}, got {', '.join(names)}"
+        )
+    if separate < 1 or len(releases) % separate:
+        raise SpecError(f"{len(releases)} releases cannot form {separate} equal groups")
+    groups = [
+        releases[start : start + len(releases) // separate]
+        for start in range(0, len(releases), len(releases) // separate)
+    ]
+    bounds = Bounds(part_domain(domain, adjacency, holdout), adjacency, registry)
+    drawn, bounded = _bounded(groups, budget, bounds, coins)
+    over_coins = math.fsum(
         ask.sensitivity.validity.gamma
-        for group in asks
-        for ask in group
+        for scheduled in itertools.chain(*bounded)
+        for ask in scheduled.asks.values()
         if isinstance(ask.sensitivity.validity, OverCoins)
     )
-    if over_coins and coins is not None:
-        raise SpecError("a bound holds with a probability over the public coins: do not pin them")
-    if over_coins and drawn is not None:
-        raise SpecError("a bound that is a probability over the public coins may not read them")
-    if over_coins >= budget.delta > 0 or (over_coins and budget.delta == 0):
-        raise NoClaimError(f"the bounds' failure probability {over_coins!r} uses up delta")
+    _check_over_coins(over_coins, budget.delta, coins, drawn)
     delta = budget.delta - over_coins
     accountant = AutoAccountant(adjacency) if accountant is None else accountant
-    placed = calibrate([a for group in asks for a in group], accountant, budget.epsilon, delta)
+    scheduled_releases: list[Scheduled] = []
+    looks: list[Ask] = []
+    for group, given in zip(bounded, groups, strict=True):
+        paid = _look(look, group, domain, adjacency, holdout)
+        scheduled_releases += _calibrated(group, given, paid, accountant, budget.epsilon, delta)
+        looks += paid
+    placed = [ask for scheduled in scheduled_releases for ask in scheduled.asks.values()] + looks
     composed = compose(placed, accountant)
-    scheduled, start = [], 0
-    for release, hint, group in zip(releases, hints, asks, strict=True):
-        mine = placed[start : start + len(group)]
-        start += len(group)
-        scheduled.append(
-            Scheduled(
-                name=release.name,
-                learner=release.learner,
-                asks={ask.query.name: ask for ask in mine},
-                mu=hint,
-            )
-        )
-    assumptions = _assumptions(releases, placed, set(accept_assumptions))
+    assumptions = _assumptions(releases, placed, set(accept_assumptions), sealed)
     guarantee = Guarantee(
         epsilon=composed.epsilon(delta).upper,
         delta=budget.delta,
@@ -134,11 +132,12 @@ def price(
     return Plan(
         schedule=Schedule(
             domain=domain,
-            part=part,
             adjacency=adjacency,
-            releases=tuple(scheduled),
+            releases=tuple(scheduled_releases),
             holdout=holdout,
             on_invalid=on_invalid,
+            sealed=sealed,
+            look=tuple(looks),
         ),
         budget=budget,
         guarantee=guarantee,
@@ -146,142 +145,86 @@ def price(
     )
 
 
-def _price_asks(
-    releases: Sequence[Release],
-    hints: Sequence[float | None],
-    bounds: _Bounds,
+def _bounded(
+    groups: Sequence[Sequence[Release]],
+    budget: PrivacyBudget,
+    bounds: Bounds,
     coins: PublicCoins | None,
-) -> tuple[PublicCoins | None, list[list[Ask]]]:
-    """Uncalibrated asks of each release, and the coins if anything had to read them."""
+) -> tuple[PublicCoins | None, list[list[Scheduled]]]:
+    """Uncalibrated releases by group, and the coins if anything had to read them."""
+    mu = budget.mu
 
-    def asks(at: PublicCoins) -> list[list[Ask]]:
-        return [bounds.asks(r, hint, at) for r, hint in zip(releases, hints, strict=True)]
+    def evaluate(at: PublicCoins) -> list[list[Scheduled]]:
+        found = []
+        for group in groups:
+            total = math.fsum(release.share for release in group)
+            hints = [None if mu is None else mu * math.sqrt(r.share / total) for r in group]
+            pairs = zip(group, hints, strict=True)
+            found.append([bounds.release(release, hint, at) for release, hint in pairs])
+        return found
 
     try:
-        return None, asks(_WITHHELD)
+        return None, evaluate(_WITHHELD)
     except CoinsWithheldError:
         drawn = coins or PublicCoins.draw()
-        return drawn, asks(drawn)
+        return drawn, evaluate(drawn)
 
 
-@attrs.frozen(eq=False)
-class _Bounds:
-    """Finds each release's bound and evaluates it at the learners' part."""
-
-    part: Domain
-    adjacency: Adjacency
-    registry: Registry | None
-
-    def asks(self, release: Release, mu: float | None, coins: PublicCoins) -> list[Ask]:
-        """Every planned query with its bound and mechanism.
-
-        Raises:
-            NoClaimError: no bound covers the adjacency.
-        """
-        public = Public(domain=self.part, coins=coins, mu=mu)
-        queries = self._queries(release, public)
-        sensitivities = self._sensitivities(release, queries, public)
-        total = sum(release.query_shares.get(q.name, q.share) for q in queries)
-        return [
-            Ask(
-                query=query,
-                sensitivity=sensitivity,
-                mechanism=_mechanism(release, query, sensitivity),
-                share=release.share * release.query_shares.get(query.name, query.share) / total,
-            )
-            for query, sensitivity in zip(queries, sensitivities, strict=True)
-        ]
-
-    def _queries(self, release: Release, public: Public) -> tuple[Query, ...]:
-        owner = type(release.learner).__name__
-        try:
-            queries = release.learner.queries(public)
-        except UnknownCountError as error:
-            raise NoClaimError(f"{owner}: {error}") from None
-        names = [query.name for query in queries]
-        if not names or len(set(names)) < len(names):
-            raise SpecError(f"{owner} must plan queries with different names, plans {names}")
-        given = {*release.query_shares}
-        if isinstance(release.mechanism, Mapping):
-            given |= {*release.mechanism}
-            if lacking := sorted({*names} - {*release.mechanism}):
-                raise SpecError(f"no mechanism is given for the query {lacking[0]!r} of {owner}")
-        if extra := sorted(given - {*names}):
-            raise SpecError(f"{owner} has no query {extra[0]!r}; it has {', '.join(names)}")
-        return queries
-
-    def _sensitivities(
-        self, release: Release, queries: Sequence[Query], public: Public
-    ) -> list[Sensitivity]:
-        """By the first bound that covers the adjacency for every query."""
-        learner, refusals = release.learner, []
-        for name, bound in self._candidates(release):
-            if bound.learner is not type(learner):
-                raise SpecError(
-                    f"bound {name} is about {bound.learner.__name__}, not {type(learner).__name__}"
-                )
-            found: list[Sensitivity] = []
-            for query in queries:
-                result = self._evaluate(bound, query, learner, public)
-                if isinstance(result, Refused):
-                    refusals.append(f"{name}: {result.reason}")
-                    break
-                found.append(result)
-            else:
-                return found
-        reasons = "; ".join(refusals) or "it names none"
-        raise NoClaimError(f"no bound of {type(learner).__name__} gives a claim: {reasons}")
-
-    def _candidates(self, release: Release) -> Iterable[tuple[str, SensitivityBound]]:
-        if release.bound is not None:
-            yield type(release.bound).__name__, release.bound
-            return
-        registry = Registry.default() if self.registry is None else self.registry
-        for name in release.learner.bounds:
-            yield name, cast(SensitivityBound, registry.component(BOUND, name)())
-
-    def _evaluate(
-        self, bound: SensitivityBound, query: Query, learner: Learner, public: Public
-    ) -> Sensitivity | Refused:
-        try:
-            result = bound.sensitivity(query, learner, public, self.adjacency)
-        except UnknownCountError as error:
-            return Refused(str(error))
-        if isinstance(result, Refused):
-            return result
-        if not result.adjacency.covers(self.adjacency):
-            return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
-        if result.distance is not query.distance:
-            raise SpecError(
-                f"{type(bound).__name__} bounds {result.distance}, the query {query.name!r} "
-                f"needs {query.distance}"
-            )
-        if isinstance(result.validity, Refuted):
-            return Refused(f"refuted: {result.validity.reason}")
-        return result
+def _check_over_coins(
+    gamma: float, delta: float, pinned: PublicCoins | None, drawn: PublicCoins | None
+) -> None:
+    """Refuse pinned or read coins where a bound holds with a probability over them."""
+    if not gamma:
+        return
+    if pinned is not None:
+        raise SpecError("a bound holds with a probability over the public coins: do not pin them")
+    if drawn is not None:
+        raise SpecError("a bound that is a probability over the public coins may not read them")
+    if gamma >= delta:
+        raise NoClaimError(f"the bounds' failure probability {gamma!r} uses up delta={delta!r}")
 
 
-def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mechanism:
-    """The query's mechanism, with what the learner supplies filled in."""
-    chosen = release.mechanism
-    mechanism = chosen[query.name] if isinstance(chosen, Mapping) else chosen
-    if mechanism.distance is not query.distance:
-        raise SpecError(
-            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
-            f"{query.name!r} is bounded in {query.distance}"
-        )
-    unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
-    evolved: Mechanism = attrs.evolve(cast(Any, mechanism), **unset)
-    return evolved
+def _look(
+    look: PrivateLook | None,
+    group: Sequence[Scheduled],
+    domain: Domain,
+    adjacency: Adjacency,
+    holdout: float,
+) -> tuple[Ask, ...]:
+    """What is asked of the hold-out about a group."""
+    if look is None:
+        return ()
+    return look.asks(tuple(scheduled.name for scheduled in group), domain, adjacency, holdout)
+
+
+def _calibrated(
+    group: Sequence[Scheduled],
+    given: Sequence[Release],
+    paid: tuple[Ask, ...],
+    accountant: Accountant,
+    epsilon: float,
+    delta: float,
+) -> list[Scheduled]:
+    """The group with noise that meets the budget together with its private look."""
+    asks = [
+        attrs.evolve(ask, share=ask.share * release.share)
+        for scheduled, release in zip(group, given, strict=True)
+        for ask in scheduled.asks.values()
+    ]
+    placed = iter(calibrate([*asks, *paid], accountant, epsilon, delta))
+    return [
+        attrs.evolve(scheduled, asks={name: next(placed) for name in scheduled.asks})
+        for scheduled in group
+    ]
 
 
 def _assumptions(
-    releases: Sequence[Release], asks: Sequence[Ask], accepted: set[str]
+    releases: Sequence[Release], asks: Sequence[Ask], accepted: set[str], sealed: bool
 ) -> tuple[Assumption, ...]:
     """What the claim rests on, all of it accepted by name.
 
     Raises:
-        NoClaimError: an assumption is not accepted.
+        NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
         ParameterError: something is accepted that nothing needs.
     """
     needed = {
@@ -291,6 +234,8 @@ def _assumptions(
         for name, text in ask.sensitivity.validity.assumptions
     }
     if not all(release.learner.total for release in releases):
+        if sealed:
+            raise NoClaimError("a sealed run refuses a learner that is not total: it may fail")
         needed[NO_FAILURE.name] = NO_FAILURE
     if extra := sorted(accepted - {*needed}):
         raise ParameterError(

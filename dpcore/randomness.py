@@ -1,8 +1,16 @@
 """Coins: named streams of random words, public and secret, secure or a rehearsal.
 
 A stream is named by a path, and handed out *from its start*: the same key and path give the same
-words, on every platform, and two paths never share a word. Words come from SHAKE-256 over the key,
-the path and a block counter, so a secret stream is as unpredictable as its 256-bit key.
+words, and two paths never share a word. A public stream is SHAKE-256 over the key, the path and a
+block counter, the same on every platform. A secret stream is AES-256 in counter mode under a key
+of its own, SHAKE-256 of key and path, where `cryptography` is installed (the extra `fast`), and
+SHAKE-256 elsewhere: either is as unpredictable as the 256-bit key. A rehearsal gives the same
+words wherever the same of the two sources is installed.
+
+Nothing is shared: no stream has state outside itself, and each ask derives its own from the key.
+So threads that work on different asks cannot disturb each other, and a forked process that derives
+the stream of an ask gets that ask's words, whatever its parent has drawn; fresh coins come from the
+operating system in every process. One `Stream` object is read by one thread of one process.
 
 * `PublicCoins`: the key is published with the release, so that anyone can redraw the features.
 * `SecretCoins`: the key never leaves the process. The runtime hands out views of it: `learner`
@@ -15,6 +23,7 @@ import hashlib
 import secrets
 import struct
 from collections.abc import Sequence
+from typing import Protocol
 
 import attrs
 import numpy as np
@@ -36,34 +45,83 @@ def _encode(path: Path) -> bytes:
     return b"".join(tag + struct.pack(">Q", len(text)) + text for tag, text in parts)
 
 
-class Stream:
-    """One stream of random words, read forward from its start.
+class _Source(Protocol):
+    """Where words come from. How many, at least, a request takes is the caller's business."""
 
-    Not shared between threads: each ask gets a stream of its own.
-    """
+    def take(self, count: int) -> NDArray[np.uint64]:
+        """The next words: exactly `count` of them or, from a source of blocks, any number > 0."""
 
-    def __init__(self, key: bytes, path: Path) -> None:
-        self._seed = struct.pack(">Q", len(key)) + key + _encode(path)
+
+class _Shake:
+    """SHAKE-256 over a seed and a block counter; gives the next block whatever is asked for."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed = seed
         self._block = 0
-        self._left: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
 
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` independent uniform 64-bit words, shape (count,)."""
-        parts = [self._left[:count]]
-        self._left = self._left[count:]
-        have = parts[0].size
-        while have < count:
-            block = self._next_block()
-            parts.append(block[: count - have])
-            self._left = block[count - have :]
-            have += parts[-1].size
-        return np.concatenate(parts)
-
-    def _next_block(self) -> NDArray[np.uint64]:
+    def take(self, count: int) -> NDArray[np.uint64]:
         size = min(_FIRST_BLOCK << min(self._block, 16), _LARGEST_BLOCK)
         digest = hashlib.shake_256(self._seed + struct.pack(">Q", self._block)).digest(8 * size)
         self._block += 1
         return np.frombuffer(digest, dtype="<u8").astype(np.uint64)
+
+
+class _Aes:
+    """The key stream of AES-256 in counter mode, under a key that no other seed has.
+
+    Raises:
+        ImportError: `cryptography` is not installed.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        key = hashlib.shake_256(b"dpcore AES-256-CTR" + seed).digest(32)
+        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+
+    def take(self, count: int) -> NDArray[np.uint64]:
+        stream = self._encryptor.update(bytes(8 * count))
+        return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False)
+
+
+def _source(seed: bytes, *, secret: bool) -> _Source:
+    """The fastest cryptographic source that the kind of stream allows."""
+    if secret:
+        try:
+            return _Aes(seed)
+        except ImportError:
+            pass
+    return _Shake(seed)
+
+
+class Stream:
+    """One stream of random words, read forward from its start.
+
+    Not shared between threads: each ask gets a stream of its own.
+
+    Args:
+        secret: Nobody needs to redraw it elsewhere, so that a faster source may be used.
+    """
+
+    def __init__(self, key: bytes, path: Path, *, secret: bool = False) -> None:
+        seed = struct.pack(">Q", len(key)) + key + _encode(path)
+        self._source = _source(seed, secret=secret)
+        self._left: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next `count` independent uniform 64-bit words, shape (count,), maybe read-only.
+
+        However requests are cut into pieces, the words are the same.
+        """
+        parts = [self._left[:count]]
+        self._left = self._left[count:]
+        have = parts[0].size
+        while have < count:
+            block = self._source.take(count - have)
+            parts.append(block[: count - have])
+            self._left = block[count - have :]
+            have += parts[-1].size
+        return np.concatenate(parts) if len(parts) > 2 or parts[0].size else parts[-1]
 
     def uniform(self, shape: int | Sequence[int]) -> NDArray[np.float64]:
         """Uniform draws from the open interval (0, 1), 53 bits each."""
@@ -141,7 +199,7 @@ class LearnerCoins:
 
     def stream(self, name: str) -> Stream:
         """The secret stream called `name` of this call alone, from its start."""
-        return Stream(self._key, (*self._path, name))
+        return Stream(self._key, (*self._path, name), secret=True)
 
 
 @attrs.frozen
@@ -167,7 +225,7 @@ class SecretCoins:
 
     def runtime(self, name: str) -> Stream:
         """A stream of the runtime's own: shuffle, split, sampling."""
-        return Stream(self._key, (Role.RUNTIME.value, name))
+        return Stream(self._key, (Role.RUNTIME.value, name), secret=True)
 
     def learner(self, release: int, query: str, number: int) -> LearnerCoins:
         """The coins of the private function for one ask."""
@@ -175,4 +233,4 @@ class SecretCoins:
 
     def noise(self, release: int, query: str, number: int) -> Stream:
         """The noise of one ask: the mechanism's alone."""
-        return Stream(self._key, (Role.NOISE.value, release, query, number))
+        return Stream(self._key, (Role.NOISE.value, release, query, number), secret=True)

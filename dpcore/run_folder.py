@@ -17,6 +17,7 @@ from dpcore.errors import DpcoreError, ReplayError
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Model
 from dpcore.lock import Lock, lock_of, require_same
+from dpcore.look import RELEASE, stated
 from dpcore.query import Answer
 from dpcore.randomness import PublicCoins
 from dpcore.registry import Registry
@@ -24,6 +25,7 @@ from dpcore.spec import Spec, spec_of_text
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
+EVALUATION = "evaluation.json"
 
 
 def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -45,19 +47,36 @@ def public_files(
         for name, given in answers.items()
         for order, answer in enumerate(given)
     }
+    looked = answers.get(RELEASE, ())
+    means = {answer.query.name: answer.value for answer in looked}
+    return _files(lock, numbered, means, models, guarantee)
+
+
+def _files(
+    lock: Lock,
+    numbered: Mapping[str, NDArray[Any]],
+    means: Mapping[str, NDArray[Any]],
+    models: Mapping[str, Model],
+    guarantee: Guarantee,
+) -> dict[str, bytes]:
     fitted = {
         f"{name}.{key}": array
         for name, model in models.items()
         for key, array in sorted(model.arrays().items())
     }
+    evaluation = {EVALUATION: _json(stated(means))} if means else {}
     return {
         LOCK: lock.encode(),
         ANSWERS: _npz(numbered),
         MODEL: _npz(fitted),
-        GUARANTEE_JSON: msgspec.json.format(msgspec.json.encode(guarantee.to_dict()), indent=2)
-        + b"\n",
+        GUARANTEE_JSON: _json(guarantee.to_dict()),
         GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
+        **evaluation,
     }
+
+
+def _json(data: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n"
 
 
 def new_folder(parent: Path, stem: str) -> Path:
@@ -140,16 +159,14 @@ def load_run(folder: Path, registry: Registry | None = None) -> PublishedRun:
     require_same(lock, lock_of(spec, plan, coins))
     values: dict[str, tuple[NDArray[Any], ...]] = {}
     for name, array in arrays:
-        release = name.rsplit(".", 2)[0]
+        release = name.split(".")[0]
         values[release] = (*values.get(release, ()), array)
+    looked = [(name.split(".", 2)[2], a) for name, a in arrays if name.split(".")[0] == RELEASE]
     models = plan.rebuild(values, coins)
     guarantee = plan.guarantee
     if voided := stated.get("not private"):
         guarantee = guarantee.void(voided)
-    files = {
-        **public_files(lock, {}, models, guarantee),
-        ANSWERS: _npz(dict(arrays)),
-    }
+    files = _files(lock, dict(arrays), dict(looked), models, guarantee)
     return PublishedRun(models=models, guarantee=guarantee, spec=spec, files=files)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.calibration import Ask
-from dpcore.domain import Domain, Table
+from dpcore.domain import Table
 from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
 from dpcore.learner import Learner, Model, Public, State
 from dpcore.query import Answer, Query
@@ -103,7 +103,7 @@ def release(
         ReleaseError: a private function failed; nothing is released and the budget is spent.
     """
     return tuple(
-        tuple(_converse(number, scheduled, schedule.part, opened, coins, secret, door, progress))
+        tuple(_converse(number, scheduled, opened, coins, secret, door, progress))
         for number, scheduled in enumerate(schedule.releases)
     )
 
@@ -111,7 +111,6 @@ def release(
 def _converse(
     release_number: int,
     scheduled: Scheduled,
-    part: Domain,
     opened: Opened,
     coins: PublicCoins,
     secret: SecretCoins,
@@ -119,7 +118,7 @@ def _converse(
     progress: Callable[[], None],
 ) -> Iterator[Answer]:
     """Ask, compute, release, update, until the learner has no more to ask."""
-    public = scheduled.public(part, coins)
+    public = scheduled.public(coins)
     speaker, private = copy.deepcopy(scheduled.learner), copy.deepcopy(scheduled.learner)
     asks = _Asks(scheduled.asks)
     state = speaker.start(public)
@@ -130,7 +129,7 @@ def _converse(
             ask,
             query,
             opened.train,
-            scheduled.public(part, coins),
+            scheduled.public(coins),
             secret.learner(release_number, query.name, number),
         )
         noise = secret.noise(release_number, query.name, number)
@@ -195,9 +194,7 @@ def _statistic(
     raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None
 
 
-def replay(
-    scheduled: Scheduled, part: Domain, coins: PublicCoins, answers: Iterable[NDArray[Any]]
-) -> Model:
+def replay(scheduled: Scheduled, coins: PublicCoins, answers: Iterable[NDArray[Any]]) -> Model:
     """The model, from released values in order of asking: the public state machine alone.
 
     Raises:
@@ -206,7 +203,7 @@ def replay(
     learner = copy.deepcopy(scheduled.learner)
     asks = _Asks(scheduled.asks)
     waiting = iter(answers)
-    state: State = learner.start(scheduled.public(part, coins))
+    state: State = learner.start(scheduled.public(coins))
     while (query := learner.ask(state)) is not None:
         ask, number = asks.next(query)
         value = next(waiting, None)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -20,16 +20,20 @@ class Scheduled:
 
     Args:
         mu: The hint the learner gets in `public.mu`.
+        part: What is public about the records that the learner sees.
+        point: What distinguishes this release in a sweep.
     """
 
     name: str
     learner: Learner
     asks: Mapping[str, Ask]
     mu: float | None
+    part: Domain
+    point: Mapping[str, Any]
 
-    def public(self, domain: Domain, coins: PublicCoins) -> Public:
+    def public(self, coins: PublicCoins) -> Public:
         """What the learner's public part may know."""
-        return Public(domain=domain, coins=coins, mu=self.mu)
+        return Public(domain=self.part, coins=coins, mu=self.mu)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -38,17 +42,19 @@ class Schedule:
 
     Args:
         domain: Of the whole file.
-        part: Of the learners' part.
         holdout: Share of the records kept from the learners, in [0, 1).
         on_invalid: `refuse` stops at a record that does not fit; `project` maps it in.
+        sealed: Nothing but public files may leave the run.
+        look: What is asked of the hold-out once the models are fixed, and paid for.
     """
 
     domain: Domain
-    part: Domain
     adjacency: Adjacency
     releases: tuple[Scheduled, ...]
     holdout: float
     on_invalid: Literal["refuse", "project"]
+    sealed: bool
+    look: tuple[Ask, ...]
 
 
 def held_out(records: int, share: float) -> int:

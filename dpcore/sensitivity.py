@@ -97,6 +97,9 @@ class SensitivityBound(ABC):
     learner: ClassVar[type[Learner]]
     """The learner it is about, matched exactly."""
 
+    withholds_count: ClassVar[bool] = False
+    """Whether the learner must not know the exact number of records, even where it is public."""
+
     @abstractmethod
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency

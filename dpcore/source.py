@@ -34,6 +34,8 @@ def load_table(source: str, folder: Path | None, layout: Csv, domain: Domain) ->
     if loader == _LOADERS and name:
         return _sklearn(name, domain)
     path = Path(source) if folder is None else folder / source
+    if path.exists() and not path.is_file():
+        raise SourceError(f"{path}: not a file")
     return _read_csv(path, layout, domain)
 
 
@@ -102,6 +104,7 @@ def _parse_csv(path: Path, layout: Csv, domain: Domain) -> Table:
         )
     _require_columns(header, domain)
     wanted = [(name, header.index(name)) for name in (*domain.columns, domain.target)]
+    most = domain.at_most
     columns: dict[str, list[str]] = {name: [] for name, _ in wanted}
     for row in rows:
         if not row:
@@ -113,6 +116,8 @@ def _parse_csv(path: Path, layout: Csv, domain: Domain) -> Table:
             )
         for name, index in wanted:
             columns[name].append(row[index].strip())
+        if most is not None and len(columns[domain.target]) > most:
+            raise SourceError(f"{path.name}: more than the {most} records that are declared")
     if not columns[domain.target]:
         raise SourceError(f"{path.name}: a header and no records")
     if layout.decimal == ",":

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import attrs
 
 from dpcore.accountant import Accountant
-from dpcore.adjacency import REPLACE_ONE, Adjacency
+from dpcore.adjacency import Adjacency
 from dpcore.budget import PrivacyBudget
 from dpcore.components import bind, component_schema
-from dpcore.domain import Categories, Column, Domain, Range
-from dpcore.errors import ParameterError, SpecError
-from dpcore.grammar import (
-    AtMost,
-    BudgetText,
-    CategoriesColumn,
-    Csv,
-    DomainText,
-    RangeColumn,
-    SpecText,
-    spec_schema,
+from dpcore.declared import (
+    child,
+    declared_adjacency,
+    declared_budget,
+    declared_domain,
 )
+from dpcore.domain import Domain
+from dpcore.errors import ParameterError, SpecError
+from dpcore.grammar import Csv, ReleaseText, SpecText, spec_schema
 from dpcore.kinds import ACCOUNTANT, BOUND, FEATURES, LEARNER, MECHANISM
+from dpcore.look import PrivateLook
 from dpcore.mechanism import Mechanism
 from dpcore.plan import Plan, Release
 from dpcore.pricing import price
@@ -32,6 +30,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.registry import Registry
 from dpcore.schedule import part_domain
 from dpcore.strict import convert
+from dpcore.sweep import Point, points, release_nodes
 from dpcore.yaml_text import Node, parse, read
 
 
@@ -41,12 +40,18 @@ class Spec:
 
     Args:
         text: The spec as plain data, for the lock.
+        where: FILE:LINE:COLUMN of what is released.
         source: As written: a path relative to the spec, or LOADER:NAME.
         folder: Where the spec stands; None for one rebuilt from a lock.
-        metrics: What the operator wants to see of the hold-out; empty without `evaluate`.
+        releases: In order; a sweep's points one after the other.
+        separate: How many equal groups of releases are each calibrated to the whole budget.
+        metrics: What the operator wants to see of the hold-out without paying.
+        look: What is paid for and published instead.
+        sealed: Whether the asker is not the curator: nothing but public files leaves the run.
     """
 
     text: Mapping[str, Any]
+    where: str
     source: str
     folder: Path | None
     csv: Csv
@@ -54,10 +59,15 @@ class Spec:
     adjacency: Adjacency
     budget: PrivacyBudget
     releases: tuple[Release, ...]
+    separate: int
     accountant: Accountant | None
     coins: PublicCoins | None
     holdout: float
     metrics: tuple[str, ...]
+    look: PrivateLook | None
+    sealed: bool
+    on_invalid: Literal["refuse", "project"]
+    accept_assumptions: tuple[str, ...]
     registry: Registry
 
     def price(self, coins: PublicCoins | None = None) -> Plan:
@@ -65,17 +75,26 @@ class Spec:
 
         Raises:
             NoClaimError: no guarantee can be stated.
+            SpecError: components do not fit together, at the place of the release.
         """
-        return price(
-            domain=self.domain,
-            adjacency=self.adjacency,
-            budget=self.budget,
-            releases=self.releases,
-            accountant=self.accountant,
-            coins=self.coins or coins,
-            holdout=self.holdout,
-            registry=self.registry,
-        )
+        try:
+            return price(
+                domain=self.domain,
+                adjacency=self.adjacency,
+                budget=self.budget,
+                releases=self.releases,
+                separate=self.separate,
+                look=self.look,
+                accountant=self.accountant,
+                coins=self.coins or coins,
+                holdout=self.holdout,
+                sealed=self.sealed,
+                on_invalid=self.on_invalid,
+                accept_assumptions=self.accept_assumptions,
+                registry=self.registry,
+            )
+        except SpecError as error:
+            raise SpecError(error.message, error.where or self.where) from None
 
 
 def load_spec(path: Path, registry: Registry | None = None) -> Spec:
@@ -94,131 +113,84 @@ def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec
 
 def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
     text = convert(node, SpecText, "")
-    domain = _domain(node, text)
+    if (text.release is None) == (text.releases is None):
+        raise SpecError("needs either 'release' or 'releases'", node.where)
+    domain, adjacency = declared_domain(node, text.data), declared_adjacency(text)
     holdout = text.evaluate.holdout if text.evaluate else 0.0
     try:
-        part_domain(domain, REPLACE_ONE, holdout)
+        part_domain(domain, adjacency, holdout)
     except ParameterError as error:
-        raise SpecError(error.message, _at(node, "data", "domain", "records")) from None
-    release = _release(_child(node, "release"), text.release.name, registry)
+        raise SpecError(error.message, child(node, "data", "domain", "records").where) from None
+    swept = points(node, child(node, "sweep", "grid")) if text.sweep else (Point(node, {}),)
+    metrics = tuple(text.evaluate.metrics) if text.evaluate else ()
+    look = None
+    if text.evaluate and text.evaluate.private:
+        look = PrivateLook(metrics=metrics, epsilon=text.evaluate.private.epsilon)
     accountant = None
     if text.accountant is not None:
-        accountant = _accountant(_child(node, "accountant"), REPLACE_ONE, registry)
+        accountant = _accountant(child(node, "accountant"), adjacency, registry)
     return Spec(
         text=node.plain(),
+        where=child(node, "release" if text.release else "releases").where,
         source=text.data.source,
         folder=folder,
         csv=text.data.csv,
         domain=domain,
-        adjacency=REPLACE_ONE,
-        budget=_budget(text.budget, _child(node, "budget")),
-        releases=(release,),
+        adjacency=adjacency,
+        budget=declared_budget(text.budget, child(node, "budget")),
+        releases=_releases(swept, registry),
+        separate=len(swept) if text.sweep and text.sweep.budget == "each" else 1,
         accountant=accountant,
         coins=PublicCoins(text.coins.public) if text.coins else None,
         holdout=holdout,
-        metrics=tuple(text.evaluate.metrics) if text.evaluate else (),
+        metrics=metrics if look is None else (),
+        look=look,
+        sealed=text.sealed,
+        on_invalid=_on_invalid(text, node),
+        accept_assumptions=tuple(text.accept_assumptions),
         registry=registry,
     )
 
 
-def _child(node: Node, *keys: str) -> Node:
-    for key in keys:
-        node = cast(dict[str, Node], node.value)[key]
-    return node
+def _on_invalid(text: SpecText, node: Node) -> Literal["refuse", "project"]:
+    """`refuse` unless asked otherwise; a sealed run projects and has no operator channel.
 
-
-def _at(node: Node, *keys: str) -> str:
-    return _child(node, *keys).where
-
-
-def _domain(node: Node, text: SpecText) -> Domain:
-    here, domain = _child(node, "data", "domain"), text.data.domain
-    columns = _child(here, "columns")
-    if not isinstance(columns.value, dict) or not columns.value:
-        raise SpecError("data.domain.columns: needs a mapping of columns", columns.where)
-    target = _child(here, "target")
-    labels = _construct(target, "data.domain.target", lambda: Range(*domain.target))
-    exact, limit = _count(domain)
-    if text.data.target in columns.value:
+    Raises:
+        SpecError: a sealed run is asked to refuse or to evaluate.
+    """
+    if not text.sealed:
+        return text.on_invalid or "refuse"
+    if text.on_invalid == "refuse":
         raise SpecError(
-            f"data.domain.columns: the target {text.data.target!r} may not be a feature too",
-            columns.where_key(text.data.target),
+            "on_invalid: a sealed run maps every record into the domain: project",
+            child(node, "on_invalid").where,
         )
-    read_columns = {
-        name: _column(child, f"data.domain.columns.{name}") for name, child in columns.value.items()
-    }
-    return cast(
-        Domain,
-        _construct(
-            here,
-            "data.domain",
-            lambda: Domain(
-                columns=read_columns,
-                target=text.data.target,
-                labels=labels,
-                exact=exact,
-                limit=limit,
-                norm=domain.norm,
-            ),
-        ),
-    )
+    if text.evaluate is not None and text.evaluate.private is None:
+        raise SpecError(
+            "evaluate: a sealed run has no operator to show it to; pay for it with private",
+            child(node, "evaluate").where,
+        )
+    return "project"
 
 
-def _count(domain: DomainText) -> tuple[int | None, int | None]:
-    """(exact, limit)."""
-    if isinstance(domain.records, AtMost):
-        return None, domain.records.at_most
-    return (None, None) if isinstance(domain.records, str) else (domain.records, None)
+def _releases(swept: tuple[Point, ...], registry: Registry) -> tuple[Release, ...]:
+    """Every release of every point; the points of a sweep are numbered in their names."""
+    releases: list[Release] = []
+    for number, point in enumerate(swept, start=1):
+        for node in release_nodes(point.node):
+            release = _release(node, registry)
+            if len(swept) > 1:
+                release = attrs.evolve(
+                    release, name=f"{release.name}-{number}", point=dict(point.values)
+                )
+            if any(release.name == other.name for other in releases):
+                raise SpecError(f"two releases are called {release.name!r}", node.where)
+            releases.append(release)
+    return tuple(releases)
 
 
-def _construct(node: Node, owner: str, make: Any) -> Any:
-    """`make()`, with a parameter error put at its place in the file."""
-    try:
-        return make()
-    except ParameterError as error:
-        inner = node.value.get(error.field, node) if isinstance(node.value, dict) else node
-        raise SpecError(f"{owner}: {error.message}", inner.where) from None
-
-
-def _column(node: Node, owner: str) -> Column:
-    value = node.value
-    if isinstance(value, dict) and "categories" in value:
-        listed = convert(node, CategoriesColumn, owner)
-        categories, default = tuple(listed.categories), listed.default
-        return cast(Column, _construct(node, owner, lambda: Categories(categories, default)))
-    if isinstance(value, dict):
-        ranged = convert(node, RangeColumn, owner)
-        return cast(Column, _construct(node, owner, lambda: Range(*ranged.range, ranged.default)))
-    if isinstance(value, list):
-        texts = [child.value for child in value if isinstance(child.value, str)]
-        numbers = [
-            child.value
-            for child in value
-            if isinstance(child.value, int | float) and not isinstance(child.value, bool)
-        ]
-        if len(texts) == len(value) and value:
-            return cast(Column, _construct(node, owner, lambda: Categories(tuple(texts))))
-        if len(numbers) == len(value) == 2:
-            return cast(Column, _construct(node, owner, lambda: Range(numbers[0], numbers[1])))
-    raise SpecError(
-        f"{owner}: needs [low, high], a list of texts, {{range: [low, high]}} or "
-        f"{{categories: [...]}}",
-        node.where,
-    )
-
-
-def _budget(text: BudgetText, node: Node) -> PrivacyBudget:
-    def make() -> PrivacyBudget:
-        if text.epsilon is not None and text.mu is None:
-            return PrivacyBudget(epsilon=text.epsilon, delta=text.delta or 0.0)
-        if text.mu is not None and text.epsilon is None and text.delta is not None:
-            return PrivacyBudget.from_mu(text.mu, text.delta)
-        raise SpecError("budget: needs {epsilon, [delta]} or {mu, delta}", node.where)
-
-    return cast(PrivacyBudget, _construct(node, "budget", make))
-
-
-def _release(node: Node, name: str, registry: Registry) -> Release:
+def _release(node: Node, registry: Registry) -> Release:
+    text = convert(node, ReleaseText, "release")
     parts = cast(dict[str, Node], node.value)
     learner = bind(parts["learner"], LEARNER, registry, "release.learner")
     bound = None
@@ -232,7 +204,12 @@ def _release(node: Node, name: str, registry: Registry) -> Release:
             )
     mechanism, shares = _mechanism(parts["mechanism"], registry)
     return Release(
-        learner=learner, mechanism=mechanism, bound=bound, name=name, query_shares=shares
+        learner=learner,
+        mechanism=mechanism,
+        bound=bound,
+        name=text.name,
+        share=text.share,
+        query_shares=shares,
     )
 
 
@@ -244,19 +221,21 @@ def _mechanism(
         return bind(node, MECHANISM, registry, "release.mechanism"), {}
     mechanisms: dict[str, Mechanism] = {}
     shares: dict[str, float] = {}
-    for query, child in node.value.items():
+    for query, given in node.value.items():
         where = f"release.mechanism.{query}"
-        if isinstance(child.value, dict) and "share" in child.value:
-            rest = dict(child.value)
-            share = rest.pop("share")
-            if isinstance(share.value, bool) or not isinstance(share.value, int | float):
-                raise SpecError(f"{where}.share: needs a number", share.where)
-            if share.value <= 0:
-                raise SpecError(f"{where}.share: needs a share > 0", share.where)
-            shares[query] = float(share.value)
-            child = attrs.evolve(child, value=rest)
-        mechanisms[query] = bind(child, MECHANISM, registry, where)
+        if isinstance(given.value, dict) and "share" in given.value:
+            rest = dict(given.value)
+            shares[query] = _share(rest.pop("share"), f"{where}.share")
+            given = attrs.evolve(given, value=rest)
+        mechanisms[query] = bind(given, MECHANISM, registry, where)
     return mechanisms, shares
+
+
+def _share(node: Node, where: str) -> float:
+    value = node.value
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise SpecError(f"{where}: needs a share > 0, got {value!r}", node.where)
+    return float(value)
 
 
 def _accountant(node: Node, adjacency: Adjacency, registry: Registry) -> Accountant:

@@ -19,14 +19,14 @@ T = TypeVar("T")
 _AT = re.compile(r"\A(?P<what>.*?)(?: - at `(?P<path>\$[^`]*)`)?\Z", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 _FIELD = re.compile(r"field `([^`]*)`")
+_TYPES = re.compile(r"`([^`]*)`")
 _WORDS = {
-    "`str`": "text",
-    "`int`": "a whole number",
-    "`float`": "a number",
-    "`bool`": "true or false",
-    "`null`": "nothing",
-    "`object`": "a mapping",
-    "`array`": "a list",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "a mapping",
+    "array": "a list",
 }
 
 
@@ -77,11 +77,15 @@ def _located(node: Node, to: Any, owner: str, what: str, path: str) -> SpecError
         return SpecError(f"{prefix}unknown key {field[1]!r}{hint}", here.where_key(field[1]))
     if field and what.startswith("Object missing"):
         return SpecError(f"{prefix}the key {field[1]!r} is missing", here.where)
-    for word, plain in _WORDS.items():
-        what = what.replace(word, plain)
-    what = what.replace("Expected ", "needs ").replace(" | ", " or ")
+    what = _TYPES.sub(_in_words, what).replace("Expected ", "needs ")
     got = f" ({here.value!r})" if isinstance(here.value, str | int | float) else ""
     return SpecError(f"{prefix}{what}{got}", here.where)
+
+
+def _in_words(types: re.Match[str]) -> str:
+    """`float | null` as "a number": a key that may be left out need not be null."""
+    options = [option for option in types[1].split(" | ") if option != "null"]
+    return " or ".join(_WORDS.get(option, option) for option in options) or "nothing"
 
 
 def _fields_at(to: Any, steps: list[Any]) -> list[str]:

@@ -37,6 +37,12 @@ def table(records=40, columns=2, seed=0):
     return {**found, "y": rng.uniform(-1, 1, records)}
 
 
+def arrays(path):
+    """The arrays of an npz file, which is closed again."""
+    with np.load(path, allow_pickle=False) as archive:
+        return dict(archive)
+
+
 @attrs.frozen(eq=False)
 class Numbers:
     """A model that is its numbers."""

@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from doubles import Numbers
 
 from dpcore import (
     ADD_REMOVE,
@@ -20,6 +19,8 @@ from dpcore import (
 )
 from dpcore.features.identity import Identity
 from dpcore.theorems.ridge import ridge_add_remove
+
+from doubles import Numbers
 
 
 class Vector(OneShot):

@@ -4,8 +4,6 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from doubles import LabelMean, Numbers, Staged, domain
-from dpcore_random_features.ridge import Ridge
 from gallery_right import OnePass, SumRidge, Vector, l2
 
 from dpcore import (
@@ -29,6 +27,9 @@ from dpcore.features.cosines import Cosines
 from dpcore.features.identity import Identity
 from dpcore.mechanism import Mechanism, free, from_real, to_real
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_random_features.ridge import Ridge
+
+from doubles import LabelMean, Numbers, Staged, domain
 
 LABELS = Range(10, 100)
 

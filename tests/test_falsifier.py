@@ -4,8 +4,6 @@ import attrs
 import gallery_wrong as wrong
 import numpy as np
 import pytest
-from doubles import LabelMean, LabelMeanBound, domain
-from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 from gallery_right import (
     Ball,
     BallRidge,
@@ -27,6 +25,9 @@ from dpcore.conformance.movement import movement
 from dpcore.distance import Distance
 from dpcore.features.cosines import Cosines
 from dpcore.features.identity import Identity
+from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
+
+from doubles import LabelMean, LabelMeanBound, domain
 
 SHORT = Means(seconds=30, pairs=3000)
 BRIEF = Means(seconds=30, pairs=500)

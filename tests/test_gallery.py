@@ -4,8 +4,6 @@ import time
 
 import gallery_wrong as wrong
 import pytest
-from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain
-from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 from gallery_right import (
     Ball,
     BallRidge,
@@ -33,6 +31,9 @@ from dpcore.features.cos_sin import CosSin
 from dpcore.features.cosines import Cosines
 from dpcore.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
+
+from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain
 
 
 def broken(verdicts):

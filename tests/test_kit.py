@@ -9,7 +9,6 @@ from pathlib import Path
 import attrs
 import gallery_wrong as wrong
 import pytest
-from doubles import LabelMean, LabelMeanBound, domain
 from typer.testing import CliRunner
 
 from dpcore import (
@@ -31,6 +30,8 @@ from dpcore.conformance.falsifier import Means, falsify
 from dpcore.conformance.kit import LAWS, examine
 from dpcore.conformance.law import Law, Outcome, judge
 from dpcore.conformance.pytest_checks import checks
+
+from doubles import LabelMean, LabelMeanBound, domain
 
 DOCS = Path(__file__).parents[1] / "docs" / "conformance.md"
 

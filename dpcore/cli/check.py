@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from dpcore.cli.console import err, guarded, out
 from dpcore.conformance.attacks import NEVER, AttackRecordError, lookup
 from dpcore.conformance.subjects import bound_in_force, case_of
+from dpcore.guarantee import Guarantee
 from dpcore.lock import Lock, lock_path, priced, read_lock
 from dpcore.plan import Plan
 from dpcore.spec import Spec, load_spec
@@ -27,7 +28,7 @@ def check(
         if json:
             print(msgspec.json.format(msgspec.json.encode(lock.plan), indent=2).decode())
         else:
-            show_plan(out(), plan, lock)
+            show_plan(out(), plan.guarantee, lock)
             show_attacks(out(), loaded, plan)
 
 
@@ -44,9 +45,9 @@ def lock_plan(path: Path) -> tuple[Spec, Plan, Lock]:
     return spec, plan, lock
 
 
-def show_plan(console: Console, plan: Plan, lock: Lock) -> None:
+def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
     """The guarantee in English, and a table of queries, sensitivities and noise."""
-    console.print(plan.guarantee.paragraph(), markup=False)
+    console.print(guarantee.paragraph(), markup=False)
     console.print()
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("release", "query", "shape", "asks", "distance", "sensitivity", "noise"):

@@ -15,14 +15,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from dpcore.errors import DpcoreError
 
 
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = max(console.width, 120)  # files and pipes need no wrapping at 80
+    return console
+
+
 def out() -> Console:
     """Standard output: results."""
-    return Console(highlight=False, soft_wrap=True)
+    return _console(stderr=False)
 
 
 def err() -> Console:
     """Standard error: progress, hints and errors."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _console(stderr=True)
 
 
 @contextmanager

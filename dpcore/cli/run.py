@@ -1,6 +1,9 @@
 """`dpcore run SPEC`: open the data, release, and write a run folder."""
 
+import contextlib
+import io
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +16,17 @@ from rich.table import Table as RichTable
 from dpcore.cli.check import lock_plan, show_plan
 from dpcore.cli.console import SlowProgress, guarded, out
 from dpcore.domain import Table
+from dpcore.errors import ReleaseError, SpecError
 from dpcore.evaluation import UNCOVERED, evaluate
 from dpcore.lock import lock_of
+from dpcore.look import RELEASE, stated
 from dpcore.plan import Outcome, Plan
+from dpcore.randomness import SecretCoins
 from dpcore.run_folder import new_folder, public_files, write_files
 from dpcore.source import load_table
 from dpcore.spec import Spec
+
+SEALED_FAILURE = "The sealed run failed; nothing was released."
 
 
 def run(
@@ -27,28 +35,65 @@ def run(
         str | None, typer.Option(help="Use this file or LOADER:NAME instead of the spec's source.")
     ] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
+    rehearsal: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEED", help="Use known secret coins: repeatable, and not private at all."
+        ),
+    ] = None,
 ) -> None:
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
         started = time.monotonic()
         loaded, plan, _ = lock_plan(spec)
+        if loaded.sealed and rehearsal is not None:
+            raise SpecError("a sealed run cannot be rehearsed: it has no operator channel")
+        secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
         folder = new_folder(runs, spec.stem)
+        kept = folder / ("public" if rehearsal is None else "operator/rehearsal")
         try:
-            table = _open(loaded, source)
-            with SlowProgress(plan.most_asks, "releasing") as bar:
-                outcome = plan.run(table, progress=bar.step)
+            release = _sealed if loaded.sealed else _open_and_run
+            outcome = release(loaded, plan, source, secret)
             locked = lock_of(loaded, plan, outcome.coins)
             write_files(
-                folder / "public",
-                public_files(locked, outcome.answers, outcome.models, outcome.guarantee),
+                kept, public_files(locked, outcome.answers, outcome.models, outcome.guarantee)
             )
         except BaseException:
             _remove_if_empty(folder)
             raise
         console = out()
-        show_plan(console, plan, locked)
-        _operator(console, loaded, plan, outcome, folder, started)
-        console.print(f"Published in {folder / 'public'}", markup=False)
+        show_plan(console, outcome.guarantee, locked)
+        if not loaded.sealed:
+            _operator(console, loaded, plan, outcome, folder, started)
+        if RELEASE in outcome.answers:
+            means = {answer.query.name: answer.value for answer in outcome.answers[RELEASE]}
+            _show_look(console, stated(means))
+        what = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
+        console.print(f"{what} {kept}", markup=False)
+
+
+def _open_and_run(spec: Spec, plan: Plan, source: str | None, secret: SecretCoins) -> Outcome:
+    table = _open(spec, source)
+    with SlowProgress(plan.most_asks, "releasing") as bar:
+        return plan.run(table, secret=secret, progress=bar.step)
+
+
+def _sealed(spec: Spec, plan: Plan, source: str | None, secret: SecretCoins) -> Outcome:
+    """Once records are opened, tell nothing but success or one fixed sentence."""
+    failed = False
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            outcome = plan.run(_open(spec, source), secret=secret)
+        except Exception:
+            failed = True
+    if failed:
+        raise ReleaseError(SEALED_FAILURE)
+    return outcome
 
 
 def _open(spec: Spec, override: str | None) -> Table:
@@ -74,10 +119,21 @@ def _operator(
         _show_evaluation(console, notes["evaluation"])
     notes["seconds"] = round(time.monotonic() - started, 3)
     operator = folder / "operator"
-    operator.mkdir()
+    operator.mkdir(exist_ok=True)
     (operator / "run.json").write_bytes(
         msgspec.json.format(msgspec.json.encode(notes), indent=2) + b"\n"
     )
+
+
+def _show_look(console: Console, look: dict[str, dict[str, float]]) -> None:
+    title = "Hold-out, through the door: covered by the guarantee and published."
+    table = RichTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for heading in ("release", "metric", "value"):
+        table.add_column(heading)
+    for release, metrics in look.items():
+        for metric, value in metrics.items():
+            table.add_row(release, f"hold-out {metric}", f"{value:.6g}")
+    console.print(table)
 
 
 def _show_evaluation(console: Console, evaluation: dict[str, dict[str, dict[str, float]]]) -> None:

@@ -90,19 +90,17 @@ class Case:
 
     def at_size(self, records: int) -> Self:
         """The same with another number of records (or limit on it)."""
-        if self.adjacency.membership:
-            domain = attrs.evolve(self.domain, exact=None, limit=records)
-        else:
-            domain = self.domain.of_part(records)
-        return attrs.evolve(self, domain=domain)
+        return self._with(self.adjacency, records)
 
     def under(self, adjacency: Adjacency) -> Self:
         """The same for another relation; a count is public exactly under replacement."""
-        size = self.domain.at_most
-        domain = self.domain
-        if adjacency.membership:
+        return self._with(adjacency, self.domain.at_most)
+
+    def _with(self, adjacency: Adjacency, size: int | None) -> Self:
+        """As pricing does it: the exact count where the relation and the bound allow it."""
+        if adjacency.membership or self.bound.withholds_count or size is None:
             domain = attrs.evolve(self.domain, exact=None, limit=size)
-        elif size is not None:
+        else:
             domain = self.domain.of_part(size)
         return attrs.evolve(self, adjacency=adjacency, domain=domain)
 

@@ -203,10 +203,10 @@ class _Search:
                 self._climb(start, target)
 
     def _starts(self) -> Iterator[Configuration]:
-        """Constructions of the case's size; under add/remove, of sizes from 0 to its limit."""
+        """Constructions of the exact size; where it is private, of sizes from 0 to its limit."""
         limit = self._case.domain.at_most
-        if not self._case.adjacency.membership:
-            yield from starts(self._rows, self._case.domain.records - 1, self._rng)
+        if self._case.domain.exact is not None:
+            yield from starts(self._rows, self._case.domain.exact - 1, self._rng)
             return
         largest = 200 if limit is None else limit - 1
         sizes = sorted({0, 1, 2, 5, 20, 100, largest} & {*range(largest + 1)})

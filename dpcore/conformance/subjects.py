@@ -17,6 +17,7 @@ import attrs
 
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.conformance.case import Case
+from dpcore.conformance.sample import LabelSum, LabelSumAddRemove
 from dpcore.domain import Domain, Range
 from dpcore.errors import ParameterError, SpecError
 from dpcore.features.base import FeatureMap
@@ -62,12 +63,12 @@ def case_of(plan: Plan, release: Release, bound: SensitivityBound) -> Case:
     return Case(
         learner=release.learner,
         bound=bound,
-        domain=plan.schedule.part,
+        domain=scheduled.part,
         adjacency=plan.schedule.adjacency,
         coins=plan.coins or PublicCoins(1),
         mu=scheduled.mu,
         mechanisms={name: ask.mechanism for name, ask in scheduled.asks.items()},
-    )
+    ).under(plan.schedule.adjacency)
 
 
 def bound_in_force(plan: Plan, release: Release, registry: Registry) -> SensitivityBound:
@@ -142,7 +143,8 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
     for example in examples:
         used.add(type(example.release.learner))
         yield example.case(example.release.bound or _Unbounded())
-    for cls in loaded.components["learners"].values():
+    plain = dict.fromkeys([*loaded.components["learners"].values(), LabelSum])
+    for cls in plain:
         learner = None if cls in used else _built(cls)
         if learner is not None:
             yield Case(
@@ -166,9 +168,15 @@ class _Unbounded(SensitivityBound):
 def _built(cls: type[Any]) -> Any:
     """An instance from defaults and, where a field has none, a plain value; or None.
 
-    An integer is 5, a number 1.0, a feature map the identity.
+    An integer is 5, a number 1.0 (or 0.1, or 0.001), a feature map the identity, a bound that
+    another one wraps that of a plain sum.
     """
-    plain: dict[Any, Any] = {int: 5, float: 1.0, FeatureMap: Identity()}
+    plain: dict[Any, Any] = {
+        int: 5,
+        float: 1.0,
+        FeatureMap: Identity(),
+        SensitivityBound: LabelSumAddRemove(),
+    }
     if not attrs.has(cls):
         return None if inspect.isabstract(cls) else cls()
     needed = [f for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
@@ -180,10 +188,13 @@ def _built(cls: type[Any]) -> Any:
         return None
     if any(hints[field.name] not in plain for field in needed):
         return None
-    try:
-        return cls(**{field.alias: plain[hints[field.name]] for field in needed})
-    except (TypeError, ParameterError):
-        return None
+    for number in (1.0, 0.1, 1e-3):
+        plain[float] = number
+        try:
+            return cls(**{field.alias: plain[hints[field.name]] for field in needed})
+        except (TypeError, ParameterError):
+            continue
+    return None
 
 
 def _instances(cls: type[Any], used: list[Any]) -> tuple[Any, ...]:
@@ -208,7 +219,7 @@ def _feature_maps(
     cls: type[FeatureMap], examples: list[Example]
 ) -> tuple[tuple[FeatureMap, Domain], ...]:
     used = [
-        (value, example.plan.schedule.part)
+        (value, example.plan.schedule.domain)
         for example in examples
         for value in _field_values(example.release.learner)
         if type(value) is cls

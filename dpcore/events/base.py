@@ -8,6 +8,8 @@ for the two directions d of a worst neighbouring pair. Everything else is option
 dominate the truth: an event never looks less lossy through one method than it is.
 """
 
+from __future__ import annotations
+
 import enum
 import math
 from abc import ABC, abstractmethod
@@ -30,6 +32,11 @@ class Direction(enum.Enum):
     REMOVE = "remove"
     ADD = "add"
 
+    @property
+    def reverse(self) -> Direction:
+        """The other one."""
+        return Direction.ADD if self is Direction.REMOVE else Direction.REMOVE
+
 
 class Event(ABC):
     """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
@@ -45,13 +52,58 @@ class Event(ABC):
         """How far `delta` may lie above the truth (absolute); 0 up to a few ulps by default."""
         return 0.0
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether both directions have the same curve, so that one of them need not be computed."""
+        return False
+
+    @property
+    def attained(self) -> bool:
+        """Whether one neighbouring pair attains the whole curve, both directions at once.
+
+        Only then is a composition of the curves a *lower* bound too. False where the curve is
+        implied by another claim (zCDP, Rényi) or is the envelope of several pairs.
+        """
+        return True
+
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
         """Lower end of the curve: `delta - delta_error`, less a relative 2^-40 for its rounding."""
         return max(0.0, (self.delta(epsilon, direction) - self.delta_error) * (1 - 2.0**-40))
 
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """`delta` at an array of epsilons >= 0, shape (k,). Override for speed."""
+        return np.array([self.delta(float(epsilon), direction) for epsilon in epsilons])
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """`delta_lower` at an array of epsilons >= 0, shape (k,). Override for speed."""
+        return np.array([self.delta_lower(float(epsilon), direction) for epsilon in epsilons])
+
+    def anchor(self, direction: Direction) -> float | None:
+        """A privacy loss that has positive probability and above which no finite loss lies.
+
+        A grid that contains it wastes nothing there. Defaults to `pure_epsilon`; it steers
+        tightness only, never soundness.
+        """
+        return self.pure_epsilon()
+
+    def infinite_mass(self, direction: Direction) -> float:
+        """A lower bound on the limit of the curve, the probability of an infinite loss."""
+        return 0.0
+
+    def parts(self) -> tuple[tuple[Event, int], ...]:
+        """The events this one is composed of, with counts; an accountant composes these."""
+        return ((self, 1),)
+
     def pure_epsilon(self) -> float | None:
         """The epsilon at which both curves reach 0, or None when there is none."""
         return None
+
+    def approximate_claim(self) -> tuple[float, float] | None:
+        """An (epsilon, delta) that the event is known by; its pure epsilon by default."""
+        epsilon = self.pure_epsilon()
+        return None if epsilon is None else (epsilon, 0.0)
 
     def gaussian_mu(self) -> float | None:
         """mu when the event *is* a Gaussian of that shift (exact Gaussian DP), else None."""
@@ -78,8 +130,9 @@ class Event(ABC):
         Raises:
             NoClaimError: the curve does not fall to `delta` at any epsilon up to 1e6.
         """
-        upper = max(self._crossing(direction, delta, lower=False) for direction in Direction)
-        lower = max(self._crossing(direction, delta, lower=True) for direction in Direction)
+        directions = (Direction.REMOVE,) if self.symmetric else tuple(Direction)
+        upper = max(self._crossing(direction, delta, lower=False) for direction in directions)
+        lower = max(self._crossing(direction, delta, lower=True) for direction in directions)
         return Interval(min(lower, upper), upper)
 
     def _crossing(self, direction: Direction, delta: float, *, lower: bool) -> float:
@@ -100,6 +153,8 @@ class Event(ABC):
                 if lower:
                     return below
                 raise NoClaimError(f"{self!r}: no epsilon up to 1e6 has delta <= {delta!r}")
+        if type(self).curve is not Event.curve:  # vectorised: 64 parts at a time
+            below, above = self._sectioned(direction, delta, below, above, lower=lower)
         while True:
             middle = 0.5 * (below + above)
             if not below < middle < above:
@@ -108,3 +163,15 @@ class Event(ABC):
                 above = middle
             else:
                 below = middle
+
+    def _sectioned(
+        self, direction: Direction, delta: float, below: float, above: float, *, lower: bool
+    ) -> tuple[float, float]:
+        """A bracket of the crossing that is 2^-36 of the one given."""
+        method = self.curve_lower if lower else self.curve
+        for _ in range(6):
+            points = np.linspace(below, above, 65)
+            met = method(points[1:-1], direction) <= delta
+            first = int(np.argmax(met)) if np.any(met) else len(met)
+            below, above = float(points[first]), float(points[first + 1])
+        return below, above

@@ -10,6 +10,8 @@ Corollary 3.3 (composition: the mu add in squares).
 import math
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from dpcore.adjacency import Adjacency
@@ -18,7 +20,7 @@ from dpcore.events.base import Direction, Event
 
 _ULPS = 4 * 2.0**-52  # relative error granted to each of the two terms of the difference
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
-_TINY = math.exp(-_UNDERFLOW / 2)  # bounds the curve beyond it
+_BELOW_NORMAL = math.exp(-0.5 * _UNDERFLOW)  # no curve is above it where a^2 >= _UNDERFLOW
 _SQRT_HALF = math.sqrt(0.5)
 
 
@@ -47,7 +49,7 @@ def _curve(epsilon: float, mu: float, ulps: float) -> float:
     b = epsilon / mu + mu / 2
     density = 0.5 * math.exp(-0.5 * a * a) if a * a < _UNDERFLOW else 0.0
     if density == 0.0 and a > 0:
-        return _TINY if ulps > 0 else 0.0
+        return _BELOW_NORMAL if ulps > 0 else 0.0
     first = density * _erfcx(a * _SQRT_HALF) if a >= 0 else float(special.ndtr(-a))
     if b >= 0:
         second = density * _erfcx(b * _SQRT_HALF)
@@ -56,6 +58,30 @@ def _curve(epsilon: float, mu: float, ulps: float) -> float:
     # a and b carry an ulp of |b| or |a|, which the exponent multiplies by |a|
     error = ulps * (1 + (1 + abs(a)) * max(abs(a), abs(b))) * (first + second)
     return min(1.0, max(0.0, first - second + error))
+
+
+def gaussian_curve(
+    epsilons: NDArray[np.float64],
+    mu: float | NDArray[np.float64],
+    *,
+    lower: bool = False,
+) -> NDArray[np.float64]:
+    """Upper (or lower) ends of the curve at arrays that broadcast, by the same formula."""
+    epsilons, mu = np.broadcast_arrays(np.asarray(epsilons, float), np.asarray(mu, float))
+    ulps = -_ULPS if lower else _ULPS
+    a = epsilons / mu - mu / 2
+    b = epsilons / mu + mu / 2
+    with np.errstate(over="ignore"):
+        square = a * a
+    density = np.where(square < _UNDERFLOW, 0.5 * np.exp(-0.5 * np.minimum(square, 2000.0)), 0.0)
+    right = np.where(a >= 0, special.erfcx(np.maximum(a, 0.0) * _SQRT_HALF), 0.0)
+    first = np.where(a >= 0, density * right, special.ndtr(-a))
+    left = np.exp(np.minimum(epsilons, 0.0)) * special.ndtr(-np.minimum(b, 0.0))
+    second = np.where(b >= 0, density * special.erfcx(np.maximum(b, 0.0) * _SQRT_HALF), left)
+    reach = (1 + np.minimum(np.abs(a), 1e8)) * np.minimum(np.maximum(np.abs(a), np.abs(b)), 1e8)
+    value = np.clip(first - second + ulps * (1 + reach) * (first + second), 0.0, 1.0)
+    nothing = (density == 0.0) & (a > 0)
+    return np.where(nothing, 0.0 if lower else _BELOW_NORMAL, value)
 
 
 def _erfcx(x: float) -> float:
@@ -122,9 +148,24 @@ class GaussianEvent(Event):
         """The curve above; the same in both directions."""
         return gaussian_delta(epsilon, self.mu)
 
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        return gaussian_curve(epsilons, self.mu)
+
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """The curve's certified lower end."""
+        """The curve with its rounding error subtracted."""
         return gaussian_delta_lower(epsilon, self.mu)
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        return gaussian_curve(epsilons, self.mu, lower=True)
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
 
     def gaussian_mu(self) -> float:
         """Exactly `mu`."""

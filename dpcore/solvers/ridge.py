@@ -12,14 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from dpcore.solvers.rounding import gamma
 from dpcore.theorems.ridge import ridge_norm
-
-_UNIT = 2.0**-53
-
-
-def _gamma(operations: float) -> float:
-    """Higham's gamma_k = k u / (1 - k u)."""
-    return operations * _UNIT / (1 - operations * _UNIT)
 
 
 def ridge_error(
@@ -35,16 +29,16 @@ def ridge_error(
     (T3); the dual one at most M/(sqrt(m) lam), carried back by a matrix of norm kappa sqrt(m).
     """
     unknowns = min(width, records)
-    relative = _gamma(records + width + 1) + 2 * unknowns * _gamma(3 * unknowns + 1)
+    relative = gamma(records + width + 1) + 2 * unknowns * gamma(3 * unknowns + 1)
     condition = 1 + kappa * kappa / regularization
     if not relative * condition <= 0.5:
         return math.inf
     if width <= records:
         length = ridge_norm(kappa, label_bound, regularization)
-        right = _gamma(records + 1) * kappa * label_bound / regularization
+        right = gamma(records + 1) * kappa * label_bound / regularization
     else:
         length = kappa * label_bound / regularization
-        right = _gamma(records + width + 1) * length
+        right = gamma(records + width + 1) * length
     return 2 * relative * condition * length + 2 * right
 
 

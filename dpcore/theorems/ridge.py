@@ -45,8 +45,8 @@ def ridge_add_remove(
     .. math:: M\left[t+\sqrt{n}\min\left(\tfrac{3\sqrt3}{16}\frac{\kappa^2}{\Lambda^{3/2}},
               \frac1{2\sqrt\Lambda}\right)\right]
 
-    with t = kappa/(Lam + kappa^2) if kappa^2 <= Lam, else 1/(2 sqrt(Lam)). Between 1.06 and 1.42
-    times the exact supremum of T5.
+    with t = kappa/(Lam + kappa^2) if kappa^2 <= Lam, else 1/(2 sqrt(Lam)): certified, and
+    somewhat above the exact supremum of T5.
 
     Args:
         total_regularization: Lam, fixed and public (not m lam).

@@ -1,0 +1,45 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PLUGINS := $(wildcard plugins/*/pyproject.toml)
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test test-all lint docs clean
+
+demo: $(VENV)/.installed
+	$(BIN)/dpcore run examples/quickstart.yaml
+
+test: $(VENV)/.installed
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -m "not slow"
+
+test-all: $(VENV)/.installed
+	$(ONE_THREAD) $(BIN)/python -m pytest -q
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	for plugin in $(PLUGINS:%/pyproject.toml=%); do \
+	  $(BIN)/mypy $$plugin/dpcore_* || exit 1; \
+	done
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+
+$(VENV)/.installed: pyproject.toml $(PLUGINS)
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpcore needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  -e ".[test,sklearn]" $(PLUGINS:%/pyproject.toml=-e %)
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[lint]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) runs build dist

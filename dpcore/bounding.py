@@ -1,0 +1,146 @@
+"""Bounding: which theorem limits each query of a release, evaluated before records are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.calibration import Ask
+from dpcore.domain import Domain
+from dpcore.errors import NoClaimError, SpecError, UnknownCountError
+from dpcore.kinds import BOUND
+from dpcore.learner import Learner, Public
+from dpcore.mechanism import Mechanism
+from dpcore.plan import Release
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins
+from dpcore.registry import Registry
+from dpcore.schedule import Scheduled
+from dpcore.sensitivity import Refused, Refuted, Sensitivity, SensitivityBound
+
+
+@attrs.frozen(eq=False)
+class Bounds:
+    """Finds each release's bound and evaluates it at the learners' part."""
+
+    part: Domain
+    adjacency: Adjacency
+    registry: Registry | None
+
+    def release(self, release: Release, mu: float | None, coins: PublicCoins) -> Scheduled:
+        """Every planned query with its bound and uncalibrated mechanism; shares sum to 1.
+
+        The first of the learner's bounds that covers the adjacency for every query is taken.
+
+        Raises:
+            NoClaimError: no bound covers the adjacency.
+        """
+        refusals = []
+        for name, bound in self._candidates(release):
+            if bound.learner is not type(release.learner):
+                raise SpecError(
+                    f"bound {name} is about {bound.learner.__name__}, "
+                    f"not {type(release.learner).__name__}"
+                )
+            part = self.part
+            if bound.withholds_count:
+                part = attrs.evolve(part, exact=None, limit=part.at_most)
+            public = Public(domain=part, coins=coins, mu=mu)
+            found = self._evaluate_all(bound, release, public)
+            if not isinstance(found, Refused):
+                return Scheduled(
+                    name=release.name,
+                    learner=release.learner,
+                    asks={ask.query.name: ask for ask in found},
+                    mu=mu,
+                    part=part,
+                    point=release.point,
+                )
+            refusals.append(f"{name}: {found.reason}")
+        reasons = "; ".join(refusals) or "it names none"
+        raise NoClaimError(f"no bound of {type(release.learner).__name__} gives a claim: {reasons}")
+
+    def _evaluate_all(
+        self, bound: SensitivityBound, release: Release, public: Public
+    ) -> list[Ask] | Refused:
+        """Every query of a release under one bound, or the first refusal."""
+        queries = self._queries(release, public)
+        if isinstance(queries, Refused):
+            return queries
+        total = sum(release.query_shares.get(q.name, q.share) for q in queries)
+        asks = []
+        for query in queries:
+            sensitivity = self._evaluate(bound, query, release.learner, public)
+            if isinstance(sensitivity, Refused):
+                return sensitivity
+            asks.append(
+                Ask(
+                    query=query,
+                    sensitivity=sensitivity,
+                    mechanism=_mechanism(release, query, sensitivity),
+                    share=release.query_shares.get(query.name, query.share) / total,
+                )
+            )
+        return asks
+
+    def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
+        owner = type(release.learner).__name__
+        try:
+            queries = release.learner.queries(public)
+        except UnknownCountError as error:
+            return Refused(str(error))
+        names = [query.name for query in queries]
+        if not names or len(set(names)) < len(names):
+            raise SpecError(f"{owner} must plan queries with different names, plans {names}")
+        given = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
+        if extra := sorted((given | {*release.query_shares}) - {*names}):
+            raise SpecError(f"{owner} has no query {extra[0]!r}; it has {', '.join(names)}")
+        lacking = {*names} - given if isinstance(release.mechanism, Mapping) else set()
+        if lacking:
+            raise SpecError(f"no mechanism is given for the query {min(lacking)!r} of {owner}")
+        return queries
+
+    def _candidates(self, release: Release) -> Iterable[tuple[str, SensitivityBound]]:
+        if release.bound is not None:
+            yield type(release.bound).__name__, release.bound
+            return
+        registry = Registry.default() if self.registry is None else self.registry
+        for name in release.learner.bounds:
+            yield name, cast(SensitivityBound, registry.component(BOUND, name)())
+
+    def _evaluate(
+        self, bound: SensitivityBound, query: Query, learner: Learner, public: Public
+    ) -> Sensitivity | Refused:
+        try:
+            result = bound.sensitivity(query, learner, public, self.adjacency)
+        except UnknownCountError as error:
+            return Refused(str(error))
+        if isinstance(result, Refused):
+            return result
+        if not result.adjacency.covers(self.adjacency):
+            return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
+        if result.distance is not query.distance:
+            raise SpecError(
+                f"{type(bound).__name__} bounds {result.distance}, the query {query.name!r} "
+                f"needs {query.distance}"
+            )
+        if isinstance(result.validity, Refuted):
+            return Refused(f"refuted: {result.validity.reason}")
+        return result
+
+
+def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mechanism:
+    """The query's mechanism, with what the learner supplies filled in."""
+    chosen = release.mechanism
+    mechanism = chosen[query.name] if isinstance(chosen, Mapping) else chosen
+    if mechanism.distance is not query.distance:
+        raise SpecError(
+            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
+            f"{query.name!r} is bounded in {query.distance}"
+        )
+    unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
+    evolved: Mechanism = attrs.evolve(cast(Any, mechanism), **unset)
+    return evolved

@@ -1,0 +1,1 @@
+"""Bounds of the core: conversions between adjacencies, asked for by name and never silent."""

@@ -1,0 +1,134 @@
+r"""Several events as one, for whoever needs a single event; an accountant composes the parts.
+
+The curve of the whole, taken by itself (to sample from it, say), is the least of what these imply:
+
+* Gaussian parts only: the Gaussian whose mu^2 is their sum (Dong, Roth & Su 2022, Corollary 3.3);
+* Rényi divergences add up (Mironov 2017, Proposition 1), and imply a delta;
+* epsilons and deltas add up: :math:`\delta(\epsilon)\le\sum_i n_i\,\delta_i(\epsilon/\sum_j n_j)`
+  (Dwork & Roth 2014, Theorem 3.16).
+"""
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, Event
+from dpcore.events.gaussian import gaussian_curve
+from dpcore.events.renyi_curve import renyi_to_delta
+
+_ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
+
+
+@attrs.frozen
+class ComposedEvent(Event):
+    """Events with counts, all for one adjacency.
+
+    Args:
+        events: Pairs (event, count), each count an integer >= 1; not empty.
+    """
+
+    events: tuple[tuple[Event, int], ...]
+
+    def __attrs_post_init__(self) -> None:
+        if not self.events:
+            raise ParameterError("ComposedEvent", "at least one event", "events", self.events)
+        for _, count in self.events:
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ParameterError("ComposedEvent", "integer counts >= 1", "count", count)
+        relations = {event.adjacency for event, _ in self.events}
+        if len(relations) > 1:
+            raise ParameterError(
+                "ComposedEvent",
+                "events for one adjacency",
+                "adjacency",
+                sorted(map(str, relations)),
+            )
+
+    @property
+    def adjacency(self) -> Adjacency:  # type: ignore[override]
+        """The events'."""
+        return self.events[0][0].adjacency
+
+    def parts(self) -> tuple[tuple[Event, int], ...]:
+        """The events' own parts, with multiplied counts."""
+        return tuple(
+            (part, times * count) for event, count in self.events for part, times in event.parts()
+        )
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The least of the bounds above."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        mu = self.gaussian_mu()
+        if mu is not None:
+            return gaussian_curve(epsilons, mu)
+        parts = self.parts()
+        copies = sum(count for _, count in parts)
+        share = epsilons / copies * (1 - 2.0**-50)
+        best = np.zeros_like(epsilons)
+        for event, count in parts:
+            best = best + count * event.curve(share, direction)
+        best = best * (1 + 2.0**-45)
+        divergence = self.renyi(_ORDERS)
+        if divergence is not None:
+            best = np.minimum(best, renyi_to_delta(_ORDERS, divergence, epsilons))
+        pure = self.pure_epsilon()
+        if pure is not None:
+            best = np.where(epsilons >= pure, 0.0, best)
+        return np.minimum(best, 1.0)
+
+    @property
+    def symmetric(self) -> bool:
+        """Where all are."""
+        return all(event.symmetric for event, _ in self.events)
+
+    @property
+    def attained(self) -> bool:
+        """Only for Gaussians, whose curve is exact."""
+        return self.gaussian_mu() is not None
+
+    def pure_epsilon(self) -> float | None:
+        """The sum."""
+        known = [(event.pure_epsilon(), count) for event, count in self.events]
+        if any(epsilon is None for epsilon, _ in known):
+            return None
+        return math.fsum((e or 0.0) * n for e, n in known) * (1 + 2.0**-50)
+
+    def anchor(self, direction: Direction) -> float | None:
+        """None: the largest loss is unlikely."""
+        return None
+
+    def gaussian_mu(self) -> float | None:
+        """The root of the sum of squares, rounded up, where all are Gaussian."""
+        known = [(event.gaussian_mu(), count) for event, count in self.events]
+        if any(mu is None for mu, _ in known):
+            return None
+        return math.sqrt(math.fsum((mu or 0.0) ** 2 * n for mu, n in known)) * (1 + 2.0**-50)
+
+    def zcdp_rho(self) -> float | None:
+        """The sum."""
+        known = [(event.zcdp_rho(), count) for event, count in self.events]
+        if any(rho is None for rho, _ in known):
+            return None
+        return math.fsum((rho or 0.0) * n for rho, n in known) * (1 + 2.0**-50)
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """The sum."""
+        total = np.zeros_like(orders)
+        for event, count in self.events:
+            one = event.renyi(orders)
+            if one is None:
+                return None
+            total = total + count * one
+        return np.asarray(total * (1 + 2.0**-45))
+
+
+def repeated(event: Event, count: int) -> ComposedEvent:
+    """`count` applications of `event` as one event."""
+    return ComposedEvent(((event, count),))

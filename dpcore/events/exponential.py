@@ -1,0 +1,77 @@
+r"""The exponential mechanism: bounded range, which is better than its pure epsilon.
+
+An outcome y is chosen with probability proportional to
+:math:`\exp(\epsilon_0 u(y)/(2\Delta))`, Delta the sensitivity of u. Its losses lie in an interval
+of length epsilon_0, and over the worst place t of that interval
+
+.. math:: \delta(\epsilon)=\max_t \frac{e^{\epsilon_0}-e^t}{e^{\epsilon_0}-1}(1-e^{\epsilon-t})
+          = \frac{(e^{\epsilon_0/2}-e^{\epsilon/2})^2}{e^{\epsilon_0}-1}, \quad
+          \epsilon\le\epsilon_0 .
+
+As a maximum of convex functions it is a curve that dominates, and composes; no single pair attains
+all of it, and an optimal t differs from application to application, so that a composed lower end is
+not claimed.
+
+Given t, the likelihood ratio has mean 1 under Q and lies in [e^{t-epsilon_0}, e^t]; a convex
+function of it is largest for the two-point law on the ends, which is the pair in the maximum. And
+K(x) = log E_Q e^{xL} has K(0) = K(1) = 0 and K'' <= epsilon_0^2/4 (Hoeffding), so
+K(alpha)/(alpha-1) <= alpha epsilon_0^2/8.
+
+Source: Dong, Durfee & Rogers (2020), arXiv:1909.13830 (bounded range and its pairs); Cesar & Rogers
+(2021), arXiv:2004.07223 (zCDP).
+"""
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import positive
+from dpcore.events.base import Direction, Event
+
+
+@attrs.frozen(kw_only=True)
+class ExponentialMechanismEvent(Event):
+    """One choice, epsilon_0-bounded range.
+
+    Args:
+        epsilon: epsilon_0, > 0.
+        adjacency: Under which u changes by at most Delta.
+    """
+
+    epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
+    adjacency: Adjacency
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The curve above; the same in both directions."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        root = np.expm1(np.minimum(0.5 * (epsilons - self.epsilon_0), 0.0))
+        value = root * root / -math.expm1(-self.epsilon_0)
+        return np.minimum(value * (1 + 2.0**-48), 1.0)
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def attained(self) -> bool:
+        """No: each epsilon has a worst pair of its own."""
+        return False
+
+    def pure_epsilon(self) -> float:
+        """epsilon_0."""
+        return self.epsilon_0
+
+    def anchor(self, direction: Direction) -> float:
+        """epsilon_0, the largest loss (without positive probability)."""
+        return self.epsilon_0
+
+    def zcdp_rho(self) -> float:
+        """epsilon_0^2/8, by Hoeffding's lemma as above."""
+        return self.epsilon_0 * self.epsilon_0 / 8 * (1 + 2.0**-50)

@@ -1,0 +1,106 @@
+r"""A Gaussian release whose shift depends on how often a record was used: mixtures over hits.
+
+Indices are drawn independently of the data; with probability q the differing record is used at
+all, and then the outputs differ by mu_i noise widths with probability w_i (sum of w = q). With
+:math:`\tilde\epsilon=\log(1+(e^\epsilon-1)/q)` and the Gaussian curve,
+
+.. math:: \delta(\epsilon) \le \sum_i w_i\,\delta_G(\tilde\epsilon;\mu_i) .
+
+It needs that, given a hit, resampling the hits among the other records gives the law of the outputs
+without a hit, and moves them by no more than mu_i (true for drawing with replacement). In the worst
+case it is attained.
+
+Source: advanced joint convexity: Balle, Barthe & Gaboardi (2018), arXiv:1807.01647v2, Theorem 2,
+with a coupling for its second term.
+"""
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import probability
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, Event
+from dpcore.events.gaussian import gaussian_curve
+
+
+def _floats(values: object) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
+
+
+@attrs.frozen(kw_only=True)
+class HitMixtureEvent(Event):
+    """A mixture of Gaussian shifts, amplified by the probability of no hit.
+
+    Args:
+        mus: Shifts given a hit, in noise widths, each > 0, shape (k,).
+        weights: Their probabilities, each >= 0, in all at most 1, shape (k,).
+        uncovered: Probability of hits that `mus` does not cover (truncation), in [0, 1].
+        adjacency: A replacement relation, under which the number of records is public.
+    """
+
+    mus: tuple[float, ...] = attrs.field(converter=_floats)
+    weights: tuple[float, ...] = attrs.field(converter=_floats)
+    uncovered: float = attrs.field(default=0.0, validator=probability)
+    adjacency: Adjacency
+
+    def __attrs_post_init__(self) -> None:
+        if not self.mus or not all(mu > 0 and math.isfinite(mu) for mu in self.mus):
+            raise ParameterError("HitMixtureEvent", "finite shifts > 0", "mus", self.mus)
+        fits = len(self.weights) == len(self.mus) and all(w >= 0 for w in self.weights)
+        total = math.fsum(self.weights) if fits else math.nan
+        if not 0 < total <= 1 + 1e-9:
+            raise ParameterError(
+                "HitMixtureEvent",
+                "a weight >= 0 for each shift, in all in (0, 1]",
+                "weights",
+                self.weights,
+            )
+        if not self.adjacency.replaces:
+            raise ParameterError(
+                "HitMixtureEvent", "a replacement relation", "adjacency", str(self.adjacency)
+            )
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The bound above; the same in both directions."""
+        return float(self._value(np.array([epsilon]), lower=False)[0])
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """Its lower end, without the uncovered hits."""
+        return float(self._value(np.array([epsilon]), lower=True)[0])
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The bound, vectorised."""
+        return self._value(epsilons, lower=False)
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """Its lower end, vectorised."""
+        return self._value(epsilons, lower=True)
+
+    def _value(self, epsilons: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
+        sign = -1 if lower else 1
+        extra = 0.0 if lower else self.uncovered
+        q = min(1.0, (math.fsum(self.weights) + extra) * (1 + sign * 2.0**-48))
+        with np.errstate(over="ignore"):
+            ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
+        inner = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
+        inner = inner * (1 - sign * 16 * 2.0**-52)
+        total = np.zeros_like(epsilons)
+        for mu, weight in zip(self.mus, self.weights, strict=True):
+            if weight > 0:
+                total += weight * gaussian_curve(inner, mu, lower=lower)
+        return np.minimum((total + extra) * (1 + sign * 2.0**-46), 1.0)
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
+
+    def zcdp_rho(self) -> float | None:
+        """max mu^2/2 where every hit is covered: the mixture is quasi-convex."""
+        return None if self.uncovered else 0.5 * max(self.mus) ** 2 * (1 + 2.0**-50)

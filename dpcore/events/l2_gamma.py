@@ -1,0 +1,178 @@
+r"""Noise with density proportional to :math:`e^{-\xi\|b\|_2}` in d >= 2 coordinates.
+
+With epsilon_0 = xi times the l2 sensitivity, the release is epsilon_0-DP and, the worst shift
+being the longest (on every line along it the noise is log-concave),
+
+.. math:: \delta(\epsilon)=E(1-e^{\epsilon-L})_+,\qquad
+          L=\sqrt{r^2-2r\epsilon_0s+\epsilon_0^2}-r,
+
+r ~ Gamma(d, 1), s = 2B - 1, B ~ Beta((d-1)/2, (d-1)/2), independent. L decreases in r and in s,
+so that its values at the lower (upper) corners of cells certify the upper (lower) end. For every
+tau in (0, 1)
+
+.. math:: D_\alpha\le\tfrac1l\log\Big(e^{l\epsilon_0^2/(2\tau d)+l^2\epsilon_0^2/(2d)}
+          +\Pr[r<\tau d]\,e^{l\epsilon_0}\Big),\quad l=\alpha-1,
+
+by :math:`\sqrt{r^2+x}\le r+x/(2r)` where r >= tau d, :math:`Ee^{ts}\le e^{t^2/(2d)}`, and L <=
+epsilon_0.
+
+Source: Hardt & Talwar (2010), arXiv:0907.3754 (the mechanism); the curve and the Rényi bound as
+above.
+"""
+
+import math
+from functools import cached_property
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import positive
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, Event
+
+_REACH = 9.0  # cells reach this many standard deviations
+_RADII, _ANGLES = 96, 2048
+_PAD = 1e-9  # relative, granted to the ends of cells
+_ROUNDING = 1e-11  # relative, granted to sums of at most _RADII * _ANGLES terms
+Array = NDArray[np.float64]
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class L2GammaEvent(Event):
+    """A vector moved by at most epsilon_0 / xi in l2.
+
+    Args:
+        epsilon: epsilon_0 = xi * l2_sensitivity, > 0.
+        dimension: Number d of real coordinates, in [2, 10^9] (one coordinate: Laplace).
+        adjacency: The relation under which the sensitivity holds.
+    """
+
+    epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
+    dimension: int = attrs.field()
+    adjacency: Adjacency
+
+    @dimension.validator
+    def _several(self, attribute: object, value: object) -> None:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not 2 <= value <= 10**9:  # type: ignore[operator]
+            raise ParameterError("L2GammaEvent", "a dimension in [2, 10^9]", "dimension", value)
+
+    def _losses(self, *, lower: bool) -> tuple[Array, Array, Array]:
+        """Sorted losses at corners, and sums of weight and weight e^{-L} from each upwards."""
+        d = self.dimension
+        radii = np.linspace(-_REACH, _REACH, _RADII + 1)
+        angles = np.linspace(-_REACH, _REACH, _ANGLES + 1)
+        r = np.where(
+            radii < 0,
+            special.gammaincinv(d, special.ndtr(np.minimum(radii, 0.0))),
+            special.gammainccinv(d, special.ndtr(-np.maximum(radii, 0.0))),
+        )
+        half = (d - 1) / 2
+        beta = special.betaincinv(half, half, special.ndtr(-np.abs(angles)))
+        s = np.where(angles < 0, 2 * beta - 1, 1 - 2 * beta)
+        sign = 1 if lower else -1
+        r = r * (1 + sign * _PAD)
+        s = np.clip(s + sign * _PAD * (np.abs(s) + 1 / math.sqrt(d)), -1.0, 1.0)
+        if lower:
+            r, s = np.append(r[1:-1], np.inf), np.append(s[1:-1], 1.0)
+        else:
+            r, s = np.append(0.0, r[1:-1]), np.append(-1.0, s[1:-1])
+        weights = np.outer(_normal_cells(radii), _normal_cells(angles)).ravel()
+        losses = _loss(r[:, None], s[None, :], self.epsilon_0).ravel()
+        losses = losses * (1 - sign * 1e-14 * np.sign(losses))
+        order = np.argsort(losses)
+        losses, weights = losses[order], weights[order]
+        first = np.cumsum(weights[::-1])[::-1]
+        with np.errstate(over="ignore"):
+            decayed = weights * np.exp(-np.maximum(losses, 0.0))
+        return losses, np.append(first, 0.0), np.append(np.cumsum(decayed[::-1])[::-1], 0.0)
+
+    @cached_property
+    def _above(self) -> tuple[Array, Array, Array]:
+        return self._losses(lower=False)
+
+    @cached_property
+    def _below(self) -> tuple[Array, Array, Array]:
+        return self._losses(lower=True)
+
+    def _value(self, epsilons: Array, *, lower: bool) -> Array:
+        losses, first, second = self._below if lower else self._above
+        at = np.searchsorted(losses, epsilons, side="right")
+        sign = -1 if lower else 1
+        # e^{epsilon} second <= first, so a product beyond the floats only meets a zero
+        grown = np.exp(np.minimum(epsilons, 700.0)) * second[at]
+        value = first[at] * (1 + sign * _ROUNDING) - grown * (1 - sign * _ROUNDING)
+        value = np.clip(value, 0.0, 1.0)
+        if lower:
+            return value
+        pure = -np.expm1(np.minimum(epsilons - self.epsilon_0, 0.0))
+        pure = pure / (1 + math.exp(-self.epsilon_0)) * (1 + 2.0**-48)
+        return np.where(epsilons > 700.0, pure, np.minimum(value, pure))
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The curve above; the same in both directions."""
+        return float(self._value(np.array([epsilon]), lower=False)[0])
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """From the other corners."""
+        return float(self._value(np.array([epsilon]), lower=True)[0])
+
+    def curve(self, epsilons: Array, direction: Direction) -> Array:
+        """The curve, vectorised."""
+        return self._value(epsilons, lower=False)
+
+    def curve_lower(self, epsilons: Array, direction: Direction) -> Array:
+        """Its lower end, vectorised."""
+        return self._value(epsilons, lower=True)
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes: the noise is."""
+        return True
+
+    def pure_epsilon(self) -> float:
+        """epsilon_0."""
+        return self.epsilon_0
+
+    def anchor(self, direction: Direction) -> float | None:
+        """None: the largest loss has probability 0."""
+        return None
+
+    def zcdp_rho(self) -> float:
+        """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
+        return 0.5 * self.epsilon_0 * self.epsilon_0
+
+    def renyi(self, orders: Array) -> Array:
+        """The bound above, over a net of tau; at most min(epsilon_0, alpha epsilon_0^2/2)."""
+        best = np.minimum(self.epsilon_0, orders * self.zcdp_rho())
+        d, less = self.dimension, orders - 1
+        square = self.epsilon_0 * self.epsilon_0
+        for deviations in np.linspace(0.5, 12.0, 24):
+            tau = 1 - deviations / math.sqrt(d)
+            if tau <= 0:
+                continue
+            missed = float(special.gammainc(d, tau * d)) * (1 + _ROUNDING) + 1e-300
+            inner = less * square / (2 * tau * d) + less * less * (square / (2 * d))
+            value = np.logaddexp(inner, math.log(missed) + less * self.epsilon_0) / less
+            best = np.minimum(best, value * (1 + 1e-12) + 1e-15 / less)
+        return best
+
+
+def _normal_cells(ends: Array) -> Array:
+    """Normal probabilities between ends, the outer cells with their tails; they sum to 1."""
+    lower, upper = special.ndtr(ends), special.ndtr(-ends)
+    cells = np.where(ends[:-1] < 0, np.diff(lower), -np.diff(upper))
+    cells[0] += lower[0]
+    cells[-1] += upper[-1]
+    return np.asarray(cells)
+
+
+def _loss(r: Array, s: Array, epsilon: float) -> Array:
+    """sqrt(r^2 - 2 r e s + e^2) - r, without cancellation, also at r = inf."""
+    finite = np.where(np.isfinite(r), r, 1.0)
+    root = np.sqrt((finite - epsilon * s) ** 2 + epsilon * epsilon * (1 - s) * (1 + s))
+    value = epsilon * (epsilon - 2 * finite * s) / (root + finite)
+    return np.asarray(np.where(np.isfinite(r), value, -epsilon * s))

@@ -1,0 +1,197 @@
+r"""Poisson sampling: every record is used with probability q, independently. Add/remove only.
+
+If (P, Q) dominates the base release for "remove", the sampled release is dominated by
+((1-q)Q + qP, Q); for "add", with (Q, P) there, by (Q, (1-q)Q + qP). For epsilon >= 0, a =
+e^epsilon:
+
+.. math:: \delta_{remove}(a) = q\,\delta^{base}_{remove}\big(1+\tfrac{a-1}{q}\big), \qquad
+          \delta_{add}(a) = (1-a(1-q))\,\delta^{base}_{add}\Big(\frac{aq}{1-a(1-q)}\Big)
+
+and delta_add = 0 once a(1-q) >= 1.
+
+Source: Zhu, Dong & Wang (2022), arXiv:2106.08567v4, Theorem 11. Under a replacement relation the
+sampled pair has no such form: the constructor refuses it.
+"""
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import probability
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, Event
+
+_ULPS = 2.0**-48
+_LARGEST_ORDER = 256
+
+
+@attrs.frozen(kw_only=True)
+class PoissonSampledEvent(Event):
+    """`event`, applied to a Poisson sample.
+
+    Args:
+        event: What the release costs without sampling, for an add/remove adjacency.
+        sampling_probability: q, in (0, 1].
+    """
+
+    event: Event
+    sampling_probability: float = attrs.field(validator=probability)
+
+    def __attrs_post_init__(self) -> None:
+        if self.sampling_probability <= 0:
+            raise ParameterError(
+                "PoissonSampledEvent",
+                "a sampling_probability in (0, 1]",
+                "sampling_probability",
+                self.sampling_probability,
+            )
+        if not self.event.adjacency.membership:
+            raise ParameterError(
+                "PoissonSampledEvent",
+                "an event for add_remove (sampling without replacement is for replacement)",
+                "adjacency",
+                str(self.event.adjacency),
+            )
+
+    @property
+    def adjacency(self) -> Adjacency:  # type: ignore[override]
+        """The base event's."""
+        return self.event.adjacency
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The curve above."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """The curve above, of the base's lower end."""
+        return float(self.curve_lower(np.array([epsilon]), direction)[0])
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        return np.minimum(self._amplified(epsilons, direction, +1) * (1 + _ULPS), 1.0)
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """The same from the base's lower ends."""
+        return self._amplified(epsilons, direction, -1) * (1 - _ULPS)
+
+    def _amplified(
+        self, epsilons: NDArray[np.float64], direction: Direction, sign: int
+    ) -> NDArray[np.float64]:
+        q = self.sampling_probability
+        base = self.event.curve if sign > 0 else self.event.curve_lower
+        if direction is Direction.REMOVE:
+            with np.errstate(over="ignore"):
+                ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
+            moved = np.where(
+                (epsilons < 700.0) & np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q)
+            )
+            return q * base(self._toward(moved, sign), direction)
+        # 1 - a(1-q) = q - (a-1)(1-q); the inner loss is log(a q / that)
+        rest = q - np.expm1(np.minimum(epsilons, 700.0)) * (1 - q)
+        rest = rest + sign * 4 * 2.0**-52 * q
+        alive = rest > 0
+        inner = np.where(alive, rest, q)
+        moved = np.where(alive, epsilons + math.log(q) - np.log(inner), 0.0)
+        # log(1 + (q - rest)/rest) where a q / rest is near 1
+        close = (q - inner) / inner
+        moved = np.where(alive & (close < 0.5), epsilons + np.log1p(np.maximum(close, -0.5)), moved)
+        order = np.argsort(moved)
+        values = np.empty_like(moved)
+        values[order] = base(self._toward(np.maximum(moved[order], 0.0), sign), direction)
+        return np.where(alive, rest * values, 0.0)
+
+    @staticmethod
+    def _toward(epsilons: NDArray[np.float64], sign: int) -> NDArray[np.float64]:
+        """Losses moved by their rounding error, towards a larger (smaller) curve."""
+        return np.maximum(epsilons * (1 - sign * 16 * 2.0**-52), 0.0)
+
+    @property
+    def attained(self) -> bool:
+        """As the base event."""
+        return self.event.attained
+
+    def infinite_mass(self, direction: Direction) -> float:
+        """q times the base's when the record is there, else 0."""
+        if direction is Direction.ADD and self.sampling_probability < 1:
+            return 0.0
+        return self.sampling_probability * self.event.infinite_mass(direction)
+
+    def pure_epsilon(self) -> float | None:
+        """log(1 + q (e^epsilon - 1))."""
+        base = self.event.pure_epsilon()
+        if base is None:
+            return None
+        if base > 500:
+            return base
+        return math.log1p(self.sampling_probability * math.expm1(base)) * (1 + 2.0**-50)
+
+    def anchor(self, direction: Direction) -> float | None:
+        """The base's anchor, moved as the losses are."""
+        base = self.event.anchor(direction)
+        if base is None or base > 500:
+            return None
+        q = self.sampling_probability
+        if direction is Direction.REMOVE:
+            return math.log1p(q * math.expm1(base))
+        return -math.log1p(q * math.expm1(-base)) if q < 1 else base
+
+    def gaussian_mu(self) -> float | None:
+        """Only without sampling."""
+        return self.event.gaussian_mu() if self.sampling_probability == 1 else None
+
+    def zcdp_rho(self) -> float | None:
+        """Of the base event: the pair's mixture is no farther apart (joint convexity)."""
+        return self.event.zcdp_rho()
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        r"""For a Gaussian base, at integer orders, Mironov, Talwar & Zhang (2019), section 3.3:
+
+        .. math:: \tfrac1{\alpha-1}\log\sum_k\tbinom{\alpha}{k}(1-q)^{\alpha-k}q^k
+                  e^{k(k-1)\mu^2/2}
+
+        Between integers by convexity of (alpha - 1) times the divergence, which is 0 at order 1; at
+        orders above 256, and for other bases, the base's own value.
+        """
+        base = self.event.renyi(orders)
+        mu = self.event.gaussian_mu()
+        q = self.sampling_probability
+        small = orders <= _LARGEST_ORDER
+        if base is None or mu is None or q == 1 or not np.any(small):
+            return base
+        wanted = orders[small]
+        whole = np.unique(np.concatenate([np.floor(wanted), np.ceil(wanted)])).astype(int)
+        moments = [0.0 if n == 1 else (n - 1) * _sampled_gaussian(q, mu, int(n)) for n in whole]
+        with np.errstate(invalid="ignore"):
+            between = np.interp(wanted, whole, moments) / (wanted - 1) * (1 + 2.0**-45)
+        values = base.copy()
+        values[small] = np.fmin(values[small], between)
+        return values
+
+
+def _sampled_gaussian(q: float, mu: float, order: int) -> float:
+    """The sum above, from logarithms; an ulp of the largest of them is added per term."""
+    k = np.arange(order + 1.0)
+    choose = special.gammaln(order + 1.0) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
+    # the terms k = 0 and 1 have exponent 0: what exceeds the binomial's total of 1 is the rest
+    with np.errstate(over="ignore"):
+        exponent = k * (k - 1) * (mu * mu / 2)
+    if not np.all(np.isfinite(exponent)):
+        return math.inf
+    logs = choose[2:] + (order - k[2:]) * math.log1p(-q) + k[2:] * math.log(q)
+    grown = np.where(
+        exponent[2:] < 1e-3,
+        np.log(np.expm1(np.minimum(exponent[2:], 1e-3))),
+        exponent[2:] + np.log1p(-np.exp(-np.maximum(exponent[2:], 1e-3))),
+    )
+    size = np.abs(choose[2:]) + order * (abs(math.log(q)) + abs(math.log1p(-q))) + exponent[2:]
+    terms = logs + grown + 64 * 2.0**-52 * (size + order * 8)
+    peak = float(np.max(terms))
+    excess = peak + math.log(float(np.sum(np.exp(terms - peak))))
+    total = math.log1p(math.exp(excess)) if excess < 700 else excess + 1e-12
+    return total / (order - 1) * (1 + 2.0**-45)

@@ -1,0 +1,207 @@
+r"""Randomized response on C classes, and the two claims it is the worst case of.
+
+A class is kept with probability :math:`e^{\epsilon_0}/(e^{\epsilon_0}+C-1)`, else replaced by one
+of the others uniformly. For 0 <= epsilon <= epsilon_0 (and 0 beyond)
+
+.. math:: \delta(\epsilon) = \frac{e^{\epsilon_0}-e^{\epsilon}}{e^{\epsilon_0}+C-1}.
+
+Source: the definition. With C = 2 it is the worst of all epsilon_0-DP releases, and with an
+infinite loss of probability delta_0 beside it the worst of all (epsilon_0, delta_0)-DP ones:
+Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Theorem 3.1 and section 3.
+"""
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import positive, probability
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, Event
+
+_UP = 1 + 2.0**-49
+_DOWN = 1 - 2.0**-48
+
+
+def response_curve(
+    epsilons: NDArray[np.float64], epsilon: float, classes: float
+) -> NDArray[np.float64]:
+    """The curve above, to a relative 2^-50."""
+    gap = -np.expm1(np.minimum(epsilons - epsilon, 0.0))
+    return np.asarray(gap / (1 + (classes - 1) * math.exp(-epsilon)))
+
+
+def response_renyi(
+    orders: NDArray[np.float64], epsilon: float, classes: float
+) -> NDArray[np.float64]:
+    r"""Rényi divergence of the pair, rounded up; at most min(epsilon_0, alpha epsilon_0^2 / 2).
+
+    .. math:: \epsilon_0 + \tfrac1{\alpha-1}\log\frac{1+e^{(1-2\alpha)\epsilon_0}
+              +(C-2)e^{-\alpha\epsilon_0}}{1+(C-1)e^{-\epsilon_0}}
+    """
+    less = orders - 1
+    with np.errstate(under="ignore"):
+        above = np.exp((1 - 2 * orders) * epsilon) + (classes - 2) * np.exp(-orders * epsilon)
+    below = (classes - 1) * math.exp(-epsilon)
+    value = epsilon + (np.log1p(above) - math.log1p(below)) / less
+    value = value + 16 * 2.0**-52 * (epsilon + (1 + math.log1p(below)) / less)
+    return np.clip(value, 0.0, np.minimum(epsilon, orders * (epsilon * epsilon / 2)))
+
+
+@attrs.frozen(kw_only=True)
+class RandomizedResponseEvent(Event):
+    """One answer out of `classes`.
+
+    Args:
+        epsilon: epsilon_0 of the mechanism, > 0.
+        classes: C, an integer >= 2.
+        adjacency: Under which one person's class may change.
+    """
+
+    epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
+    classes: int = attrs.field()
+    adjacency: Adjacency
+
+    @classes.validator
+    def _at_least_two(self, attribute: object, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 2:
+            raise ParameterError(
+                "RandomizedResponseEvent", "an integer classes >= 2", "classes", value
+            )
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The curve above; the same in both directions."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        return np.minimum(response_curve(epsilons, self.epsilon_0, self.classes) * _UP, 1.0)
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """The same, rounded down."""
+        return response_curve(epsilons, self.epsilon_0, self.classes) * _DOWN
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
+
+    def pure_epsilon(self) -> float:
+        """epsilon_0."""
+        return self.epsilon_0
+
+    def zcdp_rho(self) -> float:
+        """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
+        return 0.5 * self.epsilon_0 * self.epsilon_0
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of the pair, exactly (rounded up)."""
+        return response_renyi(orders, self.epsilon_0, self.classes)
+
+
+@attrs.frozen(kw_only=True)
+class PureEvent(Event):
+    """Any epsilon_0-DP release: the curve of randomized response on two classes.
+
+    Args:
+        epsilon: epsilon_0, > 0.
+        adjacency: What the claim is about.
+    """
+
+    epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
+    adjacency: Adjacency
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The curve above with C = 2."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        return np.minimum(response_curve(epsilons, self.epsilon_0, 2) * _UP, 1.0)
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """The same, rounded down."""
+        return response_curve(epsilons, self.epsilon_0, 2) * _DOWN
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
+
+    def pure_epsilon(self) -> float:
+        """epsilon_0."""
+        return self.epsilon_0
+
+    def zcdp_rho(self) -> float:
+        """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
+        return 0.5 * self.epsilon_0 * self.epsilon_0
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of randomized response, the worst such release."""
+        return response_renyi(orders, self.epsilon_0, 2)
+
+
+@attrs.frozen(kw_only=True)
+class ApproximateEvent(Event):
+    r"""Any (epsilon_0, delta_0)-DP release.
+
+    .. math::
+    \delta(\epsilon)=\delta_0+(1-\delta_0)\frac{e^{\epsilon_0}-e^\epsilon}{e^{\epsilon_0}+1}
+
+    for epsilon <= epsilon_0, and delta_0 beyond.
+
+    Args:
+        epsilon: epsilon_0, > 0.
+        delta: delta_0, in [0, 1].
+        adjacency: What the claim is about.
+    """
+
+    epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
+    delta_0: float = attrs.field(validator=probability, alias="delta")
+    adjacency: Adjacency
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The curve above; the same in both directions."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+    def _value(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        rest = response_curve(epsilons, self.epsilon_0, 2)
+        return self.delta_0 + (1 - self.delta_0) * rest
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        value = self._value(epsilons)
+        return np.where(epsilons >= self.epsilon_0, self.delta_0, np.minimum(value * _UP, 1.0))
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """The same, rounded down."""
+        return self._value(epsilons) * _DOWN
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
+
+    def anchor(self, direction: Direction) -> float:
+        """epsilon_0."""
+        return self.epsilon_0
+
+    def infinite_mass(self, direction: Direction) -> float:
+        """delta_0."""
+        return self.delta_0
+
+    def approximate_claim(self) -> tuple[float, float]:
+        """(epsilon_0, delta_0)."""
+        return self.epsilon_0, self.delta_0
+
+    def pure_epsilon(self) -> float | None:
+        """epsilon_0 where delta_0 is 0."""
+        return self.epsilon_0 if self.delta_0 == 0 else None

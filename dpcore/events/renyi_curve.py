@@ -1,0 +1,105 @@
+r"""A Rényi claim as an event: any release whose divergences are at most given ones."""
+
+import itertools
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, Event
+
+
+def renyi_to_delta(
+    orders: NDArray[np.float64], divergence: NDArray[np.float64], epsilons: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    r"""Smallest delta that a Rényi curve implies at each epsilon, shape of `epsilons`.
+
+    .. math:: \min_\alpha\; \frac{e^{(\alpha-1)(r(\alpha)-\epsilon)}}{\alpha-1}
+              \Big(1-\frac1\alpha\Big)^{\alpha}
+
+    Source: Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Proposition 12.
+    """
+    less = orders - 1
+    best = np.full(np.shape(epsilons), np.inf)
+    for one, alpha, bound in zip(less, orders, divergence, strict=True):
+        if math.isfinite(bound):
+            log = one * (bound - epsilons) - math.log(one) + alpha * math.log1p(-1 / alpha)
+            best = np.minimum(best, log + 1e-13 * (1 + one * (bound + epsilons)))
+    return np.asarray(np.exp(np.minimum(best, 0.0)))
+
+
+def _floats(values: object) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
+
+
+@attrs.frozen(kw_only=True)
+class RenyiEvent(Event):
+    """Any release with Rényi divergence at most `divergences[i]` at `orders[i]`, both directions.
+
+    Args:
+        orders: Increasing, each finite and > 1.
+        divergences: Nats, each >= 0; infinity says nothing. As many as orders.
+        adjacency: What the claim is about.
+    """
+
+    orders: tuple[float, ...] = attrs.field(converter=_floats)
+    divergences: tuple[float, ...] = attrs.field(converter=_floats)
+    adjacency: Adjacency
+
+    def __attrs_post_init__(self) -> None:
+        orders = self.orders
+        rising = all(a < b for a, b in itertools.pairwise(orders))
+        if not (orders and rising and orders[0] > 1 and math.isfinite(orders[-1])):
+            raise ParameterError("RenyiEvent", "increasing finite orders > 1", "orders", orders)
+        good = all(value >= 0 for value in self.divergences)
+        if not good or len(self.divergences) != len(orders):
+            raise ParameterError(
+                "RenyiEvent", "a divergence >= 0 for each order", "divergences", self.divergences
+            )
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """What the claim implies; the same in both directions."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        return renyi_to_delta(np.array(self.orders), np.array(self.divergences), epsilons)
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """0: the claim may be loose."""
+        return 0.0
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """0: the claim may be loose."""
+        return np.zeros_like(epsilons)
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def attained(self) -> bool:
+        """No: what the claim implies at each epsilon belongs to a release of its own."""
+        return False
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Between given orders by convexity of (alpha - 1) times the divergence; none beyond."""
+        known = np.concatenate([[1.0], self.orders])
+        moments = np.concatenate([[0.0], (known[1:] - 1) * np.array(self.divergences)])
+        after = np.searchsorted(known, orders)
+        inside = after < len(known)
+        right = np.minimum(after, len(known) - 1)
+        left = right - 1
+        share = (orders - known[left]) / (known[right] - known[left])
+        with np.errstate(invalid="ignore"):
+            value = np.where(share < 1, (1 - share) * moments[left], 0.0) + share * moments[right]
+            value = value / (orders - 1) * (1 + 2.0**-48)
+        exact = inside & (known[right] == orders)
+        value = np.where(exact, np.concatenate([[0.0], self.divergences])[right], value)
+        return np.where(inside & ~np.isnan(value), value, np.inf)

@@ -1,0 +1,109 @@
+r"""Sampling without replacement: a subset of fixed size. Replacement relations only.
+
+With q = sample size / number of records and a = e^epsilon >= 1,
+
+.. math:: \delta(a) \le q\,\delta^{base}\big(1+\tfrac{a-1}{q}\big),
+
+the larger of the base's two directions. Not attained in general.
+
+Source: Balle, Barthe & Gaboardi (2018), arXiv:1807.01647v2, Theorem 11.
+"""
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import positive_integer
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, Event
+
+
+@attrs.frozen(kw_only=True)
+class WithoutReplacementEvent(Event):
+    """`event`, applied to a uniformly random subset of `size` of `records` records.
+
+    Args:
+        event: What the release costs on the subset, for a replacement relation.
+        size: Size of the subset, in [1, records].
+        records: Public number of records.
+    """
+
+    event: Event
+    size: int = attrs.field(validator=positive_integer)
+    records: int = attrs.field(validator=positive_integer)
+
+    def __attrs_post_init__(self) -> None:
+        if self.size > self.records:
+            raise ParameterError(
+                "WithoutReplacementEvent", "a size of at most records", "size", self.size
+            )
+        if not self.event.adjacency.replaces:
+            raise ParameterError(
+                "WithoutReplacementEvent",
+                "an event for a replacement relation (Poisson sampling is for add_remove)",
+                "adjacency",
+                str(self.event.adjacency),
+            )
+
+    @property
+    def adjacency(self) -> Adjacency:  # type: ignore[override]
+        """The base event's."""
+        return self.event.adjacency
+
+    @property
+    def _share(self) -> float:
+        return self.size / self.records
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The bound above."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The same, vectorised."""
+        q = min(1.0, self._share * (1 + 2.0**-51))
+        with np.errstate(over="ignore"):
+            ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
+        moved = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
+        moved = moved * (1 - 16 * 2.0**-52)
+        directions = (direction,) if self.event.symmetric else tuple(Direction)
+        value = np.max([self.event.curve(moved, one) for one in directions], axis=0)
+        return np.asarray(np.minimum(q * value * (1 + 2.0**-50), 1.0))
+
+    @property
+    def symmetric(self) -> bool:
+        """Yes: the larger direction is taken for both."""
+        return True
+
+    @property
+    def attained(self) -> bool:
+        """No: an upper bound."""
+        return False
+
+    def anchor(self, direction: Direction) -> float | None:
+        """The base's, moved as the losses are."""
+        base = self.event.anchor(direction)
+        if base is None or base > 500:
+            return None
+        return math.log1p(self._share * math.expm1(base)) * (1 + 2.0**-50)
+
+    def pure_epsilon(self) -> float | None:
+        """log(1 + q (e^epsilon - 1))."""
+        base = self.event.pure_epsilon()
+        if base is None or base > 500:
+            return base
+        return math.log1p(self._share * math.expm1(base)) * (1 + 2.0**-50)
+
+    def gaussian_mu(self) -> float | None:
+        """Only when all records are taken."""
+        return self.event.gaussian_mu() if self.size == self.records else None
+
+    def zcdp_rho(self) -> float | None:
+        """The base's: mixtures with equal weights are no farther apart (quasi-convexity)."""
+        return self.event.zcdp_rho()
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """The base's, for the same reason."""
+        return self.event.renyi(orders)

@@ -1,0 +1,86 @@
+"""Discrete Gaussian noise on integer statistics: counts stay counts. Exact."""
+
+import math
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import positive
+from dpcore.distance import Distance
+from dpcore.errors import ReleaseError
+from dpcore.events.base import Event
+from dpcore.events.concentrated import ZcdpEvent
+from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.mechanism import Arithmetic, Mechanism, free, from_real, integers
+from dpcore.noise.discrete_gaussian import discrete_gaussian
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Sensitivity
+
+_WIDEST = 2.0**53
+_EXACT = (3.0, 2.0**16)  # widths, and
+_FARTHEST = 2**20  # shifts, for which the exact curve of one coordinate is used
+_SMOOTH = 300.0  # the smoothing lemma costs less than 1e-4 of mu from here on
+_ROUND_UP = 1 + 2.0**-50
+
+
+@attrs.frozen(kw_only=True)
+class DiscreteGaussian(Mechanism):
+    r"""Integer noise with P(z) proportional to :math:`e^{-z^2/(2\,\text{noise\_width}^2)}`.
+
+    For statistics that are integers (of up to 2^53) whatever the records; others need `gaussian`,
+    which rounds them. With Delta the l2 sensitivity and s the width, the event is
+
+    * the exact curve, for one coordinate, 3 <= s <= 2^16 and Delta at most 2^20 (below s = 3 that
+      curve can rise as the noise grows, which calibration must not meet);
+    * else, for s of at least 300, a Gaussian of :math:`\mu=\Delta/\sqrt{s^2-9}` (T13);
+    * else :math:`\Delta^2/(2s^2)`-zCDP, for any number of coordinates.
+
+    Exact arithmetic.
+
+    Args:
+        noise_width: s, in the units of the statistic; calibrated if left out.
+
+    Source: Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Theorems 4 and 7; T13.
+    """
+
+    distance: ClassVar[Distance] = Distance.L2
+    arithmetic: ClassVar[Arithmetic] = "exact"
+    source: ClassVar[str] = "Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Theorems 4 and 7"
+
+    noise_width: float | None = free(validator=positive)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "DiscreteGaussian":
+        """noise_width = scale * l2_sensitivity, so that mu is about 1/scale."""
+        return attrs.evolve(self, noise_width=scale * sensitivity.unit)
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+        """The tightest of the three claims above that applies."""
+        assert self.noise_width is not None, "calibrate the mechanism first"
+        width, far, adjacency = self.noise_width, sensitivity.unit, sensitivity.adjacency
+        if query.real_size == 1 and _EXACT[0] <= width <= _EXACT[1] and far <= _FARTHEST:
+            shift = max(1, math.floor(far))  # two integers differ by an integer
+            return DiscreteGaussianEvent(noise_width=width, shift=shift, adjacency=adjacency)
+        if width >= _SMOOTH:
+            mu = far / width / math.sqrt(1 - (3 / width) ** 2) * _ROUND_UP
+            return GaussianEvent(mu=mu, adjacency=adjacency)
+        return ZcdpEvent(rho=0.5 * (far / width) ** 2 * _ROUND_UP, adjacency=adjacency)
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """The noisy integers, as floats.
+
+        Raises:
+            ContractError: `value` does not hold integers, or has a wrong shape.
+            ReleaseError: the noise is wider than 2^53.
+        """
+        assert self.noise_width is not None, "calibrate the mechanism first"
+        if not self.noise_width <= _WIDEST:
+            raise ReleaseError(f"noise of width {self.noise_width:.3g} is too wide to be exact")
+        noisy = integers(value, query)
+        noisy += discrete_gaussian(self.noise_width, query.real_size, noise)
+        return from_real(noisy.astype(np.float64), query)

@@ -1,0 +1,110 @@
+"""Gaussian sampling: a Gram matrix, through samples whose covariance it is."""
+
+import math
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import positive, positive_integer
+from dpcore.distance import Distance
+from dpcore.errors import ContractError, NoClaimError, ParameterError, ReleaseError
+from dpcore.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
+from dpcore.noise.wishart import wishart_mean
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Sensitivity
+
+_ROUND_UP = 1 + 2.0**-50
+_MOST = 10**12
+_USEFUL = 10**4  # samples per row, beyond which utility no longer grows and privacy is still spent
+_ASYMMETRY = 1e-9
+
+
+@attrs.frozen(kw_only=True)
+class GaussianSampling(Mechanism):
+    r"""The mean of g g^T over k samples g ~ N(0, K + lam0 I), for a Gram matrix K of n rows.
+
+    One row of the features behind K moves by at most b in l2 (the sensitivity), n is public. With
+    :math:`\theta=b/\sqrt{\lambda_0}`,
+
+    .. math:: \delta(\epsilon) \le E_{u\sim\chi^2_k}\, \delta_G(\epsilon;\,\theta\sqrt u)
+
+    for every pair of neighbours and every n: with the samples' coefficients on the features also
+    revealed, one row's movement is a Gaussian release of that shift. The mean is K + lam0 I, so a
+    ridge learner that needs K + lambda I adds max(lambda - lam0, 0) I to the release, and nothing
+    has to be subtracted where lam0 = lambda.
+
+    Sampled as a Wishart matrix: at a cost independent of k for k >= n, of rank k below. Real
+    arithmetic: low bits of the release are not covered.
+
+    Args:
+        samples: k; calibrated if left out.
+        lam0: lam0 > 0, public; in the units of K.
+
+    Source: the mechanism of Gu, Liang, Sha, Shi & Song's private NTK regression, on K + lam0 I
+    instead of K; the proof is in docs/mechanisms.md.
+    """
+
+    distance: ClassVar[Distance] = Distance.PSD_ROWS
+    arithmetic: ClassVar[Arithmetic] = "real"
+    source: ClassVar[str] = (
+        "Gaussian sampling (Gu, Liang, Sha, Shi & Song) on K + lam0 I, proof in docs/mechanisms.md"
+    )
+
+    samples: int | None = free(validator=positive_integer)
+    lam0: float = attrs.field(validator=positive)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GaussianSampling":
+        """k = floor(lam0 / (b scale)^2), so that mu is about 1/scale.
+
+        At least 1, and at most 10^4 n: more would only spend privacy.
+        """
+        most = min(_USEFUL * query.shape[0], _MOST)
+        wanted = self.lam0 / (sensitivity.unit * scale) ** 2
+        return attrs.evolve(self, samples=max(1, int(min(wanted, float(most)))))
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> GaussianSamplingEvent:
+        """The chi-square mixture above, theta rounded up.
+
+        Raises:
+            NoClaimError: records may come or go, so that n is not public.
+            ParameterError: the query is not a real square matrix.
+        """
+        assert self.samples is not None, "calibrate the mechanism first"
+        if not sensitivity.adjacency.replaces:
+            raise NoClaimError("gaussian_sampling needs a public number of records")
+        if query.field != "real" or len(query.shape) != 2 or query.shape[0] != query.shape[1]:
+            raise ParameterError("GaussianSampling", "a real square matrix", "shape", query.shape)
+        return GaussianSamplingEvent(
+            theta=sensitivity.unit / math.sqrt(self.lam0) * _ROUND_UP,
+            samples=self.samples,
+            adjacency=sensitivity.adjacency,
+        )
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """A symmetric positive semidefinite matrix of mean K + lam0 I.
+
+        Raises:
+            ContractError: `value` is not a finite symmetric matrix of the query's shape.
+            ReleaseError: K + lam0 I is not positive definite, so K is no Gram matrix; or overflow.
+        """
+        assert self.samples is not None, "calibrate the mechanism first"
+        gram = coordinates(value, query).reshape(query.shape)
+        largest = float(np.abs(gram).max())
+        if not np.allclose(gram, gram.T, rtol=0.0, atol=_ASYMMETRY * largest):
+            raise ContractError(f"the statistic of {query.name!r} is not symmetric")
+        with np.errstate(over="ignore"):
+            covariance = gram + self.lam0 * np.eye(query.shape[0])
+        try:
+            moments = wishart_mean(covariance, self.samples, noise)
+        except ValueError:
+            raise ReleaseError(
+                f"the statistic of {query.name!r} is no Gram matrix: with lam0 added it is not "
+                "positive definite"
+            ) from None
+        return from_real(finite(moments.reshape(-1), query), query)

@@ -1,0 +1,97 @@
+"""Randomized response: every entry reports a category, mostly its own."""
+
+import math
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import component_name, positive
+from dpcore.distance import Distance
+from dpcore.errors import ContractError, ParameterError
+from dpcore.events.base import Event
+from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
+from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
+from dpcore.noise.randomized_response import randomized_response
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Sensitivity
+
+_ROUND_UP = 1 + 2.0**-50
+
+
+def _at_least_two(instance: Any, attribute: Any, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
+        raise ParameterError(
+            component_name(instance), f"an integer {attribute.name} >= 2", attribute.name, value
+        )
+
+
+@attrs.frozen(kw_only=True)
+class RandomizedResponse(Mechanism):
+    r"""Each entry, a category 0 .. C-1, is reported truly with probability
+
+    .. math:: e^{\epsilon}/(e^{\epsilon}+C-1)
+
+    and else as one of the others, uniformly; entries are independent. Counts n of reports are
+    unbiased after :math:`(n/N-p')/(p-p')` with p the probability above and p' that of each other
+    category. Where h > 1 entries may differ, the event is that of any h epsilon-DP release, which
+    covers it. Exact arithmetic.
+
+    Args:
+        epsilon: Of one entry, in nats; calibrated if left out.
+        categories: C, at least 2.
+
+    Source: Warner (1965); Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3.
+    """
+
+    distance: ClassVar[Distance] = Distance.HAMMING
+    arithmetic: ClassVar[Arithmetic] = "exact"
+    source: ClassVar[str] = "Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3"
+
+    epsilon: float | None = free(validator=positive)
+    categories: int = attrs.field(default=2, validator=_at_least_two)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "RandomizedResponse":
+        """epsilon = 1/(scale h), so that h entries cost 1/scale together."""
+        return attrs.evolve(self, epsilon=1 / (scale * self._entries(sensitivity)))
+
+    @staticmethod
+    def _entries(sensitivity: Sensitivity) -> int:
+        """h: how many entries may differ, a whole number."""
+        return max(1, math.floor(sensitivity.unit))
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+        """Randomized response for one differing entry, any h epsilon-DP release for more.
+
+        Raises:
+            ParameterError: the query is complex.
+        """
+        assert self.epsilon is not None, "calibrate the mechanism first"
+        if query.field != "real":
+            raise ParameterError("RandomizedResponse", "real categories", "field", query.field)
+        entries = self._entries(sensitivity)
+        if entries == 1:
+            return RandomizedResponseEvent(
+                epsilon=self.epsilon, classes=self.categories, adjacency=sensitivity.adjacency
+            )
+        epsilon = self.epsilon * entries * _ROUND_UP
+        return PureEvent(epsilon=epsilon, adjacency=sensitivity.adjacency)
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """The reported categories, as floats.
+
+        Raises:
+            ContractError: an entry is no category, or `value` has a wrong shape.
+        """
+        assert self.epsilon is not None, "calibrate the mechanism first"
+        true = coordinates(value, query)
+        if not bool(((true >= 0) & (true < self.categories) & (true == np.rint(true))).all()):
+            raise ContractError(
+                f"the statistic of {query.name!r} must hold categories 0 to {self.categories - 1}"
+            )
+        reports = randomized_response(true.astype(np.int64), self.categories, self.epsilon, noise)
+        return reports.astype(np.float64).reshape(query.shape)

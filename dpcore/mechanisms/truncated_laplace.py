@@ -1,0 +1,110 @@
+"""Truncated Laplace noise: bounded errors, for a share of delta. Exact on a grid."""
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import attrs
+from numpy.typing import NDArray
+
+from dpcore.checks import component_name, positive
+from dpcore.distance import Distance
+from dpcore.errors import ParameterError, ReleaseError
+from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free, from_real
+from dpcore.noise.discrete_laplace import floored_laplace
+from dpcore.noise.grid import LARGEST, Grid
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Sensitivity
+
+_ROUND_UP = 1 + 2.0**-50
+_WIDEST = 2**53  # steps
+
+
+def _at_most_half(instance: Any, attribute: Any, value: Any) -> None:
+    positive(instance, attribute, value)
+    if value > 0.5:
+        raise ParameterError(
+            component_name(instance), f"a {attribute.name} in (0, 1/2]", attribute.name, value
+        )
+
+
+@attrs.frozen(kw_only=True)
+class TruncatedLaplace(Mechanism):
+    r"""Laplace noise of scale b, conditioned on [-bv, bv], on every real coordinate.
+
+    With :math:`t=\Delta/b` for the l1 sensitivity and :math:`v=\log(1+(e^t-1)/(2\delta_0))` the
+    release is :math:`(t,\delta_0)`-DP in any number of coordinates: coordinates that move by
+    t_j scales leave the common support with probability at most
+    :math:`\sum_j(e^{t_j}-1)/(2(e^v-1))\le\delta_0`, and elsewhere the loss is at most t.
+
+    Drawn on a public grid as `laplace` is: the statistic is rounded, and gets the floor of the
+    noise and half a step, its bound rounded up to whole steps, which only lowers delta_0. Exact
+    arithmetic.
+
+    Args:
+        noise_scale: b, in the units of the statistic; calibrated if left out.
+        truncation: delta_0, in (0, 1/2].
+
+    Source: Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877, for one coordinate; as above for more.
+    """
+
+    distance: ClassVar[Distance] = Distance.L1
+    arithmetic: ClassVar[Arithmetic] = "exact"
+    source: ClassVar[str] = "Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877"
+
+    noise_scale: float | None = free(validator=positive)
+    truncation: float = attrs.field(validator=_at_most_half)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "TruncatedLaplace":
+        """noise_scale = scale * l1_sensitivity, so that one ask costs epsilon = 1/scale."""
+        return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
+
+    def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
+        """The grid of one ask; the plan fixes it."""
+        return Grid.for_release(sensitivity.unit, query.real_size, sensitivity.distance)
+
+    def steps(self, query: Query, sensitivity: Sensitivity) -> tuple[Fraction, int]:
+        """The noise's scale and its bound, in steps of the grid; the bound is rounded up."""
+        assert self.noise_scale is not None, "calibrate the mechanism first"
+        steps = self.grid(query, sensitivity).sensitivity(sensitivity.unit)
+        scale = Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
+        t = self.event(query, sensitivity).shift
+        if t < 700:
+            v = math.log1p(math.expm1(t) / (2 * self.truncation))
+        else:
+            v = t - math.log(2 * self.truncation)  # + log(1 + (2 delta_0 - 1) e^-t) <= 0
+        return scale, math.ceil(scale * Fraction(v * (1 + 2.0**-45)))
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> TruncatedLaplaceEvent:
+        """A truncated Laplace shifted by l1_sensitivity / noise_scale, rounded up.
+
+        Raises:
+            ParameterError: the sensitivity is too far from 1 for a grid.
+        """
+        assert self.noise_scale is not None, "calibrate the mechanism first"
+        self.grid(query, sensitivity)
+        return TruncatedLaplaceEvent(
+            shift=sensitivity.unit / self.noise_scale * _ROUND_UP,
+            truncation=self.truncation,
+            dimension=query.real_size,
+            adjacency=sensitivity.adjacency,
+        )
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """The noisy value: an odd multiple of half the grid's step, near the statistic for sure.
+
+        Raises:
+            ContractError: `value` is not a finite statistic of the query's shape.
+            ReleaseError: the noise is wider than 2^53 steps of the grid.
+        """
+        exact = coordinates(value, query)
+        grid, (scale, bound) = self.grid(query, sensitivity), self.steps(query, sensitivity)
+        if not (scale <= _WIDEST and bound <= LARGEST):
+            raise ReleaseError(f"noise of {float(scale):.3g} grid steps is too wide to be exact")
+        steps = grid.round(exact)
+        steps += floored_laplace(scale, query.real_size, noise, steps=bound)
+        return from_real(grid.values(steps, halves=1), query)

@@ -1,0 +1,72 @@
+r"""Laplace noise on the integers, exact, in two kinds.
+
+* `discrete_laplace`: P(z) proportional to :math:`e^{-|z|/t}`. For two integer vectors at l1
+  distance D the likelihood ratio is at most :math:`e^{D/t}`. Source: Ghosh, Roughgarden &
+  Sundararajan (2012); Canonne, Kamath & Steinke (2020).
+* `floored_laplace`: floor(X) of a continuous X of density :math:`e^{-|x|/t}/(2t)`. Its nonnegative
+  and its negative half are geometric, so that it needs no continuous draw. Added to an integer,
+  floor(v + X) = v + floor(X): it is the continuous Laplace mechanism, post-processed.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.noise.discrete_gaussian import positive_rational, with_signs
+from dpcore.noise.exponential import bernoulli_exp
+from dpcore.noise.magnitudes import Magnitudes
+from dpcore.noise.uniform import uniform_below
+from dpcore.randomness import Stream
+
+
+def discrete_laplace(scale: Fraction | float, count: int, stream: Stream) -> NDArray[np.int64]:
+    """Independent draws with P(z) proportional to exp(-|z|/scale), shape (count,).
+
+    Args:
+        scale: In (0, 2^53]; a float means the rational number it is.
+
+    Raises:
+        ValueError: `scale` is outside that range, or not finite.
+    """
+    magnitudes = Magnitudes.for_draws(1 / positive_rational(scale, "scale"), 1, count)
+    values, signs = magnitudes.draw(count, stream, zero_is_unsigned=True)
+    return with_signs(values, signs)
+
+
+def floored_laplace(
+    scale: Fraction | float, count: int, stream: Stream, *, steps: int | None = None
+) -> NDArray[np.int64]:
+    """Independent draws of floor(X), shape (count,), for X of density exp(-|x|/scale)/(2 scale).
+
+    Args:
+        scale: In (0, 2^53]; a float means the rational number it is.
+        steps: Condition on -steps <= X < steps, an integer in [1, 2^62].
+
+    Raises:
+        ValueError: `scale` or `steps` is outside its range.
+    """
+    exact = positive_rational(scale, "scale")
+    if steps is not None and not 1 <= steps <= 1 << 62:
+        raise ValueError(f"steps must be in [1, 2^62], got steps={steps!r}")
+    if steps is not None and steps <= exact:
+        values, signs = _below(steps, exact, count, stream)
+    else:
+        magnitudes = Magnitudes.for_draws(1 / exact, 1, count)
+        values, signs = magnitudes.draw(count, stream, zero_is_unsigned=False)
+        while steps is not None and (beyond := np.flatnonzero(values >= steps)).size:
+            again = magnitudes.draw(beyond.size, stream, zero_is_unsigned=False)
+            values[beyond], signs[beyond] = again
+    return np.where(signs, -1 - values, values)
+
+
+def _below(
+    steps: int, scale: Fraction, count: int, stream: Stream
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Geometric draws conditioned on a range shorter than `scale`, from uniform proposals."""
+    values = uniform_below(steps, count, stream)
+    waiting = np.arange(count)
+    while waiting.size:
+        waiting = waiting[~bernoulli_exp(values[waiting], 1 / scale, stream)]
+        values[waiting] = uniform_below(steps, waiting.size, stream)
+    return values, stream.words(count) & np.uint64(1)

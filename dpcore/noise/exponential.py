@@ -1,0 +1,200 @@
+r"""exp(-x) of a rational x: certified enclosures, and coins that show heads with that probability.
+
+Integers only. A coin is tossed by comparing a uniform number U, whose bits are drawn as far as they
+are needed, with :math:`e^{-x}`: first 32 bits of U against a 32-bit fixed-point value with a proved
+error, all coins at once; the few coins that this leaves open (one in 10^6 or fewer) are settled
+one by one with as many bits as it takes. The probability of heads is therefore exactly exp(-x).
+"""
+
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.randomness import Stream
+
+COIN_BITS = 32
+"""Bits of a coin's uniform number that the vectorised comparison looks at."""
+
+_EXP_ERROR = 8  # of `fixed_exp`, in units of 2^-32
+_LO_BITS = 22  # x = whole + hi/1024 + lo, with lo < 2^-10
+_HIGHEST = 64  # exp(-64) < 2^-92 counts as 0 in fixed point
+_CERTAIN = 40  # numerators are clipped where x >= 40: exp(-40) < 2^-57
+
+
+def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    r"""Integers with :math:`lo \le 2^{bits} e^{-x} \le hi`, `hi - lo` at most 2.
+
+    Taylor's series of exp(-x/2^k) in fixed point, then k squarings, every step rounded outwards.
+
+    Args:
+        x: >= 0.
+        bits: >= 1.
+    """
+    if x == 0:
+        return 1 << bits, 1 << bits
+    if x > bits:
+        return 0, 1  # exp(-bits) < 2^-bits
+    halvings = (x.numerator // x.denominator + 1).bit_length() + 6
+    precision = bits + halvings + 32
+    r = (x.numerator << (precision - halvings)) // x.denominator
+    low, _ = _series(r + 1, precision)
+    _, high = _series(r, precision)
+    for _ in range(halvings):
+        low = (low * low) >> precision
+        high = ((high * high) >> precision) + 1
+    shift = precision - bits
+    return max(0, low >> shift), min(1 << bits, (high >> shift) + 1)
+
+
+def _series(r: int, precision: int) -> tuple[int, int]:
+    """Bounds on 2^precision exp(-r/2^precision), for r <= 2^(precision-6)."""
+    total, term, count = 0, 1 << precision, 0
+    while term:
+        total += term if count % 2 == 0 else -term
+        count += 1
+        term = (term * r >> precision) // count
+    # each of the `count` terms is less than 2 too small, and what is left out is less than 2
+    return total - 2 * (count + 1), total + 2 * (count + 1)
+
+
+def _table(step: Fraction, size: int) -> NDArray[np.uint64]:
+    """2^31 exp(-step i) for i < size, each within 0.51 of the truth."""
+    bits = 96
+    factor = sum(exp_bounds(step, bits)) // 2
+    value, values = 1 << bits, []
+    for _ in range(size):
+        values.append(((value >> (bits - 32)) + 1) >> 1)
+        value = value * factor >> bits
+    return np.array(values, dtype=np.uint64)
+
+
+_WHOLE = _table(Fraction(1), _HIGHEST)
+_PART = _table(Fraction(1, 1024), 2048)
+
+
+def fixed_exp(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    r""":math:`2^{32} e^{-x/2^{32}}` within 8, for x < 64 * 2^32.
+
+    Error, in units of 2^-32: a table entry 1.02, :math:`1-l+l^2/2` for l < 2^-10 at most 0.7 and
+    its rounding 1, each product's rounding 1, and one more table entry where x >= 2.
+    """
+    whole = None
+    if x.size and int(x.max()) >> 33:
+        whole = _WHOLE.take((x >> np.uint64(32)).astype(np.intp))
+        x = x & np.uint64((1 << 32) - 1)
+    low = x & np.uint64((1 << _LO_BITS) - 1)
+    value = low * low
+    value >>= np.uint64(33)
+    value += np.uint64(1 << 32)
+    value -= low
+    value *= _PART.take((x >> np.uint64(_LO_BITS)).view(np.int64))
+    value >>= np.uint64(31)
+    if whole is not None:
+        value *= whole
+        value >>= np.uint64(31)
+    return value
+
+
+@attrs.frozen
+class FixedRate:
+    """Multiplies integers 0 <= n <= `largest` by a rational rate, in 32-bit fixed point.
+
+    Args:
+        rate: > 0; the product is x = rate n.
+        largest: Of all n, < 2^63.
+        slack: How much smaller than the true integer an n may be.
+    """
+
+    rate: Fraction
+    largest: int
+    slack: int = 0
+    _clip: int = attrs.field(init=False)
+    _shift: int = attrs.field(init=False)
+    _down: int = attrs.field(init=False)
+    _factor: int = attrs.field(init=False)
+
+    @_clip.default
+    def _clip_at(self) -> int:
+        return min(self.largest, math.ceil(_CERTAIN / self._rate))
+
+    @_shift.default
+    def _to_31_bits(self) -> int:
+        return max(0, self._clip.bit_length() - 31)
+
+    @_down.default
+    def _room(self) -> int:
+        product = (self._clip >> self._shift) * (int(self._scaled) + 1)
+        return 62 - product.bit_length()  # the product is below 104 * 2^32
+
+    @_factor.default
+    def _rounded_down(self) -> int:
+        return int(self._scaled * (1 << self._down))
+
+    @property
+    def _rate(self) -> Fraction:
+        return min(self.rate, Fraction(_HIGHEST))
+
+    @property
+    def _scaled(self) -> Fraction:
+        return self._rate * (1 << (32 + self._shift))
+
+    @property
+    def margin(self) -> int:
+        """How far `fixed_exp(times(n))` may lie from 2^32 exp(-x), in units of 2^-32.
+
+        What the shift and the slack hide, the truncated factor, one rounding, and `fixed_exp`.
+        """
+        hidden = ((1 << self._shift) - 1 + self.slack) * self._rate * (1 << 32)
+        factor = (self._clip >> self._shift) / Fraction(1 << self._down)
+        return math.ceil(hidden + factor) + 1 + _EXP_ERROR
+
+    def times(self, n: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """2^32 rate n, at most the truth, or a number that stands for exp(-x) < 2^-57."""
+        x = n if self._clip == self.largest else np.minimum(n, np.uint64(self._clip))
+        x = x >> np.uint64(self._shift)
+        x *= np.uint64(self._factor)
+        x >>= np.uint64(self._down)
+        if self._rate * self._clip >= _HIGHEST:
+            np.minimum(x, np.uint64((_HIGHEST << 32) - 1), out=x)
+        return x
+
+
+def settle(uniform: int, x: Fraction, stream: Stream) -> bool:
+    """Whether U < exp(-x), for a U in [0, 1) whose first 32 bits are `uniform`. Exact."""
+    bits = COIN_BITS
+    while True:
+        low, high = exp_bounds(x, bits)
+        if uniform + 1 <= low:
+            return True
+        if uniform >= high:
+            return False
+        uniform = (uniform << 64) | int(stream.words(1)[0])
+        bits += 64
+
+
+def bernoulli_exp(n: NDArray[np.int64], rate: Fraction, stream: Stream) -> NDArray[np.bool_]:
+    """Independent coins with heads of probability exactly exp(-rate n), any shape.
+
+    Args:
+        n: >= 0.
+        rate: > 0.
+
+    Raises:
+        ValueError: some n is negative, or `rate` is not positive.
+    """
+    numbers = np.ascontiguousarray(n, dtype=np.int64).reshape(-1)
+    if numbers.size == 0:
+        return np.zeros(np.shape(n), dtype=np.bool_)
+    if int(numbers.min()) < 0 or rate <= 0:
+        raise ValueError("bernoulli_exp needs n >= 0 and rate > 0")
+    fixed = FixedRate(rate, max(1, int(numbers.max())))
+    uniform = stream.words(numbers.size) >> np.uint64(64 - COIN_BITS)
+    threshold = fixed_exp(fixed.times(numbers.view(np.uint64)))
+    margin = np.uint64(fixed.margin)
+    heads = uniform + margin < threshold
+    for i in np.flatnonzero(~heads & (uniform < threshold + margin)):
+        heads[i] = settle(int(uniform[i]), rate * int(numbers[i]), stream)
+    return heads.reshape(np.shape(n))

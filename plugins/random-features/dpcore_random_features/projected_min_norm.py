@@ -1,0 +1,97 @@
+r"""The paper's estimator, made private: min-norm interpolation, projected on a public ball.
+
+Theorem (T1): whatever map is followed by projection on a ball of public radius R, under any
+adjacency it moves by at most 2R. The printed sensitivity of the interpolant itself holds only for
+pairs of datasets whose features are both well conditioned: one label flip between nearly equal
+records moves it arbitrarily far.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Adjacency,
+    Distance,
+    FeatureMap,
+    Learner,
+    LearnerCoins,
+    LinearModel,
+    OneShot,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.checks import positive
+from dpcore.solvers.ball import into_ball
+from dpcore.solvers.min_norm import solve_min_norm
+from dpcore.theorems.projection import ball_diameter
+
+
+@attrs.frozen(kw_only=True)
+class ProjectedMinNorm(OneShot):
+    r"""Publish the shortest least-squares solution, scaled back to norm R where it is longer.
+
+    Total: equal records are merged, a deficient rank is cut off, and where arithmetic breaks down
+    the solver returns 0; the projection is certified in floating point. No number of records is
+    read.
+
+    Args:
+        features: Map from encoded columns to features.
+        radius: R > 0, public: it may rest on a public bound on the number of records, never on the
+            records. Noise is proportional to it; a small one biases the model.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("random_features.projected_min_norm",)
+    total: ClassVar[bool] = True
+
+    features: FeatureMap
+    radius: float = attrs.field(validator=positive)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """One: the coefficients, in l2."""
+        width = self.features.width(public.domain)
+        return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """A point of the ball, whatever the records."""
+        phi = self.features.draw(public.domain, public.coins)(records.features)
+        return into_ball(solve_min_norm(phi, records.labels), self.radius)
+
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
+        """A linear model in the features."""
+        return LinearModel(
+            domain=public.domain,
+            features=self.features.draw(public.domain, public.coins),
+            coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class ProjectedMinNormBound(SensitivityBound):
+    """T1 for `random_features.projected_min_norm`, under every relation; covers 0 as a fallback."""
+
+    learner: ClassVar[type[Learner]] = ProjectedMinNorm
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """The ball's diameter. Accuracy of the solver is no part of it."""
+        assert isinstance(learner, ProjectedMinNorm)
+        if math.isinf(2 * learner.radius):
+            return Refused(f"radius={learner.radius!r} is too large: twice it is infinite")
+        return Sensitivity(
+            value=ball_diameter(learner.radius),
+            distance=Distance.L2,
+            adjacency=adjacency,
+            covers_fallback=True,
+            source="T1 (projection on a public ball, any adjacency)",
+        )
