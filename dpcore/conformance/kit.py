@@ -109,7 +109,8 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
         found, attacks = bound_verdicts(case, share, seed)
         verdicts += found
         findings += attacks
-    ladders = []
+    ladders: list[list[Event]] = []
+    seen: list[Event] = []
     for name, mechanisms in subjects.mechanisms.items():
         for mechanism in mechanisms:
             accepted = list(mechanism_cases(mechanism))
@@ -119,9 +120,10 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
             for mechanism_case in accepted:
                 verdicts += mechanism_verdicts(mechanism_case, seed)
                 ladder = _ladder(mechanism_case)
-                verdicts += _events(mechanism_case, ladder)
-                if len(ladder) >= 3:
+                verdicts += _events(mechanism_case, [e for e in ladder if e not in seen])
+                if len(ladder) >= 3 and type(ladder[0]) not in {type(e) for e in seen}:
                     ladders.append(ladder[:3])
+                seen += ladder
     for accountant in loaded.components["accountants"].values():
         verdicts += accountant_verdicts(accountant, ladders)
     for maps in subjects.features.values():

@@ -143,7 +143,7 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
     for example in examples:
         used.add(type(example.release.learner))
         yield example.case(example.release.bound or _Unbounded())
-    plain = dict.fromkeys([*loaded.components["learners"].values(), LabelSum])
+    plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum]
     for cls in plain:
         learner = None if cls in used else _built(cls)
         if learner is not None:

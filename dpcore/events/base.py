@@ -67,7 +67,12 @@ class Event(ABC):
         return True
 
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """Lower end of the curve: `delta - delta_error`, less a relative 2^-40 for its rounding."""
+        """Lower end of the curve: `delta - delta_error`, less a relative 2^-40 for its rounding.
+
+        0 where the curve is not attained.
+        """
+        if not self.attained:
+            return 0.0
         return max(0.0, (self.delta(epsilon, direction) - self.delta_error) * (1 - 2.0**-40))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
