@@ -67,12 +67,7 @@ class Event(ABC):
         return True
 
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """Lower end of the curve: `delta - delta_error`, less a relative 2^-40 for its rounding.
-
-        0 where the curve is not attained.
-        """
-        if not self.attained:
-            return 0.0
+        """Lower end of the curve: `delta - delta_error`, less a relative 2^-40 for its rounding."""
         return max(0.0, (self.delta(epsilon, direction) - self.delta_error) * (1 - 2.0**-40))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
