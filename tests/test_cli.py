@@ -62,7 +62,9 @@ def test_check_run_and_replay_state_the_same_guarantee(home):
     assert "(2, 1e-05)-differentially private" in " ".join(first.split())
     ran = dpcore(home, "run", "s.yaml").stdout
     run = home / "runs" / "s-0001"
-    assert ran.startswith(checked.rstrip("\n"))
+    plan_shown, _, attacked = checked.partition("release, bound ")
+    assert ran.startswith(plan_shown.rstrip("\n"))
+    assert attacked.rstrip("\n").endswith("attacked")
     assert first in dpcore(home, "replay", run).stdout
     stated = json.loads((run / "public" / "guarantee.json").read_text())
     plan = json.loads(dpcore(home, "check", "s.yaml", "--json").stdout)
