@@ -34,7 +34,7 @@ from dpcore.losses.masses import Extent, Masses, masses_above, masses_both
 
 _ULP = 2.0**-52
 _ROUGH_CELLS = 160
-_WIDEST_WINDOW = 2**21
+_WIDEST_WINDOW = 2**20
 _GAP = 0.5  # width of the interval over copies * (tilt + 1) * step^2, a first guess
 
 Spent = dict[Event, int]
@@ -53,8 +53,8 @@ def spend(spent: Spent, event: Event, count: int) -> Spent:
 class PldAccountant(Accountant):
     r"""Composition of whole curves on a grid ("connect the dots"), for events fixed in advance.
 
-    Covers every event. The step is chosen so that the interval is about `width` wide, relative to
-    epsilon below 1 and absolute above, as far as 2^21 cells allow.
+    Covers every event. The step is chosen so that the interval is about `width` wide for epsilon
+    between 1 and 20, and in proportion to epsilon elsewhere, as far as 2^20 cells allow.
 
     Args:
         adjacency: What the result is about.
@@ -186,7 +186,7 @@ class PldAccountant(Accountant):
 
     def _wanted(self, epsilon: float) -> float:
         """The width to aim at where epsilon is about this."""
-        return self.width * min(1.0, epsilon) if epsilon > 0 else self.width
+        return self.width * max(min(1.0, epsilon), epsilon / 20) if epsilon > 0 else self.width
 
     def _at(self, aim: "_Aim", step: float) -> Interval:
         """Both ends at one step."""
