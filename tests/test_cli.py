@@ -180,3 +180,35 @@ def test_plugins_are_listed_shown_disabled_and_enabled(home):
     assert "disabled" in dpcore(home, "plugins", "list").stdout
     dpcore(home, "plugins", "enable", "random-features", stdin="y\n")
     dpcore(home, "check", "s.yaml")
+
+
+EVENTS = """\
+adjacency: add_remove
+events:
+  - {event: gaussian, mu: 0.5, count: 4}
+  - {event: laplace, shift: 0.1}
+"""
+
+
+def test_account_states_every_method_and_places_errors(home):
+    (home / "e.yaml").write_text(EVENTS)
+    shown = dpcore(home, "account", "e.yaml", "--delta", "1e-6").stdout
+    assert "pld" in shown
+    assert "epsilon = " in shown
+    stated = json.loads(dpcore(home, "account", "e.yaml", "--delta", "1e-6", "--json").stdout)
+    assert stated["epsilon"]["lower"] <= stated["epsilon"]["upper"]
+    # four Gaussians of mu = 1/2 are one of mu = 1, which costs 4.70 at this delta; Laplace adds <= 0.1
+    assert 4.69 < stated["epsilon"]["upper"] < 4.81
+    (home / "e.yaml").write_text(EVENTS.replace("0.1", "-0.1"))
+    failed = dpcore(home, "account", "e.yaml", "--delta", "1e-6", code=2)
+    assert failed.stderr.startswith("e.yaml:4:29: ")
+    (home / "e.yaml").write_text(EVENTS)
+    assert "got delta=2.0" in dpcore(home, "account", "e.yaml", "--delta", "2", code=2).stderr
+    assert "--delta" in dpcore(home, "account", "e.yaml", code=2).stderr
+
+
+def test_account_draws_a_plot(home):
+    pytest.importorskip("matplotlib")
+    (home / "e.yaml").write_text(EVENTS)
+    dpcore(home, "account", "e.yaml", "--delta", "1e-6", "--plot", "p.png")
+    assert (home / "p.png").read_bytes().startswith(b"\x89PNG")

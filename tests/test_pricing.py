@@ -99,6 +99,17 @@ def test_explicit_noise_is_checked_not_changed():
         mean_plan(mechanism=Gaussian(noise_multiplier=3.7))
 
 
+def test_a_rho_budget_is_met_in_zcdp_and_quoted_tighter():
+    budget = PrivacyBudget.from_rho(0.25, 1e-6)
+    plan = mean_plan(budget=budget)
+    ((_, sigma),) = multipliers(plan)
+    assert 1 / (2 * sigma**2) == pytest.approx(0.25, rel=1e-9)
+    assert 1 / (2 * sigma**2) <= 0.25 * (1 + 1e-12)
+    assert gaussian_mu(plan.guarantee.epsilon, 1e-6) == pytest.approx(math.sqrt(0.5), rel=1e-9)
+    assert plan.guarantee.epsilon < budget.epsilon
+    assert "0.25-zCDP" in plan.guarantee.accountant
+
+
 def test_a_pure_budget_has_no_gaussian_answer():
     with pytest.raises(NoClaimError, match="delta = 0"):
         mean_plan(budget=PrivacyBudget(epsilon=1))

@@ -4,6 +4,7 @@ from importlib import metadata
 
 import typer
 
+from dpcore.cli.account import account
 from dpcore.cli.check import check
 from dpcore.cli.plugins import plugins
 from dpcore.cli.replay import replay
@@ -38,4 +39,5 @@ app.command()(check)
 app.command()(run)
 app.command()(replay)
 app.command()(schema)
+app.command()(account)
 app.add_typer(plugins, name="plugins")

@@ -36,7 +36,7 @@ from dpcore.events.base import Direction, Event
 _REACH = 9.0  # cells reach this many standard deviations
 _RADII, _ANGLES = 96, 2048
 _PAD = 1e-9  # relative, granted to the ends of cells
-_ROUNDING = 1e-11  # relative, granted to sums of at most _RADII * _ANGLES terms
+_ROUNDING = 1e-10  # relative, granted to sums of at most _RADII * _ANGLES terms
 Array = NDArray[np.float64]
 
 
@@ -109,7 +109,7 @@ class L2GammaEvent(Event):
         if lower:
             return value
         pure = -np.expm1(np.minimum(epsilons - self.epsilon_0, 0.0))
-        pure = pure / (1 + math.exp(-self.epsilon_0)) * (1 + 2.0**-48)
+        pure = np.minimum(pure / (1 + math.exp(-self.epsilon_0)) * (1 + 2.0**-48), 1.0)
         return np.where(epsilons > 700.0, pure, np.minimum(value, pure))
 
     def delta(self, epsilon: float, direction: Direction) -> float:
