@@ -36,6 +36,7 @@ _ULP = 2.0**-52
 _ROUGH_CELLS = 160
 _WIDEST_WINDOW = 2**20
 _MOST_MASSES = 2**17
+_COARSE = 8  # steps in one, when a direction is expected to be the lesser one
 _GAP = 0.5  # width of the interval over copies * (tilt + 1) * step^2, a first guess
 
 Spent = dict[Event, int]
@@ -103,7 +104,7 @@ class PldAccountant(Accountant):
         found = self._interval(aims[0])
         for aim in aims[1:]:
             if aim.implied > found.lower:  # otherwise it is certainly not the larger one
-                other = self._interval(aim)
+                other = self._interval(aim, found)
                 found = Interval(max(found.lower, other.lower), max(found.upper, other.upper))
         return found
 
@@ -168,19 +169,30 @@ class PldAccountant(Accountant):
             shifts=best_shifts(rough, tilt),
         )
 
-    def _interval(self, aim: "_Aim") -> Interval:
-        """One direction: a first step, and a finer one where the interval is too wide."""
+    def _interval(self, aim: "_Aim", other: Interval | None = None) -> Interval:
+        """One direction: a first step, and a finer one where the interval is too wide.
+
+        Args:
+            other: The other direction's, if known: an upper end at most that one's decides
+                nothing, and then no lower end is computed (0 stands for it).
+        """
         if not math.isfinite(aim.implied):
             raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
         least = aim.least_step()
         step = self.step or aim.aligned(max(aim.first_step(self._wanted), least))
-        found = self._at(aim, step)
+        if other is not None:  # a coarse step often tells already that this direction is lesser
+            coarse = self._at(aim, aim.aligned(_COARSE * step), other)
+            if coarse.upper <= other.upper:
+                return coarse
+        found = self._at(aim, step, other)
+        if other is not None and found.upper <= other.upper:
+            return found
         wanted = self._wanted(found.upper)
         if self.step is None and math.isfinite(found.upper) and found.width > 1.5 * wanted:
             finer = max(step * math.sqrt(wanted / found.width), step / 64, least)
             finer = aim.aligned(_rounded(finer))
             if finer < step:
-                again = self._at(aim, finer)
+                again = self._at(aim, finer, other)
                 upper = min(found.upper, again.upper)
                 found = Interval(min(max(found.lower, again.lower), upper), upper)
         if not math.isfinite(found.upper):
@@ -191,10 +203,12 @@ class PldAccountant(Accountant):
         """The width to aim at where epsilon is about this."""
         return self.width * max(min(1.0, epsilon), epsilon / 20) if epsilon > 0 else self.width
 
-    def _at(self, aim: "_Aim", step: float) -> Interval:
-        """Both ends at one step."""
+    def _at(self, aim: "_Aim", step: float, other: Interval | None) -> Interval:
+        """Both ends at one step; the upper one alone where it decides nothing."""
         over = [Group(above, n) for (above, _), n in self._masses(aim, aim.above, step)]
         upper = aim.composed(over, step).epsilon_above(aim.delta)
+        if other is not None and upper <= other.upper:
+            return Interval(0.0, upper)
         under = [
             Group(below, n)
             for (_, below), n in self._masses(aim, aim.below, step)
