@@ -36,7 +36,7 @@ _ULP = 2.0**-52
 _ROUGH_CELLS = 160
 _WIDEST_WINDOW = 2**20
 _MOST_MASSES = 2**17
-_COARSE = 8  # steps in one, when a direction is expected to be the lesser one
+_COARSE = 4  # steps in one, when a direction is expected to be the lesser one
 _GAP = 0.5  # width of the interval over copies * (tilt + 1) * step^2, a first guess
 
 Spent = dict[Event, int]
