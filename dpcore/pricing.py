@@ -108,6 +108,10 @@ def price(
     _check_over_coins(over_coins, budget.delta, coins, drawn)
     delta = budget.delta - over_coins
     accountant = AutoAccountant(adjacency) if accountant is None else accountant
+    if accountant.adjacency != adjacency:
+        raise SpecError(
+            f"the accountant is about {accountant.adjacency}, the run about {adjacency}"
+        )
     goal = accountant if budget.rho is None else ZcdpAccountant(adjacency)
     scheduled_releases: list[Scheduled] = []
     looks: list[Ask] = []

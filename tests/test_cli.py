@@ -108,6 +108,8 @@ def test_a_changed_run_does_not_replay(home):
     lock.write_text(lock.read_text().replace('"epsilon": 2', '"epsilon": 3'))
     assert "spec.lock.json" in dpcore(home, "replay", run, code=1).stderr
     assert "not a run folder" in dpcore(home, "replay", home, code=1).stderr
+    (run / "public" / "answers.npz").write_bytes(b"PK nonsense")
+    assert "damaged" in dpcore(home, "replay", run, code=1).stderr
 
 
 def test_check_opens_no_data_and_run_says_that_it_is_missing(home):

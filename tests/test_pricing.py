@@ -17,6 +17,7 @@ from dpcore import (
     Status,
     price,
 )
+from dpcore.accountants.auto import AutoAccountant
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.mechanisms.gaussian import Gaussian
@@ -192,6 +193,23 @@ def test_components_that_do_not_fit_are_errors():
         mean_plan(mechanism={})
     with pytest.raises(ParameterError, match="holdout"):
         mean_plan(holdout=0.01)
+
+
+def test_an_accountant_of_another_relation_is_refused():
+    with pytest.raises(SpecError, match="accountant is about replace_label"):
+        mean_plan(accountant=AutoAccountant(REPLACE_LABEL))
+
+
+def test_a_learner_may_fix_only_what_the_mechanism_has():
+    class Fixing(LabelMean):
+        def queries(self, public):
+            return tuple(attrs.evolve(q, fixed={"lam0": 1.0}) for q in super().queries(public))
+
+    class FixingBound(LabelMeanBound):
+        learner = Fixing
+
+    with pytest.raises(SpecError, match="'lam0', which mechanism Gaussian does not have"):
+        mean_plan(FixingBound(), Fixing())
 
 
 def test_asking_more_often_than_planned_ends_the_run():
