@@ -141,7 +141,7 @@ def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mech
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
             f"{query.name!r} is bounded in {query.distance}"
         )
-    if foreign := sorted({*query.fixed} - {field.name for field in attrs.fields(type(mechanism))}):
+    if foreign := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
         raise SpecError(
             f"the query {query.name!r} fixes {foreign[0]!r}, which mechanism "
             f"{type(mechanism).__name__} does not have"
