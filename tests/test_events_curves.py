@@ -6,7 +6,7 @@ import accounting_oracles as oracles
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpcore.accountants.auto import AutoAccountant, all_methods
@@ -295,6 +295,7 @@ def make(kind: int, x: float, y: int):
 
 
 @settings(max_examples=60, deadline=None)
+@example(12, 1e5, 10**7, 1)  # losses on both sides of the largest exponent
 @given(
     st.integers(0, 14),
     st.floats(-12, 12).map(lambda power: 10**power),
