@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpcore.features.base import FeatureMap as FeatureMap
     from dpcore.features.base import Features as Features
     from dpcore.features.model import LinearModel as LinearModel
+    from dpcore.features.regression import FeatureRegression as FeatureRegression
     from dpcore.guarantee import Guarantee as Guarantee
     from dpcore.guarantee import Status as Status
     from dpcore.hookspecs import hookimpl as hookimpl
@@ -66,6 +67,7 @@ _HOME = {
     "DpcoreError": "errors",
     "Event": "events.base",
     "FeatureMap": "features.base",
+    "FeatureRegression": "features.regression",
     "Features": "features.base",
     "Guarantee": "guarantee",
     "Interval": "interval",

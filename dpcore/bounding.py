@@ -141,6 +141,11 @@ def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mech
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
             f"{query.name!r} is bounded in {query.distance}"
         )
+    if foreign := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
+        raise SpecError(
+            f"the query {query.name!r} fixes {foreign[0]!r}, which mechanism "
+            f"{type(mechanism).__name__} does not have"
+        )
     unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
     evolved: Mechanism = attrs.evolve(cast(Any, mechanism), **unset)
     return evolved

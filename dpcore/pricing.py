@@ -11,6 +11,7 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.accountants.auto import AutoAccountant
+from dpcore.accountants.zcdp import ZcdpAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.bounding import Bounds
 from dpcore.budget import PrivacyBudget
@@ -107,11 +108,16 @@ def price(
     _check_over_coins(over_coins, budget.delta, coins, drawn)
     delta = budget.delta - over_coins
     accountant = AutoAccountant(adjacency) if accountant is None else accountant
+    if accountant.adjacency != adjacency:
+        raise SpecError(
+            f"the accountant is about {accountant.adjacency}, the run about {adjacency}"
+        )
+    goal = accountant if budget.rho is None else ZcdpAccountant(adjacency)
     scheduled_releases: list[Scheduled] = []
     looks: list[Ask] = []
     for group, given in zip(bounded, groups, strict=True):
         paid = _look(look, group, domain, adjacency, holdout)
-        scheduled_releases += _calibrated(group, given, paid, accountant, budget.epsilon, delta)
+        scheduled_releases += _calibrated(group, given, paid, goal, budget.epsilon, delta)
         looks += paid
     placed = [ask for scheduled in scheduled_releases for ask in scheduled.asks.values()] + looks
     composed = compose(placed, accountant)
@@ -126,7 +132,7 @@ def price(
         premises=_premises(domain, on_invalid),
         sampler="exact" if all(a.mechanism.arithmetic == "exact" for a in placed) else "real",
         statistic=_statistic(placed),
-        accountant=composed.explain(delta),
+        accountant=composed.explain(delta) + _target(budget),
         sources=_sources(placed, over_coins),
     )
     return Plan(
@@ -249,6 +255,10 @@ def _assumptions(
                 f"list it under accept_assumptions"
             )
     return tuple(needed[name] for name in sorted(needed))
+
+
+def _target(budget: PrivacyBudget) -> str:
+    return "" if budget.rho is None else f"; calibrated to {budget.rho!r}-zCDP"
 
 
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:

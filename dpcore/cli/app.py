@@ -4,6 +4,7 @@ from importlib import metadata
 
 import typer
 
+from dpcore.cli.account import account
 from dpcore.cli.check import check
 from dpcore.cli.falsify import falsify_spec
 from dpcore.cli.plugins import plugins
@@ -42,4 +43,5 @@ app.command()(replay)
 app.command()(schema)
 app.command("test")(examine_plugin)
 app.command("falsify")(falsify_spec)
+app.command()(account)
 app.add_typer(plugins, name="plugins")
