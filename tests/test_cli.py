@@ -32,6 +32,7 @@ release:
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / "s.yaml").write_text(SPEC)
