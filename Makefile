@@ -13,7 +13,7 @@ test: $(VENV)/.installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -m "not slow"
 
 test-all: $(VENV)/.installed
-	$(ONE_THREAD) $(BIN)/python -m pytest -q
+	$(ONE_THREAD) HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpcore.features.base import FeatureMap as FeatureMap
     from dpcore.features.base import Features as Features
     from dpcore.features.model import LinearModel as LinearModel
+    from dpcore.features.regression import FeatureRegression as FeatureRegression
     from dpcore.functions import FunctionLearner as FunctionLearner
     from dpcore.functions import FunctionQuery as FunctionQuery
     from dpcore.guarantee import Guarantee as Guarantee
@@ -73,6 +74,7 @@ _HOME = {
     "Event": "events.base",
     "Expansion": "kernels.base",
     "FeatureMap": "features.base",
+    "FeatureRegression": "features.regression",
     "Features": "features.base",
     "FunctionLearner": "functions",
     "FunctionQuery": "functions",

@@ -151,6 +151,11 @@ def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mech
             f"mechanism {type(mechanism).__name__} and the query {query.name!r} do not fit: a "
             f"function is answered by an interactive mechanism, and nothing else is"
         )
+    if foreign := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
+        raise SpecError(
+            f"the query {query.name!r} fixes {foreign[0]!r}, which mechanism "
+            f"{type(mechanism).__name__} does not have"
+        )
     unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
     evolved: Mechanism = attrs.evolve(cast(Any, mechanism), **unset)
     return evolved

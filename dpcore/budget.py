@@ -6,6 +6,7 @@ import attrs
 
 from dpcore.errors import ParameterError
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
+from dpcore.theorems.conversions import zcdp_to_epsilon
 
 
 @attrs.frozen(kw_only=True)
@@ -13,10 +14,14 @@ class PrivacyBudget:
     """(epsilon, delta): epsilon in nats, finite and > 0; delta in [0, 1).
 
     delta = 0 asks for pure differential privacy, which a Gaussian mechanism cannot give.
+
+    Args:
+        rho: If given, noise is calibrated to rho-zCDP, and (epsilon, delta) is what that implies.
     """
 
     epsilon: float
     delta: float = 0.0
+    rho: float | None = None
 
     def __attrs_post_init__(self) -> None:
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
@@ -36,7 +41,21 @@ class PrivacyBudget:
             raise ParameterError("budget", "a mu that is not below delta altogether", "mu", mu)
         return cls(epsilon=epsilon, delta=delta)
 
+    @classmethod
+    def from_rho(cls, rho: float, delta: float) -> "PrivacyBudget":
+        """rho-zCDP, with the (epsilon, delta) it implies (Canonne, Kamath & Steinke 2020)."""
+        if not (math.isfinite(rho) and rho > 0):
+            raise ParameterError("budget", "a finite rho > 0", "rho", rho)
+        if not 0 < delta < 1:
+            raise ParameterError("budget", "a delta in (0, 1) beside rho", "delta", delta)
+        epsilon = zcdp_to_epsilon(rho, delta)
+        if epsilon == 0:
+            raise ParameterError("budget", "a rho that is not below delta altogether", "rho", rho)
+        return cls(epsilon=epsilon, delta=delta, rho=rho)
+
     @property
     def mu(self) -> float | None:
-        """The Gaussian-DP parameter whose curve meets the target exactly; None if pure."""
+        """The Gaussian-DP parameter that meets the target exactly; None if pure."""
+        if self.rho is not None:
+            return math.sqrt(2 * self.rho)
         return gaussian_mu(self.epsilon, self.delta) if self.delta > 0 else None

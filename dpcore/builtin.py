@@ -6,6 +6,10 @@ from dpcore.accountant import Accountant
 from dpcore.accountants.auto import AutoAccountant
 from dpcore.accountants.basic import BasicAccountant
 from dpcore.accountants.gdp import GdpAccountant
+from dpcore.accountants.homogeneous import HomogeneousAccountant
+from dpcore.accountants.pld import PldAccountant
+from dpcore.accountants.renyi import RenyiAccountant
+from dpcore.accountants.zcdp import ZcdpAccountant
 from dpcore.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.features.base import FeatureMap
 from dpcore.features.cos_sin import CosSin
@@ -54,7 +58,15 @@ def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
 @hookimpl
 def dpcore_accountants() -> Mapping[str, type[Accountant]]:
     """Accountants with bare names."""
-    return {"auto": AutoAccountant, "basic": BasicAccountant, "gdp": GdpAccountant}
+    return {
+        "auto": AutoAccountant,
+        "basic": BasicAccountant,
+        "gdp": GdpAccountant,
+        "homogeneous": HomogeneousAccountant,
+        "pld": PldAccountant,
+        "renyi": RenyiAccountant,
+        "zcdp": ZcdpAccountant,
+    }
 
 
 @hookimpl

@@ -136,11 +136,13 @@ def declared_budget(text: BudgetText, node: Node) -> PrivacyBudget:
     """
 
     def make() -> PrivacyBudget:
-        given = {name for name in ("epsilon", "mu") if getattr(text, name) is not None}
+        given = {name for name in ("epsilon", "rho", "mu") if getattr(text, name) is not None}
         if given == {"epsilon"} and text.epsilon is not None:
             return PrivacyBudget(epsilon=text.epsilon, delta=text.delta or 0.0)
         if given == {"mu"} and text.mu is not None and text.delta is not None:
             return PrivacyBudget.from_mu(text.mu, text.delta)
-        raise SpecError("budget: needs {epsilon, [delta]} or {mu, delta}", node.where)
+        if given == {"rho"} and text.rho is not None and text.delta is not None:
+            return PrivacyBudget.from_rho(text.rho, text.delta)
+        raise SpecError("budget: needs {epsilon, [delta]}, {rho, delta} or {mu, delta}", node.where)
 
     return construct(node, "budget", make)

@@ -88,7 +88,7 @@ class RenyiFilter(Filter):
         delta: Budget, in (0, 1).
         order: alpha > 1; by default the one that admits the most Gaussian releases.
 
-    Source: Feldman & Zrnic (2021), arXiv:2008.11193, Theorem 4.5 (the filter at one order), with
+    Source: Feldman & Zrnic (2021), arXiv:2008.11193 (the Rényi filter at one order), with
     the conversion of Canonne, Kamath & Steinke (2020), Proposition 12.
     """
 
@@ -145,7 +145,7 @@ class BasicFilter(Filter):
     Covers events that are known by an (epsilon, delta) claim: pure, approximate and what has a pure
     epsilon. Valid when they and their parameters are chosen adaptively.
 
-    Source: Rogers, Roth, Ullman & Vadhan (2016), arXiv:1605.08294, Theorem 3.6.
+    Source: Rogers, Roth, Ullman & Vadhan (2016), arXiv:1605.08294 (basic composition as a filter).
     """
 
     adjacency: Adjacency

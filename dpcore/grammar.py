@@ -103,10 +103,11 @@ class DataText(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BudgetText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`budget`: `{epsilon, [delta]}` or `{mu, delta}`."""
+    """`budget`: `{epsilon, [delta]}`, `{rho, delta}` or `{mu, delta}`."""
 
     epsilon: float | None = None
     delta: float | None = None
+    rho: float | None = None
     mu: float | None = None
 
 

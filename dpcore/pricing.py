@@ -11,6 +11,7 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.accountants.auto import AutoAccountant
+from dpcore.accountants.zcdp import ZcdpAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.bounding import Bounds
 from dpcore.budget import PrivacyBudget
@@ -112,11 +113,16 @@ def price(
     _check_over_coins(over_coins, budget.delta, coins, drawn)
     delta = budget.delta - over_coins
     accountant = AutoAccountant(adjacency) if accountant is None else accountant
+    if accountant.adjacency != adjacency:
+        raise SpecError(
+            f"the accountant is about {accountant.adjacency}, the run about {adjacency}"
+        )
+    goal = accountant if budget.rho is None else ZcdpAccountant(adjacency)
     scheduled_releases: list[Scheduled] = []
     looks: list[Ask] = []
     for group, given in zip(bounded, groups, strict=True):
         paid = _look(look, group, domain, adjacency, holdout)
-        scheduled_releases += _calibrated(group, given, paid, accountant, budget.epsilon, delta)
+        scheduled_releases += _calibrated(group, given, paid, goal, budget.epsilon, delta)
         looks += paid
     placed = [ask for scheduled in scheduled_releases for ask in scheduled.asks.values()] + looks
     composed = compose(placed, accountant)
@@ -131,7 +137,7 @@ def price(
         premises=(*_premises(domain, on_invalid), *_questions(kind)),
         sampler="exact" if all(a.mechanism.arithmetic == "exact" for a in placed) else "real",
         statistic=_statistic(placed),
-        accountant=composed.explain(delta),
+        accountant=composed.explain(delta) + _target(budget),
         sources=_sources(placed, over_coins),
     )
     if reproduce:
@@ -293,6 +299,10 @@ def _printed(asks: Sequence[Ask]) -> str:
     if not reasons:
         raise SpecError("nothing here is refuted or conditional: run it instead")
     return "a reproduction as printed; " + "; ".join(dict.fromkeys(reasons))
+
+
+def _target(budget: PrivacyBudget) -> str:
+    return "" if budget.rho is None else f"; calibrated to {budget.rho!r}-zCDP"
 
 
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:

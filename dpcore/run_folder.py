@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,7 @@ def load_run(folder: Path, registry: Registry | None = None) -> PublishedRun:
         stated = msgspec.json.decode((public / GUARANTEE_JSON).read_bytes())
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_text(msgspec.json.encode(lock.spec).decode(), LOCK, registry)
     coins = PublicCoins(lock.key)
@@ -176,6 +177,8 @@ def load_run(folder: Path, registry: Registry | None = None) -> PublishedRun:
     require_same(lock, lock_of(spec, plan, coins))
     values: dict[str, tuple[NDArray[Any], ...]] = {}
     for name, array in arrays:
+        if name.count(".") < 2:
+            raise ReplayError(f"{folder}: damaged (an answer called {name!r})")
         release = name.split(".")[0]
         values[release] = (*values.get(release, ()), array)
     looked = [(name.split(".", 2)[2], a) for name, a in arrays if name.split(".")[0] == RELEASE]

@@ -143,6 +143,8 @@ def _converse(
         released = door(ask, query, value, noise)
         if np.shape(released) != query.shape:
             raise ContractError(f"{type(ask.mechanism).__name__} changed the shape of {query.name}")
+        if not np.isfinite(released).all():
+            raise ContractError(f"{type(ask.mechanism).__name__} released what is no number")
         answer = Answer(query=query, number=number, value=released, mechanism=ask.mechanism)
         state = speaker.update(state, answer)
         progress()
@@ -192,7 +194,7 @@ def _statistic(
         fits = value.shape == query.shape and not (real and np.iscomplexobj(value))
         value = value.astype(query.dtype) if fits else value
         cause = "" if fits and bool(np.isfinite(value).all()) else "a wrong shape or no number"
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         value, cause = np.empty(0), type(error).__name__
     if not cause:
         return value

@@ -148,6 +148,17 @@ def test_twice_add_remove_is_asked_for_by_name_and_hides_the_count():
     assert value(direct) <= value(doubled) <= 2 * value(single)
 
 
+def test_the_conversion_is_named_in_a_spec(tmp_path):
+    bound = {"name": "twice_add_remove", "bound": "random_features.ball_ridge"}
+    release = {"learner": BALL, "mechanism": "gaussian", "bound": bound}
+    write(tmp_path, "replace_one", BALL, 40, {"release": release})
+    done = run(tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "twice add/remove" in " ".join(done.stdout.split())
+    replayed = CliRunner().invoke(app, ["replay", str(tmp_path / "runs" / "s-0001")])
+    assert replayed.exit_code == 0, replayed.output
+
+
 def write(folder, adjacency, learner, records, more=None, rows=40):
     columns = table(records=rows)
     lines = [",".join(str(columns[n][i]) for n in "aby") for i in range(rows)]

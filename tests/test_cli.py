@@ -32,6 +32,7 @@ release:
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / "s.yaml").write_text(SPEC)
@@ -62,7 +63,9 @@ def test_check_run_and_replay_state_the_same_guarantee(home):
     assert "(2, 1e-05)-differentially private" in " ".join(first.split())
     ran = dpcore(home, "run", "s.yaml").stdout
     run = home / "runs" / "s-0001"
-    assert ran.startswith(checked.rstrip("\n"))
+    plan_shown, _, attacked = checked.partition("release, bound ")
+    assert ran.startswith(plan_shown.rstrip("\n"))
+    assert attacked.rstrip("\n").endswith("attacked")
     assert first in dpcore(home, "replay", run).stdout
     stated = json.loads((run / "public" / "guarantee.json").read_text())
     plan = json.loads(dpcore(home, "check", "s.yaml", "--json").stdout)
@@ -108,6 +111,8 @@ def test_a_changed_run_does_not_replay(home):
     lock.write_text(lock.read_text().replace('"epsilon": 2', '"epsilon": 3'))
     assert "spec.lock.json" in dpcore(home, "replay", run, code=1).stderr
     assert "not a run folder" in dpcore(home, "replay", home, code=1).stderr
+    (run / "public" / "answers.npz").write_bytes(b"PK nonsense")
+    assert "damaged" in dpcore(home, "replay", run, code=1).stderr
 
 
 def test_check_opens_no_data_and_run_says_that_it_is_missing(home):
@@ -180,3 +185,35 @@ def test_plugins_are_listed_shown_disabled_and_enabled(home):
     assert "disabled" in dpcore(home, "plugins", "list").stdout
     dpcore(home, "plugins", "enable", "random-features", stdin="y\n")
     dpcore(home, "check", "s.yaml")
+
+
+EVENTS = """\
+adjacency: add_remove
+events:
+  - {event: gaussian, mu: 0.5, count: 4}
+  - {event: laplace, shift: 0.1}
+"""
+
+
+def test_account_states_every_method_and_places_errors(home):
+    (home / "e.yaml").write_text(EVENTS)
+    shown = dpcore(home, "account", "e.yaml", "--delta", "1e-6").stdout
+    assert "pld" in shown
+    assert "epsilon = " in shown
+    stated = json.loads(dpcore(home, "account", "e.yaml", "--delta", "1e-6", "--json").stdout)
+    assert stated["epsilon"]["lower"] <= stated["epsilon"]["upper"]
+    # four Gaussians of mu = 1/2 are one of mu = 1: 4.8866 at this delta; Laplace adds at most 0.1
+    assert 4.886 < stated["epsilon"]["upper"] < 4.987
+    (home / "e.yaml").write_text(EVENTS.replace("0.1", "-0.1"))
+    failed = dpcore(home, "account", "e.yaml", "--delta", "1e-6", code=2)
+    assert failed.stderr.startswith("e.yaml:4:29: ")
+    (home / "e.yaml").write_text(EVENTS)
+    assert "got delta=2.0" in dpcore(home, "account", "e.yaml", "--delta", "2", code=2).stderr
+    assert "--delta" in dpcore(home, "account", "e.yaml", code=2).stderr
+
+
+def test_account_draws_a_plot(home):
+    pytest.importorskip("matplotlib")
+    (home / "e.yaml").write_text(EVENTS)
+    dpcore(home, "account", "e.yaml", "--delta", "1e-6", "--plot", "p.png")
+    assert (home / "p.png").read_bytes().startswith(b"\x89PNG")

@@ -69,6 +69,18 @@ def paths(value, prefix=()):
             yield from paths(inner, (*prefix, index))
 
 
+def replace(spec, path, value):
+    """Set a path, unless an earlier change took its parents away."""
+    inner = spec
+    for step in path[:-1]:
+        try:
+            inner = inner[step]
+        except (KeyError, IndexError, TypeError):
+            return
+    if isinstance(inner, dict) or (isinstance(inner, list) and path[-1] in range(len(inner))):
+        inner[path[-1]] = value
+
+
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -80,20 +92,7 @@ def paths(value, prefix=()):
 def test_any_spec_is_priced_or_refused_without_a_traceback(tmp_path, changes):
     spec = copy.deepcopy(FULL)
     for path, value in changes:
-        inner = spec
-        for step in path[:-1]:
-            if not isinstance(inner, dict | list) or (
-                isinstance(inner, dict) and step not in inner
-            ):
-                break
-            if isinstance(inner, list) and step >= len(inner):
-                break
-            inner = inner[step]
-        else:
-            if isinstance(inner, dict) or (
-                isinstance(inner, list) and path[-1] in range(len(inner))
-            ):
-                inner[path[-1]] = value
+        replace(spec, path, value)
     done = check(tmp_path, dump(spec))
     assert done.exit_code in (0, 2, 3), done.output
     if done.exit_code:

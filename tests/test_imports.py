@@ -18,12 +18,13 @@ LAYERS = [
     ["domain"],
     ["events", "kernels"],
     ["losses"],
-    ["budget", "guarantee"],
+    ["guarantee"],
     ["query", "sensitivity"],
     ["mechanism", "accountant", "learner"],
     ["functions"],
     ["interactive"],
     ["theorems", "features", "solvers", "noise"],
+    ["budget"],
     ["bounds", "mechanisms", "accountants", "filters"],
     ["calibration", "account"],
     ["hookspecs", "kinds", "yaml_text"],
@@ -42,6 +43,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
+    ["conformance", "scaffold"],
     ["cli"],
 ]
 

@@ -17,6 +17,7 @@ from dpcore import (
     Status,
     price,
 )
+from dpcore.accountants.auto import AutoAccountant
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.mechanisms.gaussian import Gaussian
@@ -97,6 +98,17 @@ def test_explicit_noise_is_checked_not_changed():
     assert enough.guarantee.epsilon < 0.8
     with pytest.raises(NoClaimError, match="explicit noise exceeds"):
         mean_plan(mechanism=Gaussian(noise_multiplier=3.7))
+
+
+def test_a_rho_budget_is_met_in_zcdp_and_quoted_tighter():
+    budget = PrivacyBudget.from_rho(0.25, 1e-6)
+    plan = mean_plan(budget=budget)
+    ((_, sigma),) = multipliers(plan)
+    assert 1 / (2 * sigma**2) == pytest.approx(0.25, rel=1e-9)
+    assert 1 / (2 * sigma**2) <= 0.25 * (1 + 1e-12)
+    assert gaussian_mu(plan.guarantee.epsilon, 1e-6) == pytest.approx(math.sqrt(0.5), rel=1e-9)
+    assert plan.guarantee.epsilon < budget.epsilon
+    assert "0.25-zCDP" in plan.guarantee.accountant
 
 
 def test_a_pure_budget_has_no_gaussian_answer():
@@ -181,6 +193,23 @@ def test_components_that_do_not_fit_are_errors():
         mean_plan(mechanism={})
     with pytest.raises(ParameterError, match="holdout"):
         mean_plan(holdout=0.01)
+
+
+def test_an_accountant_of_another_relation_is_refused():
+    with pytest.raises(SpecError, match="accountant is about replace_label"):
+        mean_plan(accountant=AutoAccountant(REPLACE_LABEL))
+
+
+def test_a_learner_may_fix_only_what_the_mechanism_has():
+    class Fixing(LabelMean):
+        def queries(self, public):
+            return tuple(attrs.evolve(q, fixed={"lam0": 1.0}) for q in super().queries(public))
+
+    class FixingBound(LabelMeanBound):
+        learner = Fixing
+
+    with pytest.raises(SpecError, match="'lam0', which mechanism Gaussian does not have"):
+        mean_plan(FixingBound(), Fixing())
 
 
 def test_asking_more_often_than_planned_ends_the_run():

@@ -87,7 +87,7 @@ def test_any_other_door_voids_the_guarantee_and_gives_the_exact_statistic():
     assert outcome.answers["release"][0].value[0] == pytest.approx(table()["y"].mean())
 
 
-@pytest.mark.parametrize("fail", ["raise", "nan", "shape"])
+@pytest.mark.parametrize("fail", ["raise", "exit", "nan", "shape"])
 def test_a_failed_statistic_ends_the_run_and_shows_no_record(fail):
     plan = plan_of(LabelMean(fail=fail), LabelMeanBound())
     with pytest.raises(ReleaseError, match="private computation of 'mean' failed") as caught:
@@ -97,7 +97,7 @@ def test_a_failed_statistic_ends_the_run_and_shows_no_record(fail):
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize("fail", ["raise", "nan", "shape"])
+@pytest.mark.parametrize("fail", ["raise", "exit", "nan", "shape"])
 def test_zero_stands_in_for_a_failure_only_where_the_bound_covers_that(fail):
     plan = plan_of(LabelMean(fail=fail), LabelMeanBound(covers_fallback=True))
     outcome = plan.run(table(), door=wide_open)

@@ -121,7 +121,7 @@ def drop(path):
         (put("budget/epsilon", -1), "budget: budget needs a finite epsilon > 0, got epsilon=-1"),
         (put("budget/delta", 1), "delta"),
         (put("budget/epsilon", "one"), "budget.epsilon: needs a number"),
-        (put("budget", {"delta": 1e-5}), "budget: needs {epsilon, [delta]}"),
+        (put("budget", {"delta": 1e-5}), "budget: needs {epsilon, [delta]}, {rho, delta} or"),
         (put("budget", {"epsilon": 1, "mu": 1, "delta": 1e-5}), "budget: needs"),
         (put("adjacency", "replace-one"), "adjacency"),
         (put("data/domain/records", 0), "records"),

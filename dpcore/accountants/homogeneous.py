@@ -68,10 +68,10 @@ class HomogeneousAccountant(Accountant):
         whole = k * epsilon_0 * (1 + 4 * _ULP)
         log_finite = k * math.log1p(-delta_0) if delta_0 < 1 else -math.inf
         infinite = -math.expm1(log_finite) * (1 + 8 * _ULP)
-        # 1 - (1 - delta_0)^k (1 - x) <= delta  <=>  x <= (delta - infinite) / (1 - infinite)
-        target = (delta - infinite) / math.exp(log_finite) * (1 - 8 * _ULP) if delta > 0 else 0.0
         if infinite > delta:
             raise NoClaimError(f"{k} events of delta={delta_0!r} exceed delta={delta!r}")
+        # 1 - (1 - delta_0)^k (1 - x) <= delta  <=>  x <= (delta - infinite) / (1 - infinite)
+        target = (delta - infinite) / math.exp(log_finite) * (1 - 8 * _ULP) if delta > 0 else 0.0
         if target <= 0:
             return Interval(0.0, whole)
         return Interval(0.0, min(whole, self._crossing(epsilon_0, target)))

@@ -34,7 +34,9 @@ from dpcore.losses.masses import Extent, Masses, masses_above, masses_both
 
 _ULP = 2.0**-52
 _ROUGH_CELLS = 160
-_WIDEST_WINDOW = 2**21
+_WIDEST_WINDOW = 2**20
+_MOST_MASSES = 2**17
+_COARSE = 4  # steps in one, when a direction is expected to be the lesser one
 _GAP = 0.5  # width of the interval over copies * (tilt + 1) * step^2, a first guess
 
 Spent = dict[Event, int]
@@ -53,8 +55,8 @@ def spend(spent: Spent, event: Event, count: int) -> Spent:
 class PldAccountant(Accountant):
     r"""Composition of whole curves on a grid ("connect the dots"), for events fixed in advance.
 
-    Covers every event. The step is chosen so that the interval is about `width` wide, relative to
-    epsilon below 1 and absolute above, as far as 2^21 cells allow.
+    Covers every event. The step is chosen so that the interval is about `width` wide for epsilon
+    between 1 and 20, and in proportion to epsilon elsewhere, as far as 2^20 cells allow.
 
     Args:
         adjacency: What the result is about.
@@ -102,7 +104,7 @@ class PldAccountant(Accountant):
         found = self._interval(aims[0])
         for aim in aims[1:]:
             if aim.implied > found.lower:  # otherwise it is certainly not the larger one
-                other = self._interval(aim)
+                other = self._interval(aim, found)
                 found = Interval(max(found.lower, other.lower), max(found.upper, other.upper))
         return found
 
@@ -167,17 +169,30 @@ class PldAccountant(Accountant):
             shifts=best_shifts(rough, tilt),
         )
 
-    def _interval(self, aim: "_Aim") -> Interval:
-        """One direction: a first step, and a finer one where the interval is too wide."""
+    def _interval(self, aim: "_Aim", other: Interval | None = None) -> Interval:
+        """One direction: a first step, and a finer one where the interval is too wide.
+
+        Args:
+            other: The other direction's, if known: an upper end at most that one's decides
+                nothing, and then no lower end is computed (0 stands for it).
+        """
+        if not math.isfinite(aim.implied):
+            raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
         least = aim.least_step()
         step = self.step or aim.aligned(max(aim.first_step(self._wanted), least))
-        found = self._at(aim, step)
+        if other is not None:  # a coarse step often tells already that this direction is lesser
+            coarse = self._at(aim, aim.aligned(_COARSE * step), other)
+            if coarse.upper <= other.upper:
+                return coarse
+        found = self._at(aim, step, other)
+        if other is not None and found.upper <= other.upper:
+            return found
         wanted = self._wanted(found.upper)
         if self.step is None and math.isfinite(found.upper) and found.width > 1.5 * wanted:
             finer = max(step * math.sqrt(wanted / found.width), step / 64, least)
             finer = aim.aligned(_rounded(finer))
             if finer < step:
-                again = self._at(aim, finer)
+                again = self._at(aim, finer, other)
                 upper = min(found.upper, again.upper)
                 found = Interval(min(max(found.lower, again.lower), upper), upper)
         if not math.isfinite(found.upper):
@@ -186,12 +201,14 @@ class PldAccountant(Accountant):
 
     def _wanted(self, epsilon: float) -> float:
         """The width to aim at where epsilon is about this."""
-        return self.width * min(1.0, epsilon) if epsilon > 0 else self.width
+        return self.width * max(min(1.0, epsilon), epsilon / 20) if epsilon > 0 else self.width
 
-    def _at(self, aim: "_Aim", step: float) -> Interval:
-        """Both ends at one step."""
+    def _at(self, aim: "_Aim", step: float, other: Interval | None) -> Interval:
+        """Both ends at one step; the upper one alone where it decides nothing."""
         over = [Group(above, n) for (above, _), n in self._masses(aim, aim.above, step)]
         upper = aim.composed(over, step).epsilon_above(aim.delta)
+        if other is not None and upper <= other.upper:
+            return Interval(0.0, upper)
         under = [
             Group(below, n)
             for (_, below), n in self._masses(aim, aim.below, step)
@@ -241,14 +258,15 @@ class _Aim:
         """A step at which the interval should be about as wide as wanted."""
         copies = sum(self.above.values())
         guess = math.sqrt(wanted(self.implied) / (_GAP * copies * (self.tilt + 1)))
-        spread = math.sqrt(variance(self.rough, self.tilt))
-        return _rounded(min(guess, max(spread, 1e-12) / 16))
+        spread = math.sqrt(max(variance(self.rough, self.tilt), 0.0))
+        # a spread below the wanted width need not be resolved
+        return _rounded(min(guess, max(spread / 16, wanted(self.implied) / (4 * copies))))
 
     def least_step(self) -> float:
-        """The step at which window and longest event take half the cells allowed."""
+        """The step at which the window takes half the cells allowed, or an event many."""
         saddle = Saddle.of(self.rough, self.tilt, self.shifts)
         longest = max(group.masses.last - group.masses.first for group in self.rough)
-        return 2 * max(saddle.high - saddle.low, longest) / _WIDEST_WINDOW
+        return max(2 * (saddle.high - saddle.low) / _WIDEST_WINDOW, longest / _MOST_MASSES)
 
     def aligned(self, step: float) -> float:
         """The largest step up to `step` that divides the range of the commonest anchored event.
@@ -258,7 +276,8 @@ class _Aim:
         anchored = [event for event in self.above if self.extents[event].anchored]
         if not anchored:
             return step
-        extent = self.extents[max(anchored, key=lambda event: self.above[event])]
+        commonest = max(anchored, key=lambda e: (self.above[e], self.extents[e].top))
+        extent = self.extents[commonest]
         width = extent.top - extent.bottom
         return width / math.ceil(width / step) if step < width else step
 

@@ -4,12 +4,15 @@ from importlib import metadata
 
 import typer
 
+from dpcore.cli.account import account
 from dpcore.cli.check import check
+from dpcore.cli.falsify import falsify_spec
 from dpcore.cli.plugins import plugins
 from dpcore.cli.replay import replay
 from dpcore.cli.reproduce import reproduce
 from dpcore.cli.run import run
 from dpcore.cli.schema import schema
+from dpcore.cli.test import examine_plugin
 
 app = typer.Typer(
     help="Differential privacy from plugins: priced before it is read, attacked before believed.",
@@ -40,4 +43,7 @@ app.command()(run)
 app.command()(replay)
 app.command()(reproduce)
 app.command()(schema)
+app.command("test")(examine_plugin)
+app.command("falsify")(falsify_spec)
+app.command()(account)
 app.add_typer(plugins, name="plugins")

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from dpcore.cli.console import err, guarded, out
+from dpcore.conformance.attacks import NEVER, AttackRecordError, lookup
+from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.guarantee import Guarantee
 from dpcore.lock import Lock, lock_path, priced, read_lock
 from dpcore.plan import Plan
@@ -22,11 +24,12 @@ def check(
 ) -> None:
     """State the guarantee of a spec without opening its data, and lock the public coins."""
     with guarded():
-        _, plan, lock = lock_plan(spec)
+        loaded, plan, lock = lock_plan(spec)
         if json:
             print(msgspec.json.format(msgspec.json.encode(lock.plan), indent=2).decode())
         else:
             show_plan(out(), plan.guarantee, lock)
+            show_attacks(out(), loaded, plan)
 
 
 def lock_plan(path: Path) -> tuple[Spec, Plan, Lock]:
@@ -61,6 +64,19 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
                 describe_mechanism(query["mechanism"]),
             )
     console.print(table)
+
+
+def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:
+    """Per release: how hard its bound was attacked at the versions in use, or never."""
+    for release in spec.releases:
+        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
+        try:
+            found = lookup(case, spec.registry)
+        except AttackRecordError as error:
+            err().print(f"note: {error}", markup=False)
+            return
+        told = NEVER if found is None else found.describe()
+        console.print(f"{release.name}, bound {type(case.bound).__name__}: {told}", markup=False)
 
 
 def describe_mechanism(mechanism: dict[str, Any]) -> str:

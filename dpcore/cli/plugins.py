@@ -1,5 +1,6 @@
 """`dpcore plugins`: what is installed, what is admitted, and the user's consent."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,8 @@ from rich.table import Table as RichTable
 from dpcore.cli.console import guarded, out
 from dpcore.consent import admit, candidate, inspect, withdraw
 from dpcore.errors import RegistryError
-from dpcore.registry import Installed, Registry, find, installed
+from dpcore.registry import Index, Installed, Registry, find, installed
+from dpcore.scaffold import PluginKind, write_plugin
 
 plugins = typer.Typer(
     help="List, look at, admit and disable plugins.", no_args_is_help=True, rich_markup_mode=None
@@ -109,3 +111,28 @@ def disable(name: Name) -> None:
     with guarded():
         withdraw(name)
         out().print(f"{name} is disabled.", markup=False)
+
+
+@plugins.command()
+def new(
+    name: Annotated[
+        str, typer.Argument(help="Lower-case words joined by hyphens.", show_default=False)
+    ],
+    kind: Annotated[
+        PluginKind, typer.Option(help="What it provides at first.", show_default=False)
+    ],
+    path: Annotated[Path, typer.Option(help="The folder is made in here.")] = Path(),
+) -> None:
+    """Write a complete plugin that installs, is admitted and passes `dpcore test`."""
+    with guarded():
+        if name in Index.packaged().entries:
+            raise RegistryError(f"plugin {name} is in the packaged registry; take another name")
+        folder = write_plugin(name, kind, path)
+        console = out()
+        console.print(f"Written to {folder}. Next:", markup=False)
+        for step in (
+            f"pip install -e {folder}",
+            f"dpcore plugins enable {name}",
+            f"dpcore test {name}",
+        ):
+            console.print(f"  {step}", markup=False)

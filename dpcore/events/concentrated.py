@@ -33,7 +33,7 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
         less = np.exp(log_less)
         alpha = 1 + less
         gain = less * (alpha * rho - epsilons)
-        shape = np.where(less < 1e15, alpha * np.log1p(-1 / np.maximum(alpha, 1 + 1e-300)), -1.0)
+        shape = np.where(less < 1e15, alpha * np.log1p(-1 / np.maximum(alpha, 2.0)), -1.0)
         small = alpha * (log_less - np.log1p(less))  # log(1 - 1/alpha) = log less - log alpha
         shape = np.where(less < 1, small, shape)
         size = less * (alpha * rho + epsilons) + np.abs(log_less) + np.abs(shape)

@@ -76,7 +76,9 @@ class DiscreteGaussianEvent(Event):
         first, second = self._tail(m - self.shift), self._tail(m)
         grown = np.exp(np.minimum(epsilons, 700.0)) * second
         value = np.clip(first * (1 + error) - grown * (1 - error), 0.0, 1.0)
-        return value if sign < 0 else np.maximum(value, 1e-300)
+        if sign < 0:  # beyond the largest exponent no lower end is claimed
+            return np.where(epsilons > 700.0, 0.0, value)
+        return np.maximum(value, 1e-300)
 
     def delta(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""

@@ -94,6 +94,8 @@ class HitMixtureEvent(Event):
         for mu, weight in zip(self.mus, self.weights, strict=True):
             if weight > 0:
                 total += weight * gaussian_curve(inner, mu, lower=lower)
+        if lower:  # beyond the largest exponent no lower end is claimed
+            total = np.where(epsilons > 700.0, 0.0, total)
         return np.minimum((total + extra) * (1 + sign * 2.0**-46), 1.0)
 
     @property

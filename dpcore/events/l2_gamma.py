@@ -35,8 +35,9 @@ from dpcore.events.base import Direction, Event
 
 _REACH = 9.0  # cells reach this many standard deviations
 _RADII, _ANGLES = 96, 2048
+_LARGEST = 700.0  # nats: e^epsilon is a float up to here
 _PAD = 1e-9  # relative, granted to the ends of cells
-_ROUNDING = 1e-11  # relative, granted to sums of at most _RADII * _ANGLES terms
+_ROUNDING = 1e-10  # relative, granted to sums of at most _RADII * _ANGLES terms
 Array = NDArray[np.float64]
 
 
@@ -100,17 +101,19 @@ class L2GammaEvent(Event):
 
     def _value(self, epsilons: Array, *, lower: bool) -> Array:
         losses, first, second = self._below if lower else self._above
-        at = np.searchsorted(losses, epsilons, side="right")
+        inside = np.minimum(
+            epsilons, _LARGEST
+        )  # the curve falls, so an upper end there serves beyond
+        at = np.searchsorted(losses, inside, side="right")
         sign = -1 if lower else 1
-        # e^{epsilon} second <= first, so a product beyond the floats only meets a zero
-        grown = np.exp(np.minimum(epsilons, 700.0)) * second[at]
+        grown = np.exp(inside) * second[at]
         value = first[at] * (1 + sign * _ROUNDING) - grown * (1 - sign * _ROUNDING)
         value = np.clip(value, 0.0, 1.0)
         if lower:
-            return value
+            return np.where(epsilons > _LARGEST, 0.0, value)
         pure = -np.expm1(np.minimum(epsilons - self.epsilon_0, 0.0))
-        pure = pure / (1 + math.exp(-self.epsilon_0)) * (1 + 2.0**-48)
-        return np.where(epsilons > 700.0, pure, np.minimum(value, pure))
+        pure = np.minimum(pure / (1 + math.exp(-self.epsilon_0)) * (1 + 2.0**-48), 1.0)
+        return np.minimum(value, pure)
 
     def delta(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""

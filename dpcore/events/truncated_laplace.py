@@ -55,6 +55,10 @@ class TruncatedLaplaceEvent(Event):
         """The bound above; the same in both directions."""
         return float(self.curve(np.array([epsilon]), direction)[0])
 
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """0: the bound need not be attained."""
+        return 0.0
+
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
         t, delta_0 = self.shift, self.truncation

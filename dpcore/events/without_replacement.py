@@ -6,7 +6,8 @@ With q = sample size / number of records and a = e^epsilon >= 1,
 
 the larger of the base's two directions. Not attained in general.
 
-Source: Balle, Barthe & Gaboardi (2018), arXiv:1807.01647v2, Theorem 11.
+Source: Balle, Barthe & Gaboardi (2018), arXiv:1807.01647, the theorem on sampling without
+replacement under substitution.
 """
 
 import math

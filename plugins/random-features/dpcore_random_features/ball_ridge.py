@@ -21,11 +21,9 @@ from dpcore import (
     Adjacency,
     Distance,
     Domain,
-    FeatureMap,
+    FeatureRegression,
     Learner,
     LearnerCoins,
-    LinearModel,
-    OneShot,
     Public,
     Query,
     Records,
@@ -45,7 +43,7 @@ from dpcore.theorems.taper import Taper
 
 
 @attrs.frozen(kw_only=True)
-class BallRidgeLearner(OneShot):
+class BallRidgeLearner(FeatureRegression):
     r"""Minimise :math:`\sum(\phi(x_i)\cdot c-y_i)^2+\Lambda\|c\|^2` on a public ball; publish c.
 
     No exact number of records is read. The solver's tolerance is public and grows with the largest
@@ -65,7 +63,6 @@ class BallRidgeLearner(OneShot):
     bounds: ClassVar[tuple[str, ...]] = ("random_features.ball_ridge",)
     total: ClassVar[bool] = True
 
-    features: FeatureMap
     total_regularization: float = attrs.field(validator=positive)
     radius: float = attrs.field(validator=positive)
 
@@ -83,11 +80,6 @@ class BallRidgeLearner(OneShot):
         records = Taper.at_most(domain.at_most).records
         return ball_ridge_error(self.problem(domain), records, self.features.width(domain))
 
-    def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2."""
-        width = self.features.width(public.domain)
-        return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
-
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
@@ -95,17 +87,9 @@ class BallRidgeLearner(OneShot):
         weight = Taper.at_most(public.domain.at_most).weight(len(records))
         if weight == 0:
             return np.zeros(query.shape)
-        phi = self.features.draw(public.domain, public.coins)(records.features)
+        phi = self.mapped(records, public)
         problem, tolerance = self.problem(public.domain), self.solver_error(public.domain)
         return weight * solve_ball_ridge(problem, phi, records.labels, tolerance)
-
-    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """A linear model in the features."""
-        return LinearModel(
-            domain=public.domain,
-            features=self.features.draw(public.domain, public.coins),
-            coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
-        )
 
 
 @attrs.frozen(kw_only=True)

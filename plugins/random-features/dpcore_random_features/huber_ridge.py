@@ -20,11 +20,9 @@ from dpcore import (
     Adjacency,
     Distance,
     Domain,
-    FeatureMap,
+    FeatureRegression,
     Learner,
     LearnerCoins,
-    LinearModel,
-    OneShot,
     Public,
     Query,
     Records,
@@ -43,7 +41,7 @@ from dpcore.theorems.taper import Taper
 
 
 @attrs.frozen(kw_only=True)
-class HuberRidgeLearner(OneShot):
+class HuberRidgeLearner(FeatureRegression):
     r"""Minimise :math:`\sum h_B(\phi(x_i)\cdot c-y_i)+\tfrac\Lambda2\|c\|^2` and publish c.
 
     No exact number of records is read. The solver's tolerance is public and grows with the largest
@@ -62,7 +60,6 @@ class HuberRidgeLearner(OneShot):
     bounds: ClassVar[tuple[str, ...]] = ("random_features.huber_ridge",)
     total: ClassVar[bool] = True
 
-    features: FeatureMap
     total_regularization: float = attrs.field(validator=positive)
     clip: float = attrs.field(validator=positive)
 
@@ -80,11 +77,6 @@ class HuberRidgeLearner(OneShot):
         records = Taper.at_most(domain.at_most).records
         return huber_ridge_error(self.problem(domain), records, self.features.width(domain))
 
-    def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2."""
-        width = self.features.width(public.domain)
-        return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
-
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
@@ -92,17 +84,9 @@ class HuberRidgeLearner(OneShot):
         weight = Taper.at_most(public.domain.at_most).weight(len(records))
         if weight == 0:
             return np.zeros(query.shape)
-        phi = self.features.draw(public.domain, public.coins)(records.features)
+        phi = self.mapped(records, public)
         problem, tolerance = self.problem(public.domain), self.solver_error(public.domain)
         return weight * solve_huber_ridge(problem, phi, records.labels, tolerance)
-
-    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """A linear model in the features."""
-        return LinearModel(
-            domain=public.domain,
-            features=self.features.draw(public.domain, public.coins),
-            coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
-        )
 
 
 @attrs.frozen(kw_only=True)

@@ -10,17 +10,14 @@ import math
 from typing import Any, ClassVar
 
 import attrs
-import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import (
     Adjacency,
     Distance,
-    FeatureMap,
+    FeatureRegression,
     Learner,
     LearnerCoins,
-    LinearModel,
-    OneShot,
     Public,
     Query,
     Records,
@@ -35,7 +32,7 @@ from dpcore.theorems.projection import ball_diameter
 
 
 @attrs.frozen(kw_only=True)
-class ProjectedMinNorm(OneShot):
+class ProjectedMinNorm(FeatureRegression):
     r"""Publish the shortest least-squares solution, scaled back to norm R where it is longer.
 
     Total: equal records are merged, a deficient rank is cut off, and where arithmetic breaks down
@@ -51,28 +48,14 @@ class ProjectedMinNorm(OneShot):
     bounds: ClassVar[tuple[str, ...]] = ("random_features.projected_min_norm",)
     total: ClassVar[bool] = True
 
-    features: FeatureMap
     radius: float = attrs.field(validator=positive)
-
-    def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2."""
-        width = self.features.width(public.domain)
-        return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """A point of the ball, whatever the records."""
-        phi = self.features.draw(public.domain, public.coins)(records.features)
+        phi = self.mapped(records, public)
         return into_ball(solve_min_norm(phi, records.labels), self.radius)
-
-    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """A linear model in the features."""
-        return LinearModel(
-            domain=public.domain,
-            features=self.features.draw(public.domain, public.coins),
-            coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
-        )
 
 
 @attrs.frozen(kw_only=True)

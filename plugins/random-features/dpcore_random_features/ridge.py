@@ -10,18 +10,15 @@ import math
 from typing import Any, ClassVar
 
 import attrs
-import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import (
     REPLACE_ONE,
     Adjacency,
     Distance,
-    FeatureMap,
+    FeatureRegression,
     Learner,
     LearnerCoins,
-    LinearModel,
-    OneShot,
     Public,
     Query,
     Records,
@@ -35,7 +32,7 @@ from dpcore.theorems.ridge import ridge_replace_one
 
 
 @attrs.frozen(kw_only=True)
-class Ridge(OneShot):
+class Ridge(FeatureRegression):
     r"""Minimise :math:`\frac1m\sum(\phi(x_i)\cdot c-y_i)^2+\lambda\|c\|^2` and publish c.
 
     Total: the system to solve is positive definite for every dataset of the domain, and the bound
@@ -49,28 +46,14 @@ class Ridge(OneShot):
     bounds: ClassVar[tuple[str, ...]] = ("random_features.ridge_replace_one",)
     total: ClassVar[bool] = True
 
-    features: FeatureMap
     regularization: float = attrs.field(validator=positive)
-
-    def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2."""
-        width = self.features.width(public.domain)
-        return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """The exact minimiser, to within the declared solver error."""
-        phi = self.features.draw(public.domain, public.coins)(records.features)
+        phi = self.mapped(records, public)
         return solve_ridge(phi, records.labels, public.domain.records * self.regularization)
-
-    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """A linear model in the features."""
-        return LinearModel(
-            domain=public.domain,
-            features=self.features.draw(public.domain, public.coins),
-            coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
-        )
 
 
 @attrs.frozen(kw_only=True)

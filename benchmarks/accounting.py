@@ -1,0 +1,179 @@
+"""How fast and how tight is composition, side by side with dp-accounting and prv-accountant?
+
+    pip install 'dpcore[bench]' && python benchmarks/accounting.py [--prv]
+
+One process, one BLAS thread, runs of the two interleaved, medians. dpcore certifies both ends of
+its interval; the peer's number is an upper end. A ratio above 1 means that dpcore is faster.
+"""
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import dp_accounting as dp
+from dp_accounting.pld import pld_privacy_accountant
+from dp_accounting.rdp import rdp_privacy_accountant
+
+from dpcore.accountant import Accountant
+from dpcore.accountants.auto import AutoAccountant
+from dpcore.accountants.gdp import GdpAccountant
+from dpcore.accountants.pld import PldAccountant
+from dpcore.accountants.renyi import RenyiAccountant
+from dpcore.adjacency import ADD_REMOVE
+from dpcore.events.base import Event
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+
+DELTA = 1e-6
+Release = tuple[Event, Any, int]
+
+
+def gaussian(sigma: float, count: int) -> Release:
+    """A Gaussian of width sigma, for us and for them."""
+    ours = GaussianEvent(mu=1 / sigma, adjacency=ADD_REMOVE)
+    return ours, dp.GaussianDpEvent(sigma), count
+
+
+def laplace(scale: float, count: int) -> Release:
+    """Laplace noise of this scale."""
+    ours = LaplaceEvent(shift=1 / scale, adjacency=ADD_REMOVE)
+    return ours, dp.LaplaceDpEvent(scale), count
+
+
+def sampled(q: float, sigma: float, count: int) -> Release:
+    """A Poisson-sampled Gaussian."""
+    base, theirs, _ = gaussian(sigma, 1)
+    ours = PoissonSampledEvent(event=base, sampling_probability=q)
+    return ours, dp.PoissonSampledDpEvent(q, theirs), count
+
+
+def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds and result."""
+    start = time.perf_counter()
+    result = run()
+    return time.perf_counter() - start, result
+
+
+def ours(make: Callable[[], Accountant], releases: list[Release]) -> Callable[[], Any]:
+    """Compose and ask."""
+
+    def run() -> Any:
+        accountant = make()
+        for event, _, count in releases:
+            accountant = accountant.compose(event, count)
+        return accountant.epsilon(DELTA)
+
+    return run
+
+
+def theirs(make: Callable[[], Any], releases: list[Release]) -> Callable[[], Any]:
+    """The same with the peer."""
+
+    def run() -> Any:
+        accountant = make()
+        for _, event, count in releases:
+            accountant.compose(event, count)
+        return accountant.get_epsilon(DELTA)
+
+    return run
+
+
+def compare(name: str, us: Callable[[], Any], them: Callable[[], Any], runs: int = 3) -> None:
+    """One line: both results, both medians, the ratio."""
+    pairs = [(timed(us), timed(them)) for _ in range(runs)]
+    a = statistics.median(pair[0][0] for pair in pairs)
+    b = statistics.median(pair[1][0] for pair in pairs)
+    found, other = pairs[0][0][1], pairs[0][1][1]
+    print(
+        f"{name:34s} [{found.lower:.6f}, {found.upper:.6f}] {1e3 * a:9.1f} ms | "
+        f"{other:.6f} {1e3 * b:9.1f} ms | ratio {b / a:.1f}",
+        flush=True,
+    )
+
+
+def peer(step: float) -> Callable[[], Any]:
+    """dp-accounting's PLD accountant on this grid."""
+    return lambda: pld_privacy_accountant.PLDAccountant(value_discretization_interval=step)
+
+
+def main() -> None:
+    """Every comparison."""
+    mixture = [gaussian(20, 1000), laplace(10, 500), sampled(0.01, 1.0, 10_000)]
+    distinct = [gaussian(20 + 0.01 * i, 1) for i in range(1000)]
+    types = [sampled(0.01, 0.8 + 0.02 * i, 200) for i in range(50)]
+    print("dpcore [lower, upper], time | dp-accounting epsilon, time | ratio; delta = 1e-6")
+    auto = lambda: AutoAccountant(ADD_REMOVE)  # noqa: E731
+    pld = lambda: PldAccountant(ADD_REMOVE)  # noqa: E731
+    for step in (1e-3, 1e-4):
+        grid = lambda step=step: PldAccountant(ADD_REMOVE, step=step)  # noqa: E731
+        for name, releases in (
+            ("10,000 sampled", [sampled(0.01, 1.0, 10_000)]),
+            ("50 types x 200", types),
+            ("500 equal Laplace", [laplace(50, 500)]),
+        ):
+            compare(f"{name}, step {step}", ours(grid, releases), theirs(peer(step), releases))
+    compare("mixture, adaptive step", ours(pld, mixture), theirs(peer(1e-4), mixture))
+    compare("mixture, Renyi", ours(lambda: RenyiAccountant(ADD_REMOVE), mixture),
+            theirs(rdp_privacy_accountant.RdpAccountant, mixture))  # fmt: skip
+    many = [laplace(30 + 0.1 * i, 1) for i in range(500)]
+    grid = lambda: PldAccountant(ADD_REMOVE, step=1e-3)  # noqa: E731
+    compare("500 distinct Laplace, step 0.001", ours(grid, many), theirs(peer(1e-3), many), 1)
+    singly = [laplace(10, 1)] * 500 + [gaussian(20, 1)] * 1000
+    compare("1500 composed singly", ours(auto, singly), theirs(peer(1e-4), singly), 1)
+    exact = lambda: GdpAccountant(ADD_REMOVE)  # noqa: E731
+    compare(
+        "1000 distinct Gaussians, exact", ours(exact, distinct), theirs(peer(1e-4), distinct), 1
+    )
+
+    def ask_after_each() -> Any:
+        accountant = AutoAccountant(ADD_REMOVE)
+        for _ in range(100):
+            accountant = accountant.compose(LaplaceEvent(shift=0.1, adjacency=ADD_REMOVE))
+            found = accountant.epsilon(DELTA)
+        return found
+
+    seconds, found = timed(ask_after_each)
+    print(f"asked after each of 100 Laplace: {seconds:.3f} s, ends with {found}")
+    if "--prv" in sys.argv:
+        prv()
+
+
+def prv() -> None:
+    """prv-accountant on the mixture, at two of its error settings."""
+    from prv_accountant import PRVAccountant
+    from prv_accountant.privacy_random_variables import (
+        GaussianMechanism,
+        LaplaceMechanism,
+        PoissonSubsampledGaussianMechanism,
+    )
+
+    for error in (0.1, 0.01):
+
+        def run(error: float = error) -> Any:
+            accountant = PRVAccountant(
+                prvs=[
+                    GaussianMechanism(20),
+                    LaplaceMechanism(0.1),
+                    PoissonSubsampledGaussianMechanism(0.01, 1.0),
+                ],
+                max_self_compositions=[1000, 500, 10_000],
+                eps_error=error,
+                delta_error=DELTA / 1000,
+            )
+            return accountant.compute_epsilon(
+                delta=DELTA, num_self_compositions=[1000, 500, 10_000]
+            )
+
+        seconds, ends = timed(run)
+        print(f"prv-accountant, error {error}: {ends} in {seconds:.2f} s")
+
+
+if __name__ == "__main__":
+    main()

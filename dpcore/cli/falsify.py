@@ -1,0 +1,91 @@
+"""`dpcore falsify SPEC`: attack the bounds that a spec's guarantee rests on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from dpcore.cli.console import guarded, out
+from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
+from dpcore.conformance.counterexample import load
+from dpcore.conformance.falsifier import Finding, Means, falsify
+from dpcore.conformance.movement import ALLOWANCE
+from dpcore.conformance.subjects import bound_in_force, case_of
+from dpcore.errors import SpecError
+from dpcore.lock import lock_path, priced, read_lock
+from dpcore.spec import Spec, load_spec
+
+
+def falsify_spec(
+    spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
+    seconds: Annotated[float, typer.Option(min=0.1, help="For all attacks together.")] = 30.0,
+    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Where counterexamples go; the user's data folder if left out."),
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option(help="Evaluate this saved counterexample instead of searching.")
+    ] = None,
+) -> None:
+    """Search for neighbours that break the bounds of a spec: exit code 1 if any is found.
+
+    The search uses the spec's domain, adjacency, part and locked coins, and made-up records; the
+    spec's data is not opened.
+    """
+    with guarded():
+        loaded = load_spec(spec)
+        if replay is not None:
+            _replay(loaded, spec, replay)
+            return
+        findings = _attack(loaded, spec, Means(seconds=seconds), seed)
+        saved = keep(findings, loaded.registry, save)
+        if json:
+            found = {
+                "attacks": [finding.to_dict() for finding in findings],
+                "counterexamples": [str(path) for path in saved],
+            }
+            print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        else:
+            console = out()
+            show_findings(console, findings)
+            for path in saved:
+                console.print(f"counterexample: {path}", markup=False)
+            console.print(f"{SYNTHETIC} {NO_PROOF}", markup=False)
+        if any(failed(finding) for finding in findings):
+            raise typer.Exit(1)
+
+
+def _attack(spec: Spec, path: Path, means: Means, seed: int) -> list[Finding]:
+    plan, _, _ = priced(spec, read_lock(lock_path(path)))
+    share = means.share(len(spec.releases))
+    return [
+        finding
+        for release in spec.releases
+        for finding in falsify(
+            case_of(plan, release, bound_in_force(plan, release, spec.registry)), share, seed
+        )
+    ]
+
+
+def _replay(spec: Spec, path: Path, saved: Path) -> None:
+    """Print the ratio of one saved pair; exit code 1 if it breaks the claim."""
+    try:
+        found = load(saved)
+    except (OSError, ValueError, KeyError) as error:
+        raise SpecError(f"no counterexample: {type(error).__name__}", str(saved)) from None
+    plan, _, _ = priced(spec, read_lock(lock_path(path)))
+    for release in spec.releases:
+        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
+        try:
+            shot = found.replay(case)
+        except ValueError:
+            continue
+        ratio = "no statistic" if shot.ratio is None else f"{shot.ratio:.6g}"
+        out().print(f"{case.name}: {found.query}: movement over claim {ratio}", markup=False)
+        if shot.ratio is not None and shot.ratio > 1 + ALLOWANCE and shot.inside is not False:
+            raise typer.Exit(1)
+        return
+    raise SpecError(f"the spec makes no claim about a query {found.query!r}", str(saved))

@@ -1,0 +1,99 @@
+"""How `dpcore test` and `dpcore falsify` show what they found."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from dpcore.cli.console import err
+from dpcore.conformance.attacks import AttackRecordError, data_folder, record
+from dpcore.conformance.falsifier import Finding
+from dpcore.conformance.law import Outcome, Verdict
+from dpcore.registry import Registry
+
+SYNTHETIC = "Only made-up records inside the declared domain were used."
+NO_PROOF = "What was not broken is not thereby proved."
+
+
+def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: bool) -> None:
+    """A line per law, with its subjects counted; a line per broken subject; or every verdict."""
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("law", "outcome", "subjects", "detail"):
+        table.add_column(heading, overflow="fold")
+    for law in dict.fromkeys(verdict.law for verdict in verdicts):
+        ours = [verdict for verdict in verdicts if verdict.law == law]
+        for verdict in ours:
+            if verdict.failed or everything:
+                table.add_row(law.id, str(verdict.outcome), verdict.subject, verdict.detail)
+        passed = [verdict for verdict in ours if verdict.outcome is Outcome.PASSED]
+        others = [verdict for verdict in ours if verdict.outcome is Outcome.NOT_APPLICABLE]
+        if passed and not everything:
+            table.add_row(law.id, "passed", str(len(passed)), _summary(passed))
+        if others and not everything:
+            reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in others))
+            table.add_row(law.id, "not applicable", str(len(others)), reasons)
+    console.print(table)
+
+
+def _summary(passed: Sequence[Verdict]) -> str:
+    return passed[0].detail if len(passed) == 1 else ""
+
+
+def show_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """A line per attacked claim; nothing if there is none."""
+    if not findings:
+        return
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    conditional = any(finding.outside is not None for finding in findings)
+    headings = ["attacked", "pairs", "worst ratio", "verdict"]
+    if conditional:
+        headings.append("outside its assumptions")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for finding in findings:
+        outside = "" if finding.outside is None else f"{finding.outside:.4g}"
+        worst = f"{finding.worst:.4g}" if finding.pairs else ""
+        row = [finding.name, str(finding.pairs), worst, _verdict(finding)]
+        table.add_row(*row, *([outside] if conditional else []))
+    console.print(table)
+
+
+def _verdict(finding: Finding) -> str:
+    if finding.broken:
+        return "BROKEN"
+    if finding.fallback_broken:
+        return "BROKEN: 0 is not covered"
+    if finding.failures and finding.case.learner.total:
+        return f"NOT TOTAL: {finding.failure}"
+    return f"not attacked: {finding.reason}" if finding.reason else "stands so far"
+
+
+def failed(finding: Finding) -> bool:
+    """Whether an attack found something wrong."""
+    not_total = bool(finding.failures) and finding.case.learner.total
+    return finding.broken or finding.fallback_broken or not_total
+
+
+def keep(findings: Sequence[Finding], registry: Registry, folder: Path | None) -> list[Path]:
+    """Remember the attacks, and save the counterexamples of broken claims; their files."""
+    try:
+        record(findings, registry, datetime.datetime.now(datetime.UTC).date())
+    except AttackRecordError as error:
+        err().print(f"note: {error}", markup=False)
+    broken = [f for f in findings if f.broken and f.counterexample is not None]
+    folder = folder or data_folder() / "counterexamples"
+    saved = []
+    for number, finding in enumerate(broken, start=1):
+        assert finding.counterexample is not None
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", finding.name).strip("-")
+        path = folder / f"{number:02d}-{stem[:80]}.npz"
+        finding.counterexample.save(path)
+        saved.append(path)
+    return saved

@@ -1,0 +1,197 @@
+"""The kit: every law and every attack on all that one plugin provides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import attrs
+
+from dpcore.conformance import (
+    accountant_laws,
+    bound_laws,
+    event_laws,
+    feature_laws,
+    learner_laws,
+    mechanism_laws,
+)
+from dpcore.conformance.accountant_laws import accountant_verdicts
+from dpcore.conformance.bound_laws import bound_verdicts
+from dpcore.conformance.case import Case
+from dpcore.conformance.event_laws import event_verdicts
+from dpcore.conformance.falsifier import Finding, Means
+from dpcore.conformance.feature_laws import feature_verdicts
+from dpcore.conformance.law import BrokenLawError, Law, Outcome, Verdict, judge
+from dpcore.conformance.learner_laws import learner_verdicts
+from dpcore.conformance.mechanism_laws import (
+    MechanismCase,
+    events_of,
+    mechanism_cases,
+    mechanism_verdicts,
+)
+from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
+from dpcore.events.base import Event
+from dpcore.kinds import BOUND
+from dpcore.plugin import Loaded
+from dpcore.registry import Registry
+
+EXAMPLES = Law(
+    "plugin.examples", "Every example spec that a plugin ships is valid and has a price."
+)
+TESTABLE = Law(
+    "plugin.testable",
+    "Every component is used by an example spec of its plugin, or can be built from defaults.",
+)
+BOUNDED = Law("plugin.bounded", "Every bound that a learner names exists and is about it.")
+
+LAWS = (
+    EXAMPLES,
+    TESTABLE,
+    BOUNDED,
+    *learner_laws.LAWS,
+    *bound_laws.LAWS,
+    *mechanism_laws.LAWS,
+    *event_laws.LAWS,
+    *accountant_laws.LAWS,
+    *feature_laws.LAWS,
+)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Report:
+    """Verdicts and findings of one plugin."""
+
+    plugin: str
+    verdicts: tuple[Verdict, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no law is broken."""
+        return not any(verdict.failed for verdict in self.verdicts)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, for JSON."""
+        return {
+            "plugin": self.plugin,
+            "passed": self.passed,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "attacks": [finding.to_dict() for finding in self.findings],
+        }
+
+
+def examine(plugin: str, registry: Registry, means: Means | None = None, seed: int = 0) -> Report:
+    """Put all that an admitted plugin provides to the test. Only made-up records are used.
+
+    Args:
+        means: Of all attacks together; 30 seconds if None. Laws come on top.
+
+    Raises:
+        RegistryError: the plugin is not admitted, not installed or broken.
+    """
+    loaded = registry.load(plugin)
+    verdicts: list[Verdict] = []
+    findings: list[Finding] = []
+    examples = _examples(plugin, loaded, registry, verdicts)
+    subjects = subjects_of(loaded, examples)
+    verdicts += _testable(loaded, subjects)
+    verdicts += [
+        judge(BOUNDED, name, partial(_bounded, cases[0], registry))
+        for name, cases in subjects.learners.items()
+        if cases
+    ]
+    for cases in subjects.learners.values():
+        for case in cases:
+            verdicts += learner_verdicts(case, seed)
+    attacked = [case for cases in subjects.bounds.values() for case in cases]
+    share = (means or Means(seconds=30)).share(max(1, len(attacked)))
+    for case in attacked:
+        found, attacks = bound_verdicts(case, share, seed)
+        verdicts += found
+        findings += attacks
+    ladders: list[list[Event]] = []
+    seen: list[Event] = []
+    for name, mechanisms in subjects.mechanisms.items():
+        for mechanism in mechanisms:
+            accepted = list(mechanism_cases(mechanism))
+            if not accepted:
+                reason = f"it refuses every {mechanism.distance} query that was tried"
+                verdicts.append(Verdict(TESTABLE, name, Outcome.FAILED, reason))
+            for mechanism_case in accepted:
+                verdicts += mechanism_verdicts(mechanism_case, seed)
+                ladder = _ladder(mechanism_case)
+                verdicts += _events(mechanism_case, [e for e in ladder if e not in seen])
+                if len(ladder) >= 3 and type(ladder[0]) not in {type(e) for e in seen}:
+                    ladders.append(ladder[:3])
+                seen += ladder
+    for accountant in loaded.components["accountants"].values():
+        verdicts += accountant_verdicts(accountant, ladders)
+    for maps in subjects.features.values():
+        for features, domain in maps:
+            verdicts += feature_verdicts(features, domain, seed)
+    return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(findings))
+
+
+def _examples(
+    plugin: str, loaded: Loaded, registry: Registry, verdicts: list[Verdict]
+) -> list[Example]:
+    """Every release of every example; what cannot be priced becomes a verdict."""
+    found: list[Example] = []
+
+    def collect(name: str) -> str:
+        ((_, spec, plan),) = examples_of({name: loaded.examples[name]}, registry)
+        found.extend(Example(name=name, release=r, plan=plan) for r in spec.releases)
+        return plan.guarantee.status.value
+
+    verdicts.extend(
+        judge(EXAMPLES, f"{plugin}: {name}", partial(collect, name))
+        for name in sorted(loaded.examples)
+    )
+    return found
+
+
+def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
+    made = {
+        "learners": subjects.learners,
+        "bounds": subjects.bounds,
+        "mechanisms": subjects.mechanisms,
+        "features": subjects.features,
+    }
+    for kind, instances in made.items():
+        for name in loaded.components[kind]:
+            if instances[name]:
+                yield Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
+            else:
+                yield Verdict(
+                    TESTABLE,
+                    name,
+                    Outcome.FAILED,
+                    "no instance could be made: ship an example spec that uses it, under the hook "
+                    "dpcore_examples",
+                )
+
+
+def _bounded(case: Case, registry: Registry) -> str:
+    """Every name under `bounds` is a bound of exactly this learner."""
+    for name in case.learner.bounds:
+        bound = registry.component(BOUND, name)
+        if bound.learner is not type(case.learner):
+            raise BrokenLawError(f"{name} is about {bound.learner.__name__}")
+    if not case.learner.bounds:
+        raise BrokenLawError("it names no bound, so that it can never be priced by name")
+    return ", ".join(case.learner.bounds)
+
+
+def _ladder(case: MechanismCase) -> list[Event]:
+    """Events from little noise to much; none if one of them raises, which a law reports."""
+    try:
+        return [event for _, event in events_of(case)]
+    except Exception:
+        return []
+
+
+def _events(case: MechanismCase, ladder: Sequence[Event]) -> Iterator[Verdict]:
+    """Laws of one mechanism's events, from little noise to much."""
+    for number, event in enumerate(ladder, start=1):
+        subject = f"{type(event).__name__} of {case.name} ({number} of {len(ladder)})"
+        yield from event_verdicts(event, subject)

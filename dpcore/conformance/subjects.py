@@ -1,0 +1,234 @@
+"""Subjects: instances of a plugin's components to put to the test.
+
+They come from the example specs that the plugin ships (`dpcore_examples`), priced like any spec;
+what no example uses is built from the defaults of its fields, with plain values where there are
+none. What cannot be built either way is reported as untested, which is a broken promise too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dpcore.adjacency import REPLACE_ONE
+from dpcore.conformance.case import Case
+from dpcore.conformance.sample import LabelSum, LabelSumAddRemove
+from dpcore.domain import Domain, Range
+from dpcore.errors import ParameterError, SpecError
+from dpcore.features.base import FeatureMap
+from dpcore.features.identity import Identity
+from dpcore.kinds import BOUND
+from dpcore.learner import Learner
+from dpcore.mechanism import Mechanism
+from dpcore.plan import Plan, Release
+from dpcore.plugin import Loaded
+from dpcore.randomness import PublicCoins
+from dpcore.registry import Registry
+from dpcore.sensitivity import Refused, SensitivityBound
+from dpcore.spec import Spec, load_spec
+
+
+def plain_domain() -> Domain:
+    """Three columns and labels in [-1, 1], rows of norm at most 1, 60 records."""
+    return Domain(
+        columns={name: Range(-1, 1) for name in ("a", "b", "c")},
+        target="y",
+        labels=Range(-1, 1),
+        exact=60,
+        norm=1.0,
+    )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Example:
+    """One release of a priced example spec."""
+
+    name: str
+    release: Release
+    plan: Plan
+
+    def case(self, bound: SensitivityBound) -> Case:
+        """The release's learner under one bound, at the plan's part, adjacency and coins."""
+        return case_of(self.plan, self.release, bound)
+
+
+def case_of(plan: Plan, release: Release, bound: SensitivityBound) -> Case:
+    """A priced release under one bound."""
+    (scheduled,) = (s for s in plan.schedule.releases if s.name == release.name)
+    return Case(
+        learner=release.learner,
+        bound=bound,
+        domain=scheduled.part,
+        adjacency=plan.schedule.adjacency,
+        coins=plan.coins or PublicCoins(1),
+        mu=scheduled.mu,
+        mechanisms={name: ask.mechanism for name, ask in scheduled.asks.items()},
+    ).under(plan.schedule.adjacency)
+
+
+def bound_in_force(plan: Plan, release: Release, registry: Registry) -> SensitivityBound:
+    """The bound that pricing took: the one given, else the learner's first that is not refused.
+
+    Raises:
+        SpecError: there is none; a plan that was priced has one.
+    """
+    if release.bound is not None:
+        return release.bound
+    for name in release.learner.bounds:
+        bound: SensitivityBound = registry.component(BOUND, name)()
+        if not isinstance(case_of(plan, release, bound).claims(), Refused):
+            return bound
+    raise SpecError(f"no bound of {type(release.learner).__name__} gives a claim")
+
+
+def examples_of(paths: Mapping[str, Path], registry: Registry) -> Iterator[tuple[str, Spec, Plan]]:
+    """Every example spec, priced.
+
+    Raises:
+        DpcoreError: an example is not valid, or has no price.
+    """
+    for name, path in sorted(paths.items()):
+        spec = load_spec(path, registry)
+        yield name, spec, spec.price(spec.coins or PublicCoins(1))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Subjects:
+    """Instances by component name; an empty tuple where none could be made."""
+
+    learners: Mapping[str, tuple[Case, ...]]
+    bounds: Mapping[str, tuple[Case, ...]]
+    mechanisms: Mapping[str, tuple[Mechanism, ...]]
+    features: Mapping[str, tuple[tuple[FeatureMap, Domain], ...]]
+
+
+def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
+    """Instances of all that a plugin provides.
+
+    A learner without a bound of its own plugin is tested under any bound that an example uses.
+    """
+    bounds = {name: _built(cls) for name, cls in loaded.components["bounds"].items()}
+    cases: dict[str, list[Case]] = {name: [] for name in bounds}
+    learners: dict[str, list[Case]] = {name: [] for name in loaded.components["learners"]}
+    for example in _with_defaults(loaded, examples):
+        learner = example.learner
+        for name, bound in bounds.items():
+            if bound is not None and bound.learner is type(learner):
+                cases[name].append(attrs.evolve(example, bound=bound))
+        for name, cls in loaded.components["learners"].items():
+            if cls is type(learner):
+                learners[name].append(example)
+    return Subjects(
+        learners={name: tuple(found) for name, found in learners.items()},
+        bounds={name: tuple(found) for name, found in cases.items()},
+        mechanisms={
+            name: _instances(cls, [m for e in examples for m in _mechanisms(e)])
+            for name, cls in loaded.components["mechanisms"].items()
+        },
+        features={
+            name: _feature_maps(cls, examples)
+            for name, cls in loaded.components["features"].items()
+        },
+    )
+
+
+def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
+    """The examples' learners, and those that no example uses but defaults can build."""
+    used: set[type[Learner]] = set()
+    for example in examples:
+        used.add(type(example.release.learner))
+        yield example.case(example.release.bound or _Unbounded())
+    plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum]
+    for cls in plain:
+        learner = None if cls in used else _built(cls)
+        if learner is not None:
+            yield Case(
+                learner=learner,
+                bound=_Unbounded(),
+                domain=plain_domain(),
+                adjacency=REPLACE_ONE,
+            )
+
+
+class _Unbounded(SensitivityBound):
+    """Stands where a case's bound does not matter."""
+
+    learner = Learner
+
+    def sensitivity(self, *_: Any) -> Refused:
+        """Always."""
+        return Refused("no bound was chosen")
+
+
+def _built(cls: type[Any]) -> Any:
+    """An instance from defaults and, where a field has none, a plain value; or None.
+
+    An integer is 5, a number 1.0 (or 0.1, or 0.001), a feature map the identity, a bound that
+    another one wraps that of a plain sum.
+    """
+    plain: dict[Any, Any] = {
+        int: 5,
+        float: 1.0,
+        FeatureMap: Identity(),
+        SensitivityBound: LabelSumAddRemove(),
+    }
+    if not attrs.has(cls):
+        return None if inspect.isabstract(cls) else cls()
+    needed = [f for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
+    own = {field.name: field.type for field in needed}
+    holder = type("Fields", (), {"__annotations__": own, "__module__": cls.__module__})
+    try:
+        hints = typing.get_type_hints(holder)
+    except NameError:
+        return None
+    if any(hints[field.name] not in plain for field in needed):
+        return None
+    for number in (1.0, 0.1, 1e-3):
+        plain[float] = number
+        try:
+            return cls(**{field.alias: plain[hints[field.name]] for field in needed})
+        except (TypeError, ParameterError):
+            continue
+    return None
+
+
+def _instances(cls: type[Any], used: list[Any]) -> tuple[Any, ...]:
+    """Those in use, without equals; one from defaults if there are none."""
+    found: list[Any] = []
+    for candidate in used:
+        if type(candidate) is cls and candidate not in found:
+            found.append(candidate)
+    default = _built(cls)
+    if default is not None and not found:
+        found.append(default)
+    return tuple(found)
+
+
+def _mechanisms(example: Example) -> list[Mechanism]:
+    """As the spec states them: not calibrated."""
+    given = example.release.mechanism
+    return list(given.values()) if isinstance(given, Mapping) else [given]
+
+
+def _feature_maps(
+    cls: type[FeatureMap], examples: list[Example]
+) -> tuple[tuple[FeatureMap, Domain], ...]:
+    used = [
+        (value, example.plan.schedule.domain)
+        for example in examples
+        for value in _field_values(example.release.learner)
+        if type(value) is cls
+    ]
+    if used:
+        return tuple(used)
+    default = _built(cls)
+    return () if default is None else ((default, plain_domain()),)
+
+
+def _field_values(component: Any) -> list[Any]:
+    return [getattr(component, field.name) for field in attrs.fields(type(component))]

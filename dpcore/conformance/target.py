@@ -1,0 +1,97 @@
+"""Target: one claim under attack, as a function from pairs to ratios."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.conformance.case import Case, Checkable
+from dpcore.conformance.movement import movement
+from dpcore.conformance.neighbours import Pair
+from dpcore.mechanism import to_real
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins, SecretCoins
+from dpcore.records import Records
+from dpcore.sensitivity import Conditional, Sensitivity
+
+
+@attrs.frozen
+class Shot:
+    """What one pair did to one claim.
+
+    Args:
+        ratio: Movement over claim; None when a statistic failed and nothing may stand for it.
+        inside: Whether the pair satisfies the claim's assumptions; None if nobody can tell.
+        length: The longer statistic's distance from 0, over the claim.
+        failure: How a statistic failed, or empty.
+    """
+
+    ratio: float | None
+    inside: bool | None
+    length: float
+    failure: str = ""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Target:
+    """One query's claim, at one ask and one value of the secret coins.
+
+    Args:
+        ask: The query with its `args`.
+    """
+
+    case: Case
+    ask: Query
+    claim: Sensitivity
+    secret: LearnerCoins = attrs.field(
+        factory=lambda: SecretCoins.rehearsal(0).learner(0, "attack", 1)
+    )
+
+    def value(self, records: Records) -> tuple[NDArray[Any] | None, str]:
+        """The statistic, or None and what went wrong."""
+        try:
+            raw = self.case.learner.statistic(self.ask, records, self.case.public, self.secret)
+            value = np.asarray(raw)
+        except Exception as error:
+            lines = str(error).splitlines() or [""]
+            return None, f"{type(error).__name__}: {lines[0]}"
+        if value.shape != self.ask.shape:
+            return None, f"shape {value.shape} instead of {self.ask.shape}"
+        if np.iscomplexobj(value) and self.ask.field == "real":
+            return None, "complex instead of real"
+        if not np.isfinite(value).all():
+            return None, "not finite"
+        return value.astype(self.ask.dtype), ""
+
+    def fire(self, pair: Pair) -> Shot:
+        """Evaluate both neighbours with the same secret coins."""
+        inside = self._inside(pair)
+        (before, first), (after, second) = self.value(pair.before), self.value(pair.after)
+        failure = first or second
+        if self.claim.covers_fallback:
+            zero = np.zeros(self.ask.shape, dtype=self.ask.dtype)
+            before, after = (zero if v is None else v for v in (before, after))
+        if before is None or after is None:
+            return Shot(None, inside, 0.0, failure)
+        moved = movement(self.ask.distance, before, after, pair.changed)
+        size = max(self._size(before), self._size(after))
+        return Shot(moved / self.claim.unit, inside, size / self.claim.unit, failure)
+
+    def _size(self, value: NDArray[Any]) -> float:
+        if not self.claim.covers_fallback:
+            return float(np.linalg.norm(to_real(value)))
+        return movement(self.ask.distance, np.zeros_like(value), value, 0)
+
+    def _inside(self, pair: Pair) -> bool | None:
+        if not isinstance(self.claim.validity, Conditional):
+            return True
+        bound, case = self.case.bound, self.case
+        if not isinstance(bound, Checkable):
+            return None
+        return all(
+            bound.assumption_holds(records, case.learner, case.public)
+            for records in (pair.before, pair.after)
+        )
