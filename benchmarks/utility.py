@@ -16,11 +16,25 @@ import numpy as np
 
 import dpcore
 from dpcore.domain import Categories, Domain, Range
+from dpcore.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_linear.affine import Affine
+from dpcore_linear.clipped_gradient import ClippedGradient
+from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_linear.staged_gradient import StagedGradient
+from dpcore_linear.sufficient_statistics import SufficientStatistics
 
 EPSILONS = (0.5, 1.0, 4.0)
 DELTA = 1e-5
+LINEAR = Affine(features=Identity())
+LEARNERS = {  # of M, half the label's range, in whose units clips are given
+    "staged_gradient": lambda m: StagedGradient(),
+    "clipped_gradient": lambda m: ClippedGradient(features=LINEAR, clip=0.2 * m),
+    "sufficient_statistics": lambda m: SufficientStatistics(features=LINEAR),
+    "output_perturbation": lambda m: OutputPerturbation(
+        features=LINEAR, total_regularization=5, clip=0.2 * m
+    ),
+}
 
 
 def insurance():
@@ -107,6 +121,7 @@ def measure(folder, data, learner, epsilon, splits, noise):
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--learner", choices=sorted(LEARNERS), default="staged_gradient")
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--first", type=int, default=5000, help="seed of the first split")
     parser.add_argument("--noise", choices=("grid", "float"), default="grid")
@@ -117,7 +132,7 @@ def main():
             private, constant, seconds = measure(
                 folder,
                 data,
-                StagedGradient(),
+                LEARNERS[options.learner](data[-1].half_width),
                 epsilon,
                 range(options.first, options.first + options.splits),
                 options.noise,
@@ -126,7 +141,8 @@ def main():
             wins = sum(p < c for p, c in zip(private, constant, strict=True))
             print(
                 f"{label:9s} epsilon {epsilon:3g}: {ratio:.3f} of the constant's squared error, "
-                f"better in {wins}/{len(private)}, {statistics.median(seconds):.3f} s a run"
+                f"better in {wins}/{len(private)}, {statistics.median(seconds):.3f} s a run",
+                flush=True,
             )
 
 
