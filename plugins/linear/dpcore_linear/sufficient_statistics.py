@@ -34,6 +34,7 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError
+from dpcore.solvers.rounding import plain
 from dpcore.theorems.sufficient_statistics import (
     statistics_add_remove,
     statistics_replace_label,
@@ -51,7 +52,8 @@ class SufficientStatistics(OneShot):
     No number of records is read. Where `total_regularization` is left out it is what the released
     least eigenvalue lacks to the norm that the planned noise may have.
 
-    Total: sums of products of finite numbers, saturating.
+    Total: sums of products of finite numbers, saturating; the bound refuses units so extreme that
+    they could overflow.
 
     Args:
         features: Map from encoded columns to features.
@@ -133,6 +135,8 @@ class SufficientStatisticsBound(SensitivityBound):
         domain = public.domain
         kappa, label_bound = learner.features.norm(domain), domain.label_bound
         a, w = learner.weights(domain)
+        if not plain(kappa, label_bound, a, w):
+            return Refused("its sums could overflow: rescale the label, or the features")
         if adjacency.membership:
             claim, value = ADD_REMOVE, statistics_add_remove(kappa, label_bound, a, w)
         elif REPLACE_LABEL.covers(adjacency):
