@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dpcore import FeatureMap, Learner, SensitivityBound, hookimpl
 from dpcore_linear.affine import Affine
+from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.output_perturbation import (
     OutputPerturbation,
@@ -23,6 +24,7 @@ from dpcore_linear.sufficient_statistics import SufficientStatistics, Sufficient
 def dpcore_learners() -> Mapping[str, type[Learner]]:
     """Learners that are linear in public features."""
     return {
+        "linear.chosen_ridge": ChosenRidge,
         "linear.clipped_gradient": ClippedGradient,
         "linear.output_perturbation": OutputPerturbation,
         "linear.staged_gradient": StagedGradient,
@@ -35,6 +37,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """What one record can move."""
     return {
         "linear.chaudhuri_2011": PrintedBound,
+        "linear.chosen_ridge": ChosenRidgeBound,
         "linear.clipped_gradient": ClippedGradientBound,
         "linear.output_perturbation": OutputPerturbationBound,
         "linear.staged_gradient": StagedGradientBound,
@@ -52,5 +55,11 @@ def dpcore_features() -> Mapping[str, type[FeatureMap]]:
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest spec that uses each learner."""
     folder = Path(__file__).parent / "examples"
-    names = ("clipped_gradient", "output_perturbation", "staged_gradient", "sufficient_statistics")
+    names = (
+        "chosen_ridge",
+        "clipped_gradient",
+        "output_perturbation",
+        "staged_gradient",
+        "sufficient_statistics",
+    )
     return {f"linear.{name}": folder / f"{name}.yaml" for name in names}
