@@ -122,7 +122,7 @@ class ClippedGradient(Learner):
         assert query.args is not None, "an ask carries the weights"
         features, domain = query.args["features"], public.domain
         rows = records.derived(
-            features,
+            (features, self, domain),
             lambda: prepare(
                 features(records.features) / self.features.norm(domain),
                 records.labels / domain.label_bound,

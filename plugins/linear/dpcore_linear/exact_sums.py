@@ -3,6 +3,8 @@ r"""Gram matrix and moments, summed without any rounding error, whatever the num
 Features and labels are first truncated to 15 binary digits below their public bounds, which makes
 no row longer. Products are then integers below 2^30, a block of 4096 of them sums exactly in
 floating point in any order, and blocks add up as integers. What is left is the rounding of results.
+Truncation would enlarge what a matrix product's last digits owe to a row's place among the others;
+features are therefore computed row by row, as a function of the row alone.
 """
 
 import math
@@ -11,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Features
 from dpcore.solvers.rounding import blocks, gamma
 
 _DIGITS = 15
@@ -28,6 +31,14 @@ class Sums(NamedTuple):
 def _exponent(bound: float) -> int:
     """The least e with bound < 2^e."""
     return math.frexp(bound)[1]
+
+
+def row_by_row(features: Features, encoded: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """PRIVATE: the features of each row by itself, shape (n, width)."""
+    rows = np.empty((len(encoded), width))
+    for i in range(len(encoded)):
+        rows[i] = features(encoded[i : i + 1])[0]
+    return rows
 
 
 def exact_sums(

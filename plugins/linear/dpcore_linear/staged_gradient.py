@@ -213,7 +213,8 @@ class StagedGradient(Learner):
             labels = (records.labels + bound) / (2 * bound)
             return prepare(features(records.features), labels, recipe.steps(query.name).clip)
 
-        return clipped_sum(records.derived(features, rows), query.args["weights"])
+        key = (features, self, public.domain, public.mu, query.name)
+        return clipped_sum(records.derived(key, rows), query.args["weights"])
 
     def update(self, state: _State, answer: Answer) -> _State:
         """One stage, or one step of a descent, further."""

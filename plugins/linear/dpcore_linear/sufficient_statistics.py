@@ -40,7 +40,7 @@ from dpcore.theorems.sufficient_statistics import (
     statistics_replace_label,
     statistics_replace_one,
 )
-from dpcore_linear.exact_sums import exact_sums, joined, joined_error, parted
+from dpcore_linear.exact_sums import exact_sums, joined, joined_error, parted, row_by_row
 
 _FAILURE = 0.05  # of the bound on the noise's norm, which only helps to choose a regularization
 
@@ -90,7 +90,8 @@ class SufficientStatistics(OneShot):
     ) -> NDArray[Any]:
         """The sums, exact up to a few roundings of the results."""
         domain = public.domain
-        rows = self.features.draw(domain, public.coins)(records.features)
+        drawn = self.features.draw(domain, public.coins)
+        rows = row_by_row(drawn, records.features, self.features.width(domain))
         kappa = self.features.norm(domain)
         sums = exact_sums(rows, records.labels, kappa, domain.label_bound)
         return joined(sums, *self.weights(domain))

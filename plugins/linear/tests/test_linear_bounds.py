@@ -184,6 +184,30 @@ def test_sums_are_exact_whatever_the_order():
     assert (first.gram * 2**28 == (whole.T @ whole).astype(float)).all()
 
 
+@pytest.mark.parametrize("features", [Affine(features=Identity()), CosSin(count=7)])
+def test_the_released_sums_do_not_depend_on_the_order_of_records(features):
+    rng = np.random.default_rng(6)
+    facts, made = public(), statistics(features=features)
+    rows, labels = rows_in_the_ball(rng, 53), rng.uniform(-1, 1, 53)
+    values = [
+        made.statistic(
+            ask(made, facts), Records(features=rows[order], labels=labels[order]), facts, SECRET
+        )
+        for order in (np.arange(53), rng.permutation(53))
+    ]
+    assert np.array_equal(*values)
+
+
+def test_a_gradient_at_another_clip_is_never_served_from_memory():
+    """Two learners that share records and even the drawn features keep their own clips."""
+    facts = public()
+    records = Records(features=np.array([[1.0, 0.0]]), labels=np.array([1.0]))
+    query = ask(gradient(), facts, np.zeros(2))
+    for clip in (0.4, 0.1, 0.7):
+        value = gradient(clip=clip).statistic(query, records, facts, SECRET)
+        assert np.linalg.norm(value) == pytest.approx(clip)
+
+
 def test_the_joined_vector_is_isometric_and_has_an_inverse():
     rng = np.random.default_rng(5)
     sums = exact_sums(rows_in_the_ball(rng, 50), rng.uniform(-1, 1, 50), 1.0, 1.0)
