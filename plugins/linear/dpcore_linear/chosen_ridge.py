@@ -106,8 +106,7 @@ class ChosenRidge(Learner):
         if state.coefficients is None:
             return statistics
         if state.chosen is None:
-            args = {"features": state.features, "coefficients": state.coefficients}
-            return attrs.evolve(choice, args=args)
+            return attrs.evolve(choice, args={"coefficients": state.coefficients})
         return None
 
     def statistic(
@@ -119,7 +118,7 @@ class ChosenRidge(Learner):
             ridge = self.ridge(self.candidates[0], domain)
             return ridge.statistic(query, records, public, secret)
         assert query.args is not None, "an ask carries the candidates"
-        rows = query.args["features"](records.features)
+        rows = self.features.draw(domain, public.coins)(records.features)
         bound = domain.label_bound
         predictions = np.clip(rows @ query.args["coefficients"].T, -bound, bound)
         losses = ((predictions - records.labels[:, None]) / (2 * bound)) ** 2

@@ -112,7 +112,7 @@ class ClippedGradient(Learner):
             shape=state.descent.weights.shape,
             distance=Distance.L2,
             at_most=self.steps,
-            args={"features": state.features, "weights": state.descent.weights},
+            args={"weights": state.descent.weights},
         )
 
     def statistic(
@@ -120,16 +120,16 @@ class ClippedGradient(Learner):
     ) -> NDArray[Any]:
         """The sum of clipped gradients, for features and labels scaled to at most 1."""
         assert query.args is not None, "an ask carries the weights"
-        features, domain = query.args["features"], public.domain
-        rows = records.derived(
-            (features, self, domain),
+        domain, coins = public.domain, public.coins
+        prepared = records.derived(
+            (self, domain, coins),
             lambda: prepare(
-                features(records.features) / self.features.norm(domain),
+                self.features.draw(domain, coins)(records.features) / self.features.norm(domain),
                 records.labels / domain.label_bound,
                 self.scaled_clip(domain),
             ),
         )
-        return clipped_sum(rows, query.args["weights"])
+        return clipped_sum(prepared, query.args["weights"])
 
     def update(self, state: _State, answer: Answer) -> _State:
         """One step."""

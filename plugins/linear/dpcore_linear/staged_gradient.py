@@ -192,7 +192,8 @@ class StagedGradient(Learner):
             return None
         args: dict[str, Any] = {"means": state.means}
         if state.descent is not None:
-            args = {"features": state.features, "weights": state.descent.weights}
+            assert state.features is not None, "a descent has its features"
+            args = {**state.features.arrays(), "weights": state.descent.weights}
         return attrs.evolve(state.queries[state.stage], args=args)
 
     def statistic(
@@ -206,15 +207,23 @@ class StagedGradient(Learner):
             if query.name == "means":
                 return row_sum(numeric, recipe.row)
             return row_sum((numeric - query.args["means"]) ** 2, recipe.square)
-        features: StagedFeatures = query.args["features"]
+        args = query.args
 
         def rows() -> Prepared:
+            features = StagedFeatures(
+                layout=recipe.layout,
+                means=args["means"],
+                variances=args["variances"],
+                scales=args["scales"],
+                quadratic=query.name == "fit",
+            )
             bound = public.domain.label_bound
             labels = (records.labels + bound) / (2 * bound)
             return prepare(features(records.features), labels, recipe.steps(query.name).clip)
 
-        key = (features, self, public.domain, public.mu, query.name)
-        return clipped_sum(records.derived(key, rows), query.args["weights"])
+        fixed = (args["means"], args["variances"], args["scales"])
+        key = (*fixed, self, public.domain, public.mu, query.name)
+        return clipped_sum(records.derived(key, rows), args["weights"])
 
     def update(self, state: _State, answer: Answer) -> _State:
         """One stage, or one step of a descent, further."""

@@ -40,12 +40,11 @@ def test_no_record_moves_a_score_further_than_its_bound(adjacency):
     rng = np.random.default_rng(2)
     made = learner()
     public = Public(domain=domain(records=None, limit=60, norm=1.0), coins=PublicCoins(1))
-    features = Identity().draw(public.domain, public.coins)
     choice = made.queries(public)[1]
     claim = ChosenRidgeBound().sensitivity(choice, made, public, adjacency)
     largest = 0.0
     for _ in range(300):
-        args = {"features": features, "coefficients": rng.normal(size=(3, 2)) * 10}
+        args = {"coefficients": rng.normal(size=(3, 2)) * 10}
         query = attrs.evolve(choice, args=args)
         rows = rng.normal(size=(40, 2))
         rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True) * (1 + 1e-12))
