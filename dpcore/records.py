@@ -1,8 +1,13 @@
 """Records: what a private function sees, after projection into the domain."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+
+Derived = TypeVar("Derived")
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -22,6 +27,7 @@ class Records:
 
     features: NDArray[np.float64] = attrs.field(converter=_read_only)
     labels: NDArray[np.float64] = attrs.field(converter=_read_only)
+    _latest: list[tuple[tuple[object, ...], Any]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
@@ -36,3 +42,20 @@ class Records:
     def take(self, rows: NDArray[np.intp]) -> "Records":
         """The records at `rows`, in that order."""
         return Records(features=self.features[rows], labels=self.labels[rows])
+
+    def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
+        """What `make` computes from these records: once for asks in a row with the same `key`.
+
+        It is as private as the records, and lives no longer than they do. Only the latest is kept.
+
+        Args:
+            key: Everything that determines the result; the same only if it is the very same
+                objects, so that a doubt costs time and never a stale value.
+        """
+        latest: tuple[tuple[object, ...], Any] = self._latest[0] if self._latest else ((), None)
+        known = len(latest[0]) == len(key) > 0
+        if not known or any(old is not new for old, new in zip(latest[0], key, strict=True)):
+            latest = (key, make())
+            self._latest[:] = [latest]
+        found: Derived = latest[1]
+        return found

@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("folder", [".", "plugins/kernel-ridge", "plugins/random-features"])
+@pytest.mark.parametrize(
+    "folder", [".", "plugins/kernel-ridge", "plugins/linear", "plugins/random-features"]
+)
 def test_the_wheel_is_complete(folder, tmp_path):
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, ROOT / folder],

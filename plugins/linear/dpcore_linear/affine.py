@@ -1,0 +1,53 @@
+r"""An intercept for any feature map: :math:`[w_0,\ \sqrt{1-w_0^2}\,\phi(x)/\kappa]`, norm 1."""
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Domain, FeatureMap, Features, PublicCoins
+from dpcore.checks import fraction
+
+_ROUNDING = 1 + 2.0**-44
+
+
+@attrs.frozen(eq=False)
+class _Affine(Features):
+    inner: Features
+    weight: float
+    scale: float
+
+    def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
+        rows = self.inner(encoded)
+        return np.hstack([np.full((rows.shape[0], 1), self.weight), self.scale * rows])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return self.inner.arrays()
+
+
+@attrs.frozen(kw_only=True)
+class Affine(FeatureMap):
+    """The features of another map, rescaled, behind one constant feature: kappa = 1.
+
+    Args:
+        features: The other map.
+        intercept: w0 in (0, 1): how much of a row's norm the constant has.
+    """
+
+    features: FeatureMap
+    intercept: float = attrs.field(default=0.7, validator=fraction)
+
+    def width(self, domain: Domain) -> int:
+        """One more than the other map's."""
+        return 1 + self.features.width(domain)
+
+    def norm(self, domain: Domain) -> float:
+        """1, with room for rounding."""
+        return _ROUNDING
+
+    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+        """The other map's draw."""
+        scale = math.sqrt(1 - self.intercept**2) / self.features.norm(domain)
+        return _Affine(self.features.draw(domain, coins), self.intercept, scale)

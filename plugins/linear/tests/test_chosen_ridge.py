@@ -1,0 +1,105 @@
+"""The private choice: what a record can move of the scores, and what the choice costs."""
+
+import attrs
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Public, PublicCoins, Records, SecretCoins
+from dpcore.errors import NoClaimError, ParameterError
+from dpcore.features.identity import Identity
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
+
+from doubles import domain, table
+
+SECRET = SecretCoins.rehearsal(0).learner(0, "choice", 1)
+PAIR = {"statistics": Gaussian(), "choice": PermuteAndFlip()}
+
+
+def learner(**fields):
+    return ChosenRidge(**{"features": Identity(), "candidates": (0.1, 1.0, 1e4), **fields})
+
+
+def plan(made, **options):
+    return dpcore.price(
+        **{
+            "domain": domain(records=200, norm=1.0),
+            "adjacency": REPLACE_ONE,
+            "budget": dpcore.PrivacyBudget(epsilon=2, delta=1e-5),
+            "learner": made,
+            "mechanism": PAIR,
+            **options,
+        }
+    )
+
+
+@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL])
+def test_no_record_moves_a_score_further_than_its_bound(adjacency):
+    rng = np.random.default_rng(2)
+    made = learner()
+    public = Public(domain=domain(records=None, limit=60, norm=1.0), coins=PublicCoins(1))
+    choice = made.queries(public)[1]
+    claim = ChosenRidgeBound().sensitivity(choice, made, public, adjacency)
+    largest = 0.0
+    for _ in range(300):
+        args = {"coefficients": rng.normal(size=(3, 2)) * 10}
+        query = attrs.evolve(choice, args=args)
+        rows = rng.normal(size=(40, 2))
+        rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True) * (1 + 1e-12))
+        labels = rng.choice([-1.0, 1.0, 0.2], 40)
+        rows2, labels2 = rows.copy(), labels.copy()
+        labels2[-1] = -labels[-1]
+        if adjacency == REPLACE_ONE:
+            rows2[-1] = -rows[-1] if rng.random() < 0.5 else [0.0, 1.0]
+        if adjacency == ADD_REMOVE:
+            rows2, labels2 = rows[:-1], labels[:-1]
+        scores = [
+            made.statistic(query, Records(features=x, labels=y), public, SECRET)
+            for x, y in ((rows, labels), (rows2, labels2))
+        ]
+        largest = max(largest, float(np.abs(scores[0] - scores[1]).max()) / claim.unit)
+    assert 0.99 < largest <= 1
+
+
+def test_the_choice_is_paid_for_in_the_same_guarantee():
+    priced = plan(learner())
+    asks = priced.schedule.releases[0].asks
+    assert 1.94 < priced.guarantee.epsilon <= 2
+    assert asks["choice"].mechanism.epsilon > 0
+    cheaper = plan(learner(share=0.01)).schedule.releases[0].asks
+    assert (
+        cheaper["statistics"].mechanism.noise_multiplier
+        < asks["statistics"].mechanism.noise_multiplier
+    )
+    explicit = {"statistics": Gaussian(noise_multiplier=3), "choice": PermuteAndFlip(epsilon=3)}
+    with pytest.raises(NoClaimError, match="exceeds"):
+        plan(learner(), mechanism=explicit)
+
+
+def test_the_better_candidate_is_chosen_and_published():
+    """Strong signal, choice at epsilon = 1000: the heavy regularization never wins."""
+    people = table(records=200)
+    people["y"] = 0.9 * people["a"]
+    quiet = {
+        "statistics": Gaussian(noise_multiplier=0.01),
+        "choice": PermuteAndFlip(epsilon=1000),
+    }
+    loud = plan(learner(), mechanism=quiet, budget=dpcore.PrivacyBudget(epsilon=1e6, delta=1e-5))
+    for _ in range(5):
+        outcome = loud.run(people)
+        _, choice = outcome.answers["release"]
+        assert choice.value[2] == 0
+        assert np.mean((outcome.model.predict(people) - people["y"]) ** 2) < 0.01
+
+
+def test_scores_need_a_public_limit_and_candidates_must_differ():
+    hidden = domain(records=None, norm=1.0)
+    with pytest.raises(NoClaimError, match="limit"):
+        plan(learner(), domain=hidden, adjacency=ADD_REMOVE)
+    limited = domain(records=None, limit=300, norm=1.0)
+    assert plan(learner(), domain=limited, adjacency=ADD_REMOVE).guarantee.epsilon <= 2
+    for wrong in ((1.0,), (1.0, 1.0), (1.0, -1.0), (1.0, float("nan"))):
+        with pytest.raises(ParameterError):
+            learner(candidates=wrong)

@@ -1,0 +1,22 @@
+from pathlib import Path
+
+import pytest
+
+from dpcore import Registry, Status
+from dpcore.spec import load_spec
+from dpcore_linear import dpcore_examples
+
+EXAMPLES = dpcore_examples()
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_every_example_is_priced_as_proved(name):
+    spec = load_spec(EXAMPLES[name], Registry.default())
+    guarantee = spec.price().guarantee
+    assert guarantee.status is Status.PROVED
+    assert guarantee.epsilon <= 4
+
+
+def test_every_shipped_file_is_announced():
+    folder = Path(next(iter(EXAMPLES.values()))).parent
+    assert sorted(folder.glob("*.yaml")) == sorted(EXAMPLES.values())
