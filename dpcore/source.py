@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -85,20 +86,21 @@ def _require_columns(names: list[str], wanted: tuple[str, ...]) -> None:
             raise SourceError(f"column {needed!r} {how}{nearest(needed, names)}")
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Lines of bounded length, UTF-8, with or without a byte-order mark."""
-    with path.open("r", encoding="utf-8-sig", newline="") as file:
-        while line := file.readline(LONGEST_LINE + 1):
-            if len(line) > LONGEST_LINE:
-                raise SourceError(f"{path.name}: a line is longer than {LONGEST_LINE} characters")
-            if "\0" in line:
-                raise SourceError(f"{path.name}: not a text file")
-            yield line
+def _lines(file: TextIO, name: str) -> Iterator[str]:
+    """Lines of bounded length."""
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise SourceError(f"{name}: a line is longer than {LONGEST_LINE} characters")
+        if "\0" in line:
+            raise SourceError(f"{name}: not a text file")
+        yield line
 
 
 def _read_csv(path: Path, layout: Csv, names: tuple[str, ...], most: int | None) -> Table:
     try:
-        return _parse_csv(path, layout, names, most)
+        # UTF-8, with or without a byte-order mark
+        with path.open("r", encoding="utf-8-sig", newline="") as file:
+            return _parse_csv(file, path, layout, names, most)
     except FileNotFoundError:
         raise SourceError(f"no such file: {path}") from None
     except OSError as error:
@@ -109,8 +111,10 @@ def _read_csv(path: Path, layout: Csv, names: tuple[str, ...], most: int | None)
         raise SourceError(f"{path.name}: not a CSV file with these delimiters and quotes") from None
 
 
-def _parse_csv(path: Path, layout: Csv, names: tuple[str, ...], most: int | None) -> Table:
-    rows = csv.reader(_lines(path), delimiter=layout.delimiter, strict=True)
+def _parse_csv(
+    file: TextIO, path: Path, layout: Csv, names: tuple[str, ...], most: int | None
+) -> Table:
+    rows = csv.reader(_lines(file, path.name), delimiter=layout.delimiter, strict=True)
     header = next(rows, None)
     if not header:
         raise SourceError(f"{path.name}: the file is empty")
