@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import attrs
 
@@ -16,12 +17,19 @@ from dpcore.conformance import (
     mechanism_laws,
 )
 from dpcore.conformance.accountant_laws import accountant_verdicts
-from dpcore.conformance.bound_laws import bound_verdicts
+from dpcore.conformance.bound_laws import FINITE_OR_REFUSED, bound_verdicts
 from dpcore.conformance.case import Case
 from dpcore.conformance.event_laws import event_verdicts
 from dpcore.conformance.falsifier import Finding, Means
 from dpcore.conformance.feature_laws import feature_verdicts
-from dpcore.conformance.law import BrokenLawError, Law, Outcome, Verdict, judge
+from dpcore.conformance.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Outcome,
+    Verdict,
+    judge,
+)
 from dpcore.conformance.learner_laws import learner_verdicts
 from dpcore.conformance.mechanism_laws import (
     MechanismCase,
@@ -30,10 +38,14 @@ from dpcore.conformance.mechanism_laws import (
     mechanism_verdicts,
 )
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
+from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
+from dpcore.interactive import Interactive
 from dpcore.kinds import BOUND
+from dpcore.mechanism import Mechanism
 from dpcore.plugin import Loaded
 from dpcore.registry import Registry
+from dpcore.spec import load_spec
 
 EXAMPLES = Law(
     "plugin.examples", "Every example spec that a plugin ships is valid and has a price."
@@ -92,7 +104,8 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
     loaded = registry.load(plugin)
     verdicts: list[Verdict] = []
     findings: list[Finding] = []
-    examples = _examples(plugin, loaded, registry, verdicts)
+    printed: set[type[Any]] = set()
+    examples = _examples(plugin, loaded, registry, verdicts, printed)
     subjects = subjects_of(loaded, examples)
     verdicts += _testable(loaded, subjects)
     verdicts += [
@@ -107,7 +120,7 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
     share = (means or Means(seconds=30)).share(max(1, len(attacked)))
     for case in attacked:
         found, attacks = bound_verdicts(case, share, seed)
-        verdicts += found
+        verdicts += [_excused(verdict, case, printed) for verdict in found]
         findings += attacks
     ladders: list[list[Event]] = []
     seen: list[Event] = []
@@ -115,8 +128,7 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
         for mechanism in mechanisms:
             accepted = list(mechanism_cases(mechanism))
             if not accepted:
-                reason = f"it refuses every {mechanism.distance} query that was tried"
-                verdicts.append(Verdict(TESTABLE, name, Outcome.FAILED, reason))
+                verdicts.append(_refusing(name, mechanism, printed))
             for mechanism_case in accepted:
                 verdicts += mechanism_verdicts(mechanism_case, seed)
                 ladder = _ladder(mechanism_case)
@@ -133,13 +145,27 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
 
 
 def _examples(
-    plugin: str, loaded: Loaded, registry: Registry, verdicts: list[Verdict]
+    plugin: str,
+    loaded: Loaded,
+    registry: Registry,
+    verdicts: list[Verdict],
+    printed: set[type[Any]],
 ) -> list[Example]:
-    """Every release of every example; what cannot be priced becomes a verdict."""
+    """Every release of every example; what cannot be priced becomes a verdict.
+
+    Bounds and mechanisms of examples that `dpcore reproduce` alone prices are added to `printed`.
+    """
     found: list[Example] = []
 
     def collect(name: str) -> str:
-        ((_, spec, plan),) = examples_of({name: loaded.examples[name]}, registry)
+        try:
+            ((_, spec, plan),) = examples_of({name: loaded.examples[name]}, registry)
+        except NoClaimError as refusal:
+            spec = load_spec(loaded.examples[name], registry)
+            spec.price(reproduce=True)  # raises unless it is a claim as printed
+            for release in spec.releases:
+                printed.update(type(part) for part in (release.bound, release.mechanism))
+            raise NotApplicableError(f"only dpcore reproduce runs it: {refusal}") from None
         found.extend(Example(name=name, release=r, plan=plan) for r in spec.releases)
         return plan.guarantee.status.value
 
@@ -148,6 +174,25 @@ def _examples(
         for name in sorted(loaded.examples)
     )
     return found
+
+
+def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]]) -> Verdict:
+    """A mechanism that accepts none of the kit's queries."""
+    if isinstance(mechanism, Interactive):
+        reason = "it answers questions about a function, and the kit makes up arrays only"
+        return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
+    if type(mechanism) in printed:
+        reason = "it refuses whatever is not refuted: only dpcore reproduce runs it"
+        return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
+    reason = f"it refuses every {mechanism.distance} query that was tried"
+    return Verdict(TESTABLE, name, Outcome.FAILED, reason)
+
+
+def _excused(verdict: Verdict, case: Case, printed: set[type[Any]]) -> Verdict:
+    """A bound as printed, refuted for its own example, need not give a claim for another one."""
+    if not (verdict.failed and verdict.law == FINITE_OR_REFUSED and type(case.bound) in printed):
+        return verdict
+    return attrs.evolve(verdict, outcome=Outcome.NOT_APPLICABLE, detail="it is refuted as printed")
 
 
 def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:

@@ -17,6 +17,7 @@ from dpcore.conformance.law import BrokenLawError, Law, NotApplicableError, Verd
 from dpcore.conformance.neighbours import Pair, pair_of
 from dpcore.conformance.rows import Rows
 from dpcore.errors import UnknownCountError
+from dpcore.functions import FunctionLearner
 from dpcore.learner import Learner
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
@@ -76,7 +77,13 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     size = case.domain.exact or case.domain.limit or "private"
     subject = f"{type(case.learner).__name__}, {case.adjacency}, n={size}"
     trial = _Trial(case, seed)
+    if isinstance(case.learner, FunctionLearner):
+        checks |= {PUBLIC_BLIND: _asked_only, MODEL_REPLAYS: _asked_only}
     return [judge(law, subject, _needing_n(check, trial)) for law, check in checks.items()]
+
+
+def _asked_only(trial: _Trial) -> str:
+    raise NotApplicableError("it fits a function: an oracle answers, and no model is published")
 
 
 def _needing_n(check: Callable[[_Trial], str], trial: _Trial) -> Callable[[], str]:
