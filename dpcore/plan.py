@@ -130,6 +130,7 @@ class Plan:
         """
         encoded = self._points({} if points is None else points)
         secret = SecretCoins.draw() if secret is None else secret
+        secret.begin()
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
         answers = release(self.schedule, opened, coins, secret, door, progress, encoded)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpcore.errors import CoinsWithheldError
+from dpcore.errors import CoinsWithheldError, ContractError
 
 Path = tuple[str | int, ...]
 
@@ -206,12 +206,27 @@ class LearnerCoins:
 class SecretCoins:
     """The secret key of one run. Only the runtime holds it.
 
+    Secure coins serve one run: a second one would repeat the noise, and the difference of the two
+    releases would be exact.
+
     Args:
         secure: False for a rehearsal, whose key is known: no guarantee can rest on it.
     """
 
     _key: bytes = attrs.field(repr=False)
     secure: bool
+    _runs: list[object] = attrs.field(factory=list, init=False, eq=False, repr=False)
+
+    def begin(self) -> None:
+        """Begin the run that these coins are for.
+
+        Raises:
+            ContractError: secure coins have served a run already.
+        """
+        run = object()
+        self._runs.append(run)
+        if self.secure and self._runs[0] is not run:
+            raise ContractError("these secret coins have served a run: draw new ones")
 
     @classmethod
     def draw(cls) -> "SecretCoins":

@@ -161,3 +161,13 @@ def test_an_unplanned_query_ends_the_run():
 
     with pytest.raises(ContractError, match="not planned like this"):
         plan_of(Curious(), CuriousBound()).run(table())
+
+
+def test_secure_coins_serve_one_run_and_known_ones_any_number():
+    plan, secret = plan_of(LabelMean(), LabelMeanBound()), SecretCoins.draw()
+    plan.run(table(), secret=secret)
+    with pytest.raises(ContractError, match="draw new ones"):
+        plan.run(table(seed=1), secret=secret)
+    known = SecretCoins.rehearsal(4)
+    first, second = (plan.run(table(), secret=known).answers["release"][0].value for _ in range(2))
+    assert first == second
