@@ -271,3 +271,21 @@ def test_every_wrong_component_has_a_law_of_the_kit():
     named = {law for _, law in wrong.LEARNERS_AND_BOUNDS}
     assert named < {law.id for law in LAWS}
     assert len(wrong.LEARNERS_AND_BOUNDS) >= 12
+
+
+def test_a_printed_bound_is_excused_for_refusing_everything_and_for_nothing_else():
+    from types import SimpleNamespace
+
+    from dpcore.conformance.bound_laws import FINITE_OR_REFUSED, HOLDS, REFUSED_EVERYWHERE
+    from dpcore.conformance.kit import _excused
+    from dpcore.conformance.law import Outcome, Verdict
+
+    case, printed = SimpleNamespace(bound=3), {int}
+    refusing = Verdict(FINITE_OR_REFUSED, "b", Outcome.FAILED, REFUSED_EVERYWHERE)
+    assert not _excused(refusing, case, printed).failed
+    assert _excused(refusing, case, set()).failed
+    for wrong in (
+        Verdict(FINITE_OR_REFUSED, "b", Outcome.FAILED, "replace_one, n=1: 'q' has nan"),
+        Verdict(HOLDS, "b", Outcome.FAILED, REFUSED_EVERYWHERE),
+    ):
+        assert _excused(wrong, case, printed).failed

@@ -71,6 +71,8 @@ RELATIONS = (
     REPLACE_LABEL,
 )
 
+REFUSED_EVERYWHERE = "it is refused for every relation and size"
+
 _COINS = 6  # fresh public keys for a bound that is a probability over them
 _RARE = 1e-4  # a count of broken keys that is less likely than this breaks such a bound
 
@@ -134,7 +136,7 @@ def _finite_or_refused(case: Case) -> str:
                 if not (math.isfinite(claim.unit) and claim.unit > 0):
                     raise BrokenLawError(f"{relation}, n={size}: {query.name!r} has {claim.unit!r}")
     if not checked:
-        raise BrokenLawError("it is refused for every relation and size")
+        raise BrokenLawError(REFUSED_EVERYWHERE)
     return f"{checked} claims"
 
 

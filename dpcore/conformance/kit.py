@@ -17,7 +17,11 @@ from dpcore.conformance import (
     mechanism_laws,
 )
 from dpcore.conformance.accountant_laws import accountant_verdicts
-from dpcore.conformance.bound_laws import FINITE_OR_REFUSED, bound_verdicts
+from dpcore.conformance.bound_laws import (
+    FINITE_OR_REFUSED,
+    REFUSED_EVERYWHERE,
+    bound_verdicts,
+)
 from dpcore.conformance.case import Case
 from dpcore.conformance.event_laws import event_verdicts
 from dpcore.conformance.falsifier import Finding, Means
@@ -189,8 +193,12 @@ def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]]) -> Verdi
 
 
 def _excused(verdict: Verdict, case: Case, printed: set[type[Any]]) -> Verdict:
-    """A bound as printed, refuted for its own example, need not give a claim for another one."""
-    if not (verdict.failed and verdict.law == FINITE_OR_REFUSED and type(case.bound) in printed):
+    """A bound as printed, refuted for its own example, may refuse every other learner.
+
+    That alone is excused: a claim that it does make is judged like any other.
+    """
+    refusing = verdict.law == FINITE_OR_REFUSED and verdict.detail == REFUSED_EVERYWHERE
+    if not (verdict.failed and refusing and type(case.bound) in printed):
         return verdict
     return attrs.evolve(verdict, outcome=Outcome.NOT_APPLICABLE, detail="it is refuted as printed")
 
