@@ -284,8 +284,8 @@ def test_a_printed_bound_is_excused_for_refusing_everything_and_for_nothing_else
     refusing = Verdict(FINITE_OR_REFUSED, "b", Outcome.FAILED, REFUSED_EVERYWHERE)
     assert not _excused(refusing, case, printed).failed
     assert _excused(refusing, case, set()).failed
-    for wrong in (
+    for other in (
         Verdict(FINITE_OR_REFUSED, "b", Outcome.FAILED, "replace_one, n=1: 'q' has nan"),
         Verdict(HOLDS, "b", Outcome.FAILED, REFUSED_EVERYWHERE),
     ):
-        assert _excused(wrong, case, printed).failed
+        assert _excused(other, case, printed).failed
