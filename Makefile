@@ -10,10 +10,10 @@ demo: $(VENV)/.installed
 	$(BIN)/dpcore run examples/quickstart.yaml
 
 test: $(VENV)/.installed
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -m "not slow" -n 2
 
 test-all: $(VENV)/.installed
-	$(ONE_THREAD) HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q
+	$(ONE_THREAD) HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n 2
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
