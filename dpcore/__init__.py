@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from dpcore.adjacency import Adjacency as Adjacency
     from dpcore.adjacency import replace_features as replace_features
     from dpcore.budget import PrivacyBudget as PrivacyBudget
+    from dpcore.classes import Classes as Classes
+    from dpcore.columns import Categories as Categories
+    from dpcore.columns import Range as Range
     from dpcore.distance import Distance as Distance
-    from dpcore.domain import Categories as Categories
     from dpcore.domain import Domain as Domain
-    from dpcore.domain import Range as Range
     from dpcore.errors import DpcoreError as DpcoreError
     from dpcore.events.base import Direction as Direction
     from dpcore.events.base import Event as Event
@@ -65,7 +66,8 @@ _HOME = {
     "Accountant": "accountant",
     "Adjacency": "adjacency",
     "Answer": "query",
-    "Categories": "domain",
+    "Categories": "columns",
+    "Classes": "classes",
     "Conditional": "sensitivity",
     "Direction": "events.base",
     "Distance": "distance",
@@ -97,7 +99,7 @@ _HOME = {
     "Query": "query",
     "REPLACE_LABEL": "adjacency",
     "REPLACE_ONE": "adjacency",
-    "Range": "domain",
+    "Range": "columns",
     "Records": "records",
     "Refused": "sensitivity",
     "Refuted": "sensitivity",

@@ -10,7 +10,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.calibration import Ask
 from dpcore.domain import Domain
-from dpcore.errors import NoClaimError, SpecError, UnknownCountError
+from dpcore.errors import NoClaimError, SpecError, UndeclaredError
 from dpcore.functions import FunctionQuery
 from dpcore.interactive import Interactive
 from dpcore.kinds import BOUND
@@ -93,9 +93,14 @@ class Bounds:
 
     def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
         owner = type(release.learner).__name__
+        if not release.learner.several_classes and public.domain.classes > 2:
+            return Refused(
+                f"{owner} fits a target range or two classes, the target has "
+                f"{public.domain.classes} classes"
+            )
         try:
             queries = release.learner.queries(public)
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             return Refused(str(error))
         names = [query.name for query in queries]
         if not names or len(set(names)) < len(names):
@@ -121,7 +126,7 @@ class Bounds:
     ) -> Sensitivity | Refused:
         try:
             result = bound.sensitivity(query, learner, public, self.adjacency)
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             return Refused(str(error))
         if isinstance(result, Refused):
             return result

@@ -31,7 +31,7 @@ class Opened:
 
     train: Records
     holdout: Table
-    holdout_labels: NDArray[np.float64]
+    holdout_labels: NDArray[Any]
 
 
 class Door(Protocol):

@@ -15,6 +15,8 @@ LAYERS = [
     ["errors"],
     ["checks"],
     ["adjacency", "distance", "interval", "randomness", "records"],
+    ["columns"],
+    ["classes"],
     ["domain"],
     ["events", "kernels"],
     ["losses"],

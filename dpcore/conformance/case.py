@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.distance import Distance
 from dpcore.domain import Domain
-from dpcore.errors import UnknownCountError
+from dpcore.errors import UndeclaredError
 from dpcore.learner import Learner, Public
 from dpcore.mechanism import Mechanism
 from dpcore.mechanisms.gaussian import Gaussian
@@ -77,7 +77,7 @@ class Case:
                 if not claim.adjacency.covers(self.adjacency):
                     return Refused(f"it holds for {claim.adjacency} only")
                 found.append((query, claim))
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             return Refused(str(error))
         return tuple(found)
 

@@ -16,7 +16,7 @@ from dpcore.conformance.constructions import starts
 from dpcore.conformance.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.conformance.neighbours import Pair, pair_of
 from dpcore.conformance.rows import Rows
-from dpcore.errors import UnknownCountError
+from dpcore.errors import UndeclaredError
 from dpcore.functions import FunctionLearner
 from dpcore.learner import Learner
 from dpcore.query import Query
@@ -90,7 +90,7 @@ def _needing_n(check: Callable[[_Trial], str], trial: _Trial) -> Callable[[], st
     def run() -> str:
         try:
             return check(trial)
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             raise NotApplicableError(f"it is refused by the plan: {error}") from None
 
     return run
