@@ -309,8 +309,8 @@ def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():
     claim = ask.sensitivity
     with pytest.raises(NoClaimError, match="cannot price"):
         Laplace(noise_scale=1.0).event(ask.query, claim)
+    unordered = attrs.evolve(LAWFUL, sampling=None)
     with pytest.raises(SpecError, match="draws none"):
-        unordered = attrs.evolve(LAWFUL, sampling=None)
         priced(None, domain(), REPLACE_ONE, OrderLaw(), learner=unordered)
 
 
