@@ -5,8 +5,8 @@ Lemma: let record i contribute
 Adding or removing a record moves the sum by at most C, and replacing one by at most 2C, whatever w.
 If features are fixed and a label moves within an interval of length 2M, by at most
 :math:`\min(2C,2M\kappa)`, as clipping is 1-Lipschitz. Nothing is assumed of w, of the step size or
-of convexity. The same holds with any function of :math:`\phi_i\cdot w` in place of the score itself,
-such as :math:`\tanh(\phi_i\cdot w/2)`, whose gradient is that of the logistic loss.
+of convexity. The same holds with any function of :math:`\phi_i\cdot w` in place of the score
+itself, such as :math:`\tanh(\phi_i\cdot w/2)`, whose gradient is that of the logistic loss.
 
 Floating point. Rows and labels are taken as the floats they are; what follows errs as below,
 by Higham's bounds (`dpcore.solvers.rounding`), for any order of summation. The learner's `w` is at
@@ -73,8 +73,8 @@ def clipped_sum_error(
 
     A residual errs by gamma_{d+1} (kappa |w| + M), clipping does not stretch that, and a limit errs
     by gamma_{d+2} of itself; the row's rescaling to norm 1 errs by gamma_{d+4} of the row, which
-    counts once more in the residual. A link is 1-Lipschitz and errs by a few roundings of at most 1.
-    The sum adds gamma_depth n C.
+    counts once more in the residual. A link is 1-Lipschitz and errs by a few roundings of at most
+    1. The sum adds gamma_depth n C.
     """
     one = 4 * gamma(width + 10) * (kappa * (kappa * LONGEST + label_bound) + clip)
     return records * (one + gamma(depth(records) + 4) * clip) * ROUND_UP

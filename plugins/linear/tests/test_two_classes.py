@@ -1,4 +1,4 @@
-"""Two classes: every learner of the plugin separates them; the logistic loss has its own gradient."""
+"""Two classes: every learner of the plugin separates them; the logistic loss has its gradient."""
 
 import attrs
 import numpy as np
