@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from dpcore.learner import Model as Model
     from dpcore.learner import OneShot as OneShot
     from dpcore.learner import Public as Public
+    from dpcore.learner import ScoringModel as ScoringModel
+    from dpcore.learners.best_of import BestOf as BestOf
     from dpcore.mechanism import Mechanism as Mechanism
     from dpcore.plan import Plan as Plan
     from dpcore.plan import Release as Release
@@ -70,6 +72,7 @@ _HOME = {
     "Accountant": "accountant",
     "Adjacency": "adjacency",
     "Answer": "query",
+    "BestOf": "learners.best_of",
     "Categories": "columns",
     "Classes": "classes",
     "Conditional": "sensitivity",
@@ -112,6 +115,7 @@ _HOME = {
     "Refuted": "sensitivity",
     "Registry": "registry",
     "Release": "plan",
+    "ScoringModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityBound": "sensitivity",

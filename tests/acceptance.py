@@ -57,8 +57,8 @@ LEARNERS = {
     "random_features.projected_min_norm": {"features": FEATURES, "radius": 1.0},
     "random_features.ridge": {"features": FEATURES, "regularization": 0.5},
 }
-APART = {"linear.chosen_ridge"}
-"""Takes two mechanisms, one for each of its queries; its plugin tests them."""
+APART = {"best_of", "linear.chosen_ridge"}
+"""Take several mechanisms, one for each query; they have tests of their own."""
 MECHANISMS = {
     "gaussian_sampling": {"lam0": 1.0},
     "per_query": {"questions": 3},
@@ -80,8 +80,8 @@ bound about it, and mechanisms to which the plan gives the same answer:
 Add/remove is asked with a public upper bound on the number of records, replace-one with the exact
 number. `twice_add_remove` turns any row that is accepted under add/remove into a replace-one claim.
 `discrete_gaussian` and `discrete_laplace` release whole numbers only: a run with any of these
-learners, whose statistics are not, fails before it releases anything. `linear.chosen_ridge`
-takes two mechanisms, one for each of its queries, and is not in the table.
+learners, whose statistics are not, fails before it releases anything. `linear.chosen_ridge` and
+`best_of` take several mechanisms, one for each query, and are not in the table.
 """
 
 

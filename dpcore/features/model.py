@@ -24,7 +24,12 @@ class LinearModel:
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes. Shape (n,)."""
-        return self.domain.uncentre(self.features(self.domain.encode(table)) @ self.coefficients)
+        return self.domain.uncentre(self.score(self.domain.encode(table)))
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """phi . coefficients, shape (n,)."""
+        scores: NDArray[np.float64] = self.features(encoded) @ self.coefficients
+        return scores
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""

@@ -147,9 +147,12 @@ class StagedModel:
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, shape (n,)."""
-        scaled = self.features(self.domain.encode(table)) @ self.coefficients
         bound = self.domain.label_bound
-        return self.domain.uncentre(2 * bound * np.clip(scaled, 0.0, 1.0) - bound)
+        return self.domain.uncentre(np.clip(self.score(self.domain.encode(table)), -bound, bound))
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centred predictions, shape (n,)."""
+        return (2 * (self.features(encoded) @ self.coefficients) - 1) * self.domain.label_bound
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Coefficients, and what standardises and weighs the columns."""
