@@ -176,7 +176,7 @@ def test_the_plan_counts_features_and_steps_as_the_recipe_does():
     public = Public(domain=insurance, coins=PublicCoins(1), mu=0.26805)
     means, squares, screen, fit = StagedGradient().queries(public)
     assert (means.shape, squares.shape, screen.shape, fit.shape) == ((3,), (3,), (10,), (64,))
-    clip = 0.05 * (1204 * 0.26805 / 300) ** 0.75
+    clip = 0.04 * (1204 * 0.26805 / 300) ** 0.75
     time = 0.1 * 1204 * 0.26805 * math.sqrt(0.60) / clip * (15 / 64) ** 0.25
     assert fit.at_most == math.ceil(time)
     assert StagedGradient().queries(attrs.evolve(public, domain=wine))[-1].shape == (89,)
