@@ -1,6 +1,6 @@
 """Squared error of private models relative to the constant predictor's, on public tables.
 
-$DPCORE_DATA names a folder with insurance.csv and winequality-red.csv. The same fixed 90/10 splits
+$DPCORE_DATA names a folder with insurance.csv and winequality-*.csv. The same fixed 90/10 splits
 for every learner and epsilon, made outside the runs; labels in declared ranges, other columns in
 generous public ones; nothing is tuned per data set; noise comes from secret coins.
 """
@@ -70,6 +70,12 @@ def red_wine():
     return "winequality-red.csv", ";", columns, "quality", Range(3, 8)
 
 
+def white_wine():
+    """Quality of 4898 white wines on its scale from 0 to 10."""
+    _, delimiter, columns, target, _ = red_wine()
+    return "winequality-white.csv", delimiter, columns, target, Range(0, 10)
+
+
 def read(folder, name, delimiter):
     """Columns by name."""
     with (folder / name).open(newline="") as file:
@@ -93,13 +99,17 @@ def error(predictions, labels):
     return float(np.mean((predictions - labels) ** 2))
 
 
-def measure(folder, data, learner, epsilon, splits, noise):
-    """Relative errors over splits, and the seconds of each run, pricing apart."""
+def measure(folder, data, learner, epsilon, splits, noise, most=None):
+    """Relative errors over splits, and the seconds of each run, pricing apart.
+
+    At most `most` records of each training part are used, if it is given.
+    """
     name, delimiter, columns, target, labels = data
     table = read(folder, name, delimiter)
     private, constant, seconds = [], [], []
     for seed in splits:
         train, test = split(table, seed)
+        train = {column: values[:most] for column, values in train.items()}
         known = np.asarray(train[target], dtype=float)
         domain = Domain(columns=columns, target=target, labels=labels, exact=len(known))
         plan = dpcore.price(
