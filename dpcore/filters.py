@@ -195,9 +195,9 @@ class GaussianFilter(Filter):
         return GdpAccountant(self.adjacency, self.mu_squared, self.additions)
 
     def mu_left(self) -> float:
-        """About the largest mu of one more release; rounded down to 12 digits."""
+        """About the largest mu of one more release, rounded down."""
         whole = gaussian_mu(self.epsilon, self.delta)
-        return math.sqrt(max(0.0, whole * whole - self.mu_squared)) * (1 - 1e-12)
+        return math.sqrt(max(0.0, whole * whole * (1 - 1e-12) - self.mu_squared))
 
     def epsilon_spent(self) -> float:
         """The epsilon that was let through so far, at the budget's delta.

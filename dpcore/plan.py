@@ -110,7 +110,7 @@ class Plan:
 
     def run(
         self,
-        table: Table | Callable[[], Table],
+        table: Table,
         *,
         secret: SecretCoins | None = None,
         door: Door = through_mechanism,
@@ -121,8 +121,7 @@ class Plan:
         """Open the records and release.
 
         Args:
-            table: Columns by name, in the file's units; or how to read them, called once whatever
-                a ledger reserves is spent.
+            table: Columns by name, in the file's units.
             secret: Fresh secure coins if None; known ones void the guarantee.
             door: Anything but the mechanism's own voids the guarantee.
             progress: Called after every answer.
@@ -145,7 +144,7 @@ class Plan:
             self._begin(reservation, secret, door)
         secret.begin()
         coins = PublicCoins.draw() if self.coins is None else self.coins
-        opened = open_records(self.schedule, table() if callable(table) else table, secret)
+        opened = open_records(self.schedule, table, secret)
         answers = release(self.schedule, opened, coins, secret, door, progress, encoded)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:

@@ -261,9 +261,8 @@ class Spent:
         elif isinstance(self.composed, RenyiFilter):
             mu = math.sqrt(max(0.0, 2 * self.composed.left() / self.composed.order))
         pure = 0.0 if self.pure is None else self.total.epsilon - self.pure.spent_epsilon
-        return Left(
-            epsilon=max(0.0, pure), mu=mu, failures=max(0.0, self.total.failures - self.failures)
-        )
+        pure = pure if pure > 1e-12 * self.total.epsilon else 0.0  # what rounding left over
+        return Left(epsilon=pure, mu=mu, failures=max(0.0, self.total.failures - self.failures))
 
     def covered_by(self, stored: Spent) -> bool:
         """Whether `stored` is at least as much, but for what its numbers were rounded by."""
