@@ -15,14 +15,15 @@ UNCOVERED = (
 )
 
 
-def _error(metric: str, predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+def _error(metric: str, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
     return METRICS[metric].stated(METRICS[metric].mean(predicted, truth))
 
 
 def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str, Any]:
     """Hold-out errors of each private model, the same learner without noise, and the constant.
 
-    The constant is the training mean; neither it nor the model without noise is private.
+    The constant is the training mean, or the most frequent class; neither it nor the model without
+    noise is private.
 
     Returns:
         {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}
@@ -38,8 +39,9 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
         name: tuple(a.value for a in answers) for name, answers in zip(names, exact, strict=True)
     }
     noiseless = plan.rebuild(values, outcome.coins)
-    mean = np.full(truth.shape, np.mean(opened.train.labels))
-    constant = plan.schedule.domain.uncentre(mean)
+    domain = plan.schedule.domain
+    typical = domain.labels.typical(opened.train.labels)
+    constant = domain.uncentre(np.full(truth.shape, typical))
     return {
         name: {
             metric: {

@@ -16,9 +16,10 @@ from typing import Any
 import attrs
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.columns import Range
 from dpcore.conformance.case import Case
 from dpcore.conformance.sample import LabelSum, LabelSumAddRemove
-from dpcore.domain import Domain, Range
+from dpcore.domain import Domain
 from dpcore.errors import ParameterError, SpecError
 from dpcore.features.base import FeatureMap
 from dpcore.features.identity import Identity

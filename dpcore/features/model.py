@@ -22,8 +22,8 @@ class LinearModel:
     features: Features
     coefficients: NDArray[np.float64]
 
-    def predict(self, table: Table) -> NDArray[np.float64]:
-        """Predictions in the file's units, shape (n,)."""
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, or classes. Shape (n,)."""
         return self.domain.uncentre(self.features(self.domain.encode(table)) @ self.coefficients)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
