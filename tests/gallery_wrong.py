@@ -12,6 +12,7 @@ from dpcore import (
     REPLACE_ONE,
     Domain,
     FeatureMap,
+    Features,
     Learner,
     OneShot,
     Query,
@@ -556,4 +557,33 @@ class CentredIdentity(FeatureMap):
         return lambda encoded: encoded - encoded.mean(axis=0) if len(encoded) else encoded
 
 
-FEATURES = [(LongCosines(), "features.norm"), (CentredIdentity(), "features.row-wise")]
+class _Unscaled(Features):
+    """Twice the columns, which come as they are when a block at a time."""
+
+    def __call__(self, encoded):
+        return 0.5 * np.hstack([encoded, encoded])
+
+    def columns(self, encoded):
+        yield encoded
+        yield encoded
+
+
+@attrs.frozen(kw_only=True)
+class UnscaledBlocks(FeatureMap):
+    """Forgets the scale where features are made in blocks."""
+
+    def width(self, domain):
+        return 2 * domain.width
+
+    def norm(self, domain):
+        return domain.feature_norm
+
+    def draw(self, domain, coins):
+        return _Unscaled()
+
+
+FEATURES = [
+    (LongCosines(), "features.norm"),
+    (CentredIdentity(), "features.row-wise"),
+    (UnscaledBlocks(), "features.columns-agree"),
+]
