@@ -1,12 +1,8 @@
 """Calibration: the least noise that meets a budget, for any number of queries with shares."""
 
 import math
-<<<<<<< HEAD
 from collections.abc import Callable, Iterable, Sequence
-=======
-from collections.abc import Callable, Sequence
 from functools import cached_property
->>>>>>> solvers
 
 import attrs
 from scipy import optimize
@@ -41,16 +37,16 @@ class Ask:
         event = self.mechanism.event(self.query, self.sensitivity)
         return event if self.query.sampling is None else self.query.sampling.amplified(event)
 
+    @cached_property
+    def release(self) -> Prepared:
+        """The calibrated mechanism, with what the plan determines computed once."""
+        return self.mechanism.prepared(self.query, self.sensitivity)
+
 
 def failure_over_coins(asks: Iterable[Ask]) -> float:
     """The probability, over the public coins, that some ask's bound does not hold; by addition."""
     validities = [ask.sensitivity.validity for ask in asks]
     return math.fsum(one.gamma for one in validities if isinstance(one, OverCoins))
-
-    @cached_property
-    def release(self) -> Prepared:
-        """The calibrated mechanism, with what the plan determines computed once."""
-        return self.mechanism.prepared(self.query, self.sensitivity)
 
 
 def compose(asks: Sequence[Ask], accountant: Accountant) -> Accountant:

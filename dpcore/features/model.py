@@ -24,13 +24,8 @@ class LinearModel:
     features: Features
     coefficients: NDArray[np.float64]
 
-<<<<<<< HEAD
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes. Shape (n,)."""
-        return self.domain.uncentre(self.features(self.domain.encode(table)) @ self.coefficients)
-=======
-    def predict(self, table: Table) -> NDArray[np.float64]:
-        """Predictions in the file's units, shape (n,)."""
         encoded = self.domain.encode(table)
         centred = np.empty(encoded.shape[0])
         step = max(1, _ENTRIES // max(1, self.coefficients.size))
@@ -38,7 +33,6 @@ class LinearModel:
             rows = slice(start, start + step)
             centred[rows] = self.features(encoded[rows]) @ self.coefficients
         return self.domain.uncentre(centred)
->>>>>>> solvers
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""

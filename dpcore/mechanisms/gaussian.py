@@ -12,12 +12,8 @@ from dpcore.distance import Distance
 from dpcore.errors import ReleaseError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
-<<<<<<< HEAD
 from dpcore.events.hit_mixture import HitMixtureEvent
 from dpcore.hit_law import HitLaw
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
-from dpcore.noise.discrete_gaussian import discrete_gaussian
-=======
 from dpcore.mechanism import (
     Arithmetic,
     Mechanism,
@@ -28,7 +24,6 @@ from dpcore.mechanism import (
     from_real,
 )
 from dpcore.noise.discrete_gaussian import gaussian_law
->>>>>>> solvers
 from dpcore.noise.grid import Grid
 from dpcore.noise.magnitudes import Magnitudes
 from dpcore.query import Query
@@ -157,10 +152,7 @@ class Gaussian(Mechanism):
         width = self.width(query, sensitivity)
         if not width <= _WIDEST:
             raise ReleaseError(f"noise of {width:.3g} grid steps is too wide for exact sampling")
-<<<<<<< HEAD
-        steps = grid.round(exact)
-        steps += discrete_gaussian(width, query.real_size, noise)
-        return from_real(grid.values(steps), query)
+        return _OnGrid(self.grid(query, sensitivity), gaussian_law(width, query.real_size))
 
 
 def _unit(sensitivity: Sensitivity) -> float:
@@ -172,8 +164,6 @@ def _unit(sensitivity: Sensitivity) -> float:
 def _steps(grid: Grid, distance: float) -> float:
     """A movement in steps of the grid, of the rounded statistic; rounded up."""
     return float(grid.sensitivity(distance)) * _ROUND_UP
-=======
-        return _OnGrid(self.grid(query, sensitivity), gaussian_law(width, query.real_size))
 
 
 @attrs.frozen(eq=False)
@@ -196,4 +186,3 @@ class _OnGrid:
         steps = self.grid.round(coordinates(value, query))
         steps += self.law.symmetric(steps.size, noise)
         return from_real(self.grid.values(steps), query)
->>>>>>> solvers
