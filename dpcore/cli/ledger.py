@@ -50,6 +50,9 @@ def create(
     failures: Annotated[
         float | None, typer.Option(help="Part of delta kept for failure probabilities.")
     ] = None,
+    order: Annotated[
+        float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
+    ] = None,
 ) -> None:
     """Create a ledger in the user's data folder: the total can never be changed."""
     with guarded():
@@ -61,6 +64,7 @@ def create(
             adjacency=relation,
             notion=notion,
             failures=failures,
+            order=order,
         )
         out().print(f"Created {made.journal.path}", markup=False)
         _state(made)
