@@ -235,7 +235,7 @@ def test_a_fit_is_charged_to_its_ledger(tmp_path):
     assert not hasattr(again, "guarantee_")
     assert [row.kind for row in ledger.rows()] == ["created", "reserved", "committed", "refused"]
     oracle = regressor(KernelRidge, epsilon=0.1, ledger=ledger).fit(rows, y)
-    assert oracle.guarantee_.recorded.entry == 5
+    assert oracle.guarantee_.recorded.entry == 2
 
 
 def test_searches_warn_that_every_fit_is_a_release(tmp_path):
