@@ -92,6 +92,10 @@ class Mechanism(ABC):
             ContractError: `value` is not that; nothing is released.
         """
 
+    def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
+        """PRIVATE: what releases of `value` spread around, for the operator's comparison alone."""
+        return value
+
 
 def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
     """The statistic's real coordinates, flat, after the checks that every release begins with.
