@@ -93,7 +93,7 @@ class GaussianSamplingEvent(Event):
         sign = -1 if lower else 1
         kept = (weights > 0) & (at > 0)
         mus = np.maximum(self.theta * at[kept] * (1 + sign * _ROUNDING), 1e-290)
-        total = np.empty_like(epsilons)
+        total = np.empty(len(epsilons))  # floats, whatever was asked
         for start in range(0, len(epsilons), 512):  # bounded memory
             part = epsilons[start : start + 512]
             curves = gaussian_curve(part[:, None], mus[None, :], lower=lower)
