@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpcore.functions import FunctionQuery as FunctionQuery
     from dpcore.guarantee import Guarantee as Guarantee
     from dpcore.guarantee import Status as Status
+    from dpcore.hit_law import HitLaw as HitLaw
     from dpcore.hookspecs import hookimpl as hookimpl
     from dpcore.interactive import Interactive as Interactive
     from dpcore.interactive import Oracle as Oracle
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
     from dpcore.randomness import Stream as Stream
     from dpcore.records import Records as Records
     from dpcore.registry import Registry as Registry
+    from dpcore.sampling import Order as Order
+    from dpcore.sampling import Poisson as Poisson
+    from dpcore.sampling import WithoutReplacement as WithoutReplacement
     from dpcore.sensitivity import Conditional as Conditional
     from dpcore.sensitivity import OverCoins as OverCoins
     from dpcore.sensitivity import Refused as Refused
@@ -81,6 +85,7 @@ _HOME = {
     "FunctionLearner": "functions",
     "FunctionQuery": "functions",
     "Guarantee": "guarantee",
+    "HitLaw": "hit_law",
     "Interactive": "interactive",
     "Interval": "interval",
     "Kernel": "kernels.base",
@@ -91,8 +96,10 @@ _HOME = {
     "Model": "learner",
     "OneShot": "learner",
     "Oracle": "interactive",
+    "Order": "sampling",
     "OverCoins": "sensitivity",
     "Plan": "plan",
+    "Poisson": "sampling",
     "PrivacyBudget": "budget",
     "Public": "learner",
     "PublicCoins": "randomness",
@@ -110,6 +117,7 @@ _HOME = {
     "SensitivityBound": "sensitivity",
     "Status": "guarantee",
     "Stream": "randomness",
+    "WithoutReplacement": "sampling",
     "WorstCase": "sensitivity",
     "hookimpl": "hookspecs",
     "price": "pricing",

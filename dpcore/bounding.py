@@ -20,6 +20,7 @@ from dpcore.plan import Release
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry import Registry
+from dpcore.sampling import Order
 from dpcore.schedule import Scheduled
 from dpcore.sensitivity import Refused, Refuted, Sensitivity, SensitivityBound
 
@@ -81,6 +82,11 @@ class Bounds:
             if isinstance(sensitivity, Refused):
                 return sensitivity
             mechanism = _mechanism(release, query, sensitivity)
+            if sensitivity.law is not None and not mechanism.prices_laws:
+                return Refused(
+                    f"its sensitivity is a law over the order of records, which mechanism "
+                    f"{type(mechanism).__name__} cannot price (gaussian can)"
+                )
             asks.append(
                 Ask(
                     query=mechanism.planned(query) if isinstance(mechanism, Interactive) else query,
@@ -132,6 +138,15 @@ class Bounds:
             return result
         if not result.adjacency.covers(self.adjacency):
             return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
+        if query.sampling is not None and (reason := query.sampling.refusal(self.adjacency)):
+            return Refused(reason)
+        if isinstance(query, FunctionQuery) and query.sampling is not None:
+            raise SpecError(f"the function {query.name!r} is fitted on all records: no sampling")
+        if result.law is not None and not isinstance(query.sampling, Order):
+            raise SpecError(
+                f"{type(bound).__name__} states a law over orders, the query {query.name!r} draws "
+                f"none"
+            )
         if result.distance is not query.distance:
             raise SpecError(
                 f"{type(bound).__name__} bounds {result.distance}, the query {query.name!r} "

@@ -32,8 +32,9 @@ class Ask:
     share: float
 
     def event(self) -> Event:
-        """What one ask costs."""
-        return self.mechanism.event(self.query, self.sensitivity)
+        """What one ask costs, with what its sampling spares."""
+        event = self.mechanism.event(self.query, self.sensitivity)
+        return event if self.query.sampling is None else self.query.sampling.amplified(event)
 
 
 def compose(asks: Sequence[Ask], accountant: Accountant) -> Accountant:

@@ -57,6 +57,9 @@ class Mechanism(ABC):
     source: ClassVar[str]
     """Theorem behind `event`."""
 
+    prices_laws: ClassVar[bool] = False
+    """Whether `event` takes a sensitivity that is a `HitLaw` over a secret order."""
+
     @property
     @abstractmethod
     def arithmetic(self) -> Arithmetic:

@@ -135,7 +135,7 @@ def _converse(
             private,
             ask,
             query,
-            opened.train,
+            _sampled(ask, opened.train, secret.sampling(release_number, query.name, number)),
             scheduled.public(coins),
             secret.learner(release_number, query.name, number),
         )
@@ -174,6 +174,11 @@ class _Asks:
                 f"the query {query.name!r} was planned for {ask.query.at_most} asks, one more came"
             )
         return ask, number
+
+
+def _sampled(ask: Ask, records: Records, stream: Stream) -> Records:
+    """PRIVATE: what one ask sees of the records."""
+    return records if ask.query.sampling is None else ask.query.sampling.draw(records, stream)
 
 
 def _statistic(

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.conformance.case import Case, conversation
+from dpcore.conformance.case import Case, conversation, seen
 from dpcore.conformance.constructions import starts
 from dpcore.conformance.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.conformance.neighbours import Pair, pair_of
@@ -125,7 +125,8 @@ class _Trial:
 
     def statistic(self, learner: Learner, query: Query, records: Records) -> NDArray[Any]:
         coins = SecretCoins.rehearsal(self.seed).learner(0, query.name, 1)
-        return np.array(learner.statistic(query, records, self.case.public, coins))
+        drawn = seen(query, records, self.seed)
+        return np.array(learner.statistic(query, drawn, self.case.public, coins))
 
 
 def _same(first: NDArray[Any], second: NDArray[Any]) -> bool:
