@@ -99,6 +99,10 @@ class Mechanism(ABC):
             ContractError: `value` is not that; nothing is released.
         """
 
+    def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
+        """PRIVATE: what releases of `value` spread around, for the operator's comparison alone."""
+        return value
+
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """`release` for every ask of one planned query, bit for bit.
 

@@ -48,8 +48,8 @@ def through_mechanism(ask: Ask, query: Query, value: NDArray[Any], noise: Stream
 
 
 def wide_open(ask: Ask, query: Query, value: NDArray[Any], noise: Stream) -> NDArray[Any]:
-    """No privacy at all: the exact statistic, for the operator's comparison only."""
-    return value
+    """No privacy at all: the release without its noise, for the operator's comparison only."""
+    return ask.mechanism.noiseless(value, query)
 
 
 def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opened:
