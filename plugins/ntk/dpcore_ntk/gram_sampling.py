@@ -130,4 +130,3 @@ class GramSampling(Mechanism):
         moments = root @ wishart_mean(np.eye(len(gram)), self.samples, noise) @ root.T
         moments = (moments + moments.T) / 2
         return from_real(finite(moments.reshape(-1), query), query)
-

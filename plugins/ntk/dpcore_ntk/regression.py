@@ -102,9 +102,7 @@ class RegressionBound(SensitivityBound):
             source = "movement of one row of quadratic features (docs/ntk.md, theorem 3)"
         else:
             value, source = moved_inputs_or_labels(query, public, adjacency)
-        return Sensitivity(
-            value=value, distance=query.distance, adjacency=adjacency, source=source
-        )
+        return Sensitivity(value=value, distance=query.distance, adjacency=adjacency, source=source)
 
 
 def moved_inputs(public: Public, adjacency: Adjacency) -> float:
@@ -113,9 +111,7 @@ def moved_inputs(public: Public, adjacency: Adjacency) -> float:
     return min(max(adjacency.feature_radius, _UNMOVED * widest), widest) * _UP
 
 
-def moved_inputs_or_labels(
-    query: Query, public: Public, adjacency: Adjacency
-) -> tuple[float, str]:
+def moved_inputs_or_labels(query: Query, public: Public, adjacency: Adjacency) -> tuple[float, str]:
     """The bound of `inputs` or `labels`, rounded up, and its source."""
     if query.name == "inputs":
         radius = moved_inputs(public, adjacency)

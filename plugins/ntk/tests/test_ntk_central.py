@@ -61,8 +61,13 @@ def sequential(features, targets, rate, clip, passes):
 
 @pytest.mark.parametrize(
     ("neurons", "classes", "passes", "average", "clip"),
-    [(None, None, 1, False, 0.5), (3, SEVEN, 2, False, 0.2), (40, SEVEN, 3, True, 0.5), (2, None, 2, True, 5.0)],
-)  # fmt: skip
+    [
+        (None, None, 1, False, 0.5),
+        (3, SEVEN, 2, False, 0.2),
+        (40, SEVEN, 3, True, 0.5),
+        (2, None, 2, True, 5.0),
+    ],
+)
 def test_blocks_are_the_sequential_algorithm(neurons, classes, passes, average, clip):
     rng, public = np.random.default_rng(1), facts(150, classes, columns=4, norm=1.3)
     rows = rng.normal(size=(150, 4)) * rng.choice([1.0, 0.1, 0.0], (150, 1), p=[0.7, 0.2, 0.1])
@@ -96,9 +101,7 @@ def test_a_clipped_step_never_drives_states_apart(seed, rate, clip):
     def step(state):
         residual = state @ phi - target
         limit = clip / np.linalg.norm(phi)
-        return state - rate * np.outer(
-            residual * min(1.0, limit / np.linalg.norm(residual)), phi
-        )
+        return state - rate * np.outer(residual * min(1.0, limit / np.linalg.norm(residual)), phi)
 
     before, after = np.linalg.norm(first - second), np.linalg.norm(step(first) - step(second))
     assert after <= before * (1 + 1e-12)
@@ -181,9 +184,7 @@ def test_features_are_at_most_one_long_and_nearly_so():
 def test_the_mean_of_many_passes_moves_less_than_the_last_state():
     public = facts(5)
     claims = [
-        CentralBound().sensitivity(
-            learner.queries(public)[0], learner, public, REPLACE_ONE
-        )
+        CentralBound().sensitivity(learner.queries(public)[0], learner, public, REPLACE_ONE)
         for learner in (
             Central(rate=0.1, clip=0.5, passes=9),
             Central(rate=0.1, clip=0.5, passes=9, average=True),

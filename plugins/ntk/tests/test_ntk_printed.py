@@ -156,7 +156,9 @@ def test_promised_divergences_are_not_vacuous():
     """One eigenvalue 1 - M at small M: the bound is its leading order and little more."""
     movement, orders = 1e-3, np.array([1.5, 4.0, 30.0])
     exact = -0.5 * np.log1p(-movement) - np.log1p((orders - 1) * movement) / (2 * (orders - 1))
-    assert promised_divergence(orders, 1, movement) <= pytest.approx(exact * 1.2)
+    found = promised_divergence(orders, 1, movement)
+    assert (exact <= found).all()
+    assert (found <= 1.2 * exact).all()
     assert np.isinf(promised_divergence(np.array([1002.0]), 1, movement)).all()
 
 
