@@ -171,11 +171,11 @@ class PublicCoins:
         factory=list, init=False, eq=False, repr=False
     )
 
-    def __getstate__(self) -> int | None:
-        return self.key
+    def __getstate__(self) -> tuple[int | None]:
+        return (self.key,)
 
-    def __setstate__(self, key: int | None) -> None:
-        object.__setattr__(self, "key", key)
+    def __setstate__(self, state: tuple[int | None]) -> None:
+        object.__setattr__(self, "key", state[0])
         object.__setattr__(self, "_latest", [])
 
     def once(self, recipe: tuple[object, ...], make: Callable[[], Made]) -> Made:

@@ -165,4 +165,6 @@ def test_coins_travel_as_their_key_alone():
     size = len(pickle.dumps(coins))
     Cosines(count=3000).drawn(domain(20, 2), coins)
     assert len(pickle.dumps(coins)) == size
-    assert copy.deepcopy(coins) == coins
+    for original in (coins, PublicCoins(None)):
+        assert copy.deepcopy(original) == original
+        assert copy.copy(original).key == original.key
