@@ -1,6 +1,6 @@
 """Block descent against the plain Python loop, one BLAS thread, interleaved; ratios of medians.
 
-    python benchmarks/sgd.py
+python benchmarks/sgd.py
 """
 
 import math

@@ -14,7 +14,6 @@ Source: T14 in docs/theorems.md, after Wang & Guo (2024), Theorem 2.
 """
 
 import math
-from functools import cached_property
 
 import attrs
 import numpy as np
@@ -24,6 +23,7 @@ from dpcore.checks import non_negative, positive, positive_integer
 
 _UP = 1 + 2.0**-30  # far above the rounding of the recursion below
 _ROUGH = 256  # intervals of steps, where a bound is taken over each
+_MANY = 2000  # passes that are looked at one by one
 
 
 def gradient_diameter(
@@ -45,7 +45,16 @@ def gradient_diameter(
     return 2 * np.sqrt(1 - root * root) * (pull * root + push) * _UP
 
 
-@attrs.frozen(kw_only=True, eq=False, slots=False)
+def _geometric(ratio: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 + ratio + ratio^2 + ..., so many terms, for a ratio in [0, 1]."""
+    if ratio == 1.0:
+        return terms
+    if ratio == 0.0:
+        return np.minimum(terms, 1.0)
+    return np.asarray(np.expm1(terms * math.log(ratio)) / (ratio - 1))
+
+
+@attrs.frozen(kw_only=True, eq=False)
 class StepReach:
     """What one use of a record at a step can do to the release.
 
@@ -77,44 +86,42 @@ class StepReach:
     def _keep(self) -> float:
         return 1 - self.rate * self.ridge
 
-    @cached_property
-    def _early(self) -> tuple[NDArray[np.float64], float, float]:
-        """W_1^2, ... until the worst margin is inside its range; that margin's growth of W^2.
-
-        From there on :math:`W_{t+1}^2=A^2W_t^2+q`, so that no further step needs a loop.
-        """
-        eta, k, c, keep = self.rate, self.kappa, self.label_bound, self._keep
-        best = c * (keep - eta * k * k) / (2 * keep - eta * k * k)
-
-        def gain(s: float) -> float:
-            return 2 * eta * keep * s * (c - s) + (eta * k * (c - s)) ** 2
-
-        squares = [0.0]
-        while k * math.sqrt(squares[-1]) < abs(best) and len(squares) <= self.steps:
-            reach = k * math.sqrt(squares[-1])
-            margin = min(max(best, -reach), reach)
-            squares.append(keep * keep * squares[-1] + gain(margin))
-        return np.array(squares), gain(best), keep * keep
-
     def norms(self, steps: NDArray[np.intp]) -> NDArray[np.float64]:
         r"""W_t at steps t = 1, ..., T + 1: the longest iterate before step t.
 
         .. math:: W_{t+1}^2=A^2W_t^2+\max_{|s|\le\kappa W_t}2\eta As(c-s)+\eta^2\kappa^2(c-s)^2,
                   \qquad A=1-\eta\lambda
 
-        and at most R. Clipping a gradient only shortens it, which never makes an iterate longer
-        than the longer of the unclipped step and no step.
+        and at most R. The best margin is :math:`s^*=c(A-\eta\kappa^2)/(2A-\eta\kappa^2)`. Until it
+        is in reach, :math:`W_{t+1}=|A-\eta\kappa^2|W_t+\eta\kappa c`; from then on W^2 follows the
+        recursion with s*. Both are geometric sums, so that no step needs a loop. Clipping a
+        gradient never makes an iterate longer than the longer of the free step and no step.
         """
-        squares, gain, shrink = self._early
-        late = np.maximum(steps - len(squares), 0)
-        if shrink == 1.0:
-            grown = squares[-1] + gain * late
-        else:
-            power = shrink**late
-            grown = squares[-1] * power + gain * (1 - power) / (1 - shrink)
-        early = squares[np.minimum(steps, len(squares)) - 1]
-        found = np.sqrt(np.where(late > 0, grown, early)) * _UP
+        eta, k, c, keep = self.rate, self.kappa, self.label_bound, self._keep
+        best = c * (keep - eta * k * k) / (2 * keep - eta * k * k)
+        slope, rise = abs(keep - eta * k * k), eta * k * c
+
+        def early(step: NDArray[np.float64]) -> NDArray[np.float64]:
+            return rise * _geometric(slope, step - 1)
+
+        reached = self._reached(abs(best) / k, rise, slope)
+        gain = 2 * eta * keep * best * (c - best) + (eta * k * (c - best)) ** 2
+        at = np.asarray(steps, dtype=np.float64)
+        late = np.maximum(at - reached, 0)
+        first = early(np.array([reached]))[0] ** 2
+        square = keep ** (2 * late) * first + gain * _geometric(keep * keep, late)
+        found = np.where(late > 0, np.sqrt(square), early(np.minimum(at, reached))) * _UP
         return np.asarray(np.minimum(found, self.radius))
+
+    def _reached(self, norm: float, rise: float, slope: float) -> float:
+        """The first step whose iterate can be as long as `norm`, on the early recursion."""
+        limit = rise / (1 - slope)
+        if norm <= 0:
+            return 1.0
+        left = 1 - norm / limit
+        if left <= 0:
+            return float(self.steps + 2)  # never
+        return 1.0 + math.ceil(math.log(left) / math.log(slope)) if slope > 0 else 2.0
 
     def share(self, steps: NDArray[np.intp]) -> NDArray[np.float64]:
         """a_t: the weight of iterates from step t on in the release, contracted by ridge."""
@@ -173,12 +180,28 @@ class StepReach:
             found.append((self.rows(first, first + lengths_left - 1), lengths_left))
         return found
 
+    def worst_order(self) -> float:
+        """The order that uses the record at every step: what no order exceeds."""
+        bounds, lengths = self.intervals()
+        return float(bounds @ lengths) * (1 + 2.0**-40)
+
+    def intervals(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Bounds over intervals of all rows, and how long those are."""
+        total = self.steps * self.batch
+        edges = np.unique(np.linspace(0, total, min(total, _ROUGH) + 1).astype(np.intp))
+        return self.rows(edges[:-1], edges[1:] - 1), np.diff(edges)
+
     def worst_shuffled(self, records: int) -> float:
         """The worst place in every pass, whatever it was in the others."""
+        if self.steps * self.batch > _MANY * records:  # in an interval: once per pass it touches
+            bounds, lengths = self.intervals()
+            return float(bounds @ ((lengths - 1) // records + 2)) * (1 + 2.0**-40)
         return math.fsum(float(bounds.max()) for bounds, _ in self.passes(records)) * (1 + 2.0**-50)
 
     def worst_cyclic(self, records: int) -> float:
         """The worst place, the same in every pass."""
+        if self.steps * self.batch > _MANY * records:
+            return self.worst_shuffled(records)
         total = np.zeros(0)
         for bounds, _ in self.passes(records):
             longer = np.zeros(max(total.size, bounds.size))

@@ -25,6 +25,12 @@ _CELLS = 8192  # of the grid
 _BEYOND = 1e-18  # probability of more hits than the grid is made for
 _LEAST = 1e-24  # Binomial terms below it are left uncovered
 _UP = 1 + 2.0**-40
+_DOWN, _STEP_UP = 1 - 2.0**-45, 1 + 2.0**-44  # forgiven to a value near a multiple; paid back
+
+
+def _places(values: NDArray[np.float64], step: float) -> NDArray[np.intp]:
+    """Values in steps, rounded up."""
+    return np.ceil(values / step * _DOWN).astype(np.intp)
 
 
 def with_replacement_law(
@@ -38,8 +44,9 @@ def with_replacement_law(
         records: n >= 2.
     """
     chance = 1 / records
-    step = float(values.max()) * _most_hits(int(lengths.sum()), chance) / (_CELLS - 1)
-    places = np.ceil(values / step * (1 + 2.0**-50)).astype(np.intp)
+    # the largest value is a whole number of steps: equal values lose nothing
+    step = float(values.max()) / max(1, (_CELLS - 1) // _most_hits(int(lengths.sum()), chance))
+    places = _places(values, step)
     masses = np.zeros(_CELLS)
     masses[0] = 1.0
     uncovered = 0.0
@@ -52,7 +59,7 @@ def with_replacement_law(
             found[away:] += term * masses[: _CELLS - away]
             uncovered += term * float(masses[_CELLS - away :].sum())
         masses = found
-    return HitLaw.of_masses(masses * _UP, step, min(1.0, uncovered * _UP))
+    return HitLaw.of_masses(masses * _UP, step * _STEP_UP, min(1.0, uncovered * _UP))
 
 
 def _most_hits(draws: int, chance: float) -> int:
@@ -94,8 +101,8 @@ def permutation_law(
     step = largest / (_CELLS - 1)
     masses = np.ones(1)
     for values, lengths in passes:
-        places = np.ceil(values / step * (1 + 2.0**-50)).astype(np.intp)
+        places = _places(values, step)
         one = np.bincount(places, weights=lengths / records)
         one[0] += (records - int(lengths.sum())) / records
         masses = np.convolve(masses, one)
-    return HitLaw.of_masses(masses * _UP, step, 0.0)
+    return HitLaw.of_masses(masses * _UP, step * _STEP_UP, 0.0)

@@ -26,7 +26,6 @@ from dpcore.theorems.hits import permutation_law, with_replacement_law
 from dpcore_sgd.regression import Regression
 from dpcore_sgd.rounding import descent_error
 
-_INTERVALS = 256
 _MOST_USES = 1000  # of one record on average, beyond which a law is not worth its computation
 
 
@@ -59,9 +58,10 @@ def stated(
 
 @attrs.frozen(kw_only=True)
 class PassesBound(SensitivityBound):
-    """T14 at the worst place of a record in every pass; refuses drawing with replacement.
+    """T14 at the worst place of a record in every pass, for every mechanism in l2.
 
-    Attained, for clipped gradients in one pass and for the last step of any pass.
+    Attained for clipped gradients, and in one pass for free ones. With replacement the worst order
+    uses the record at every step: a sound number, and a useless one.
     """
 
     learner: ClassVar[type[Learner]] = Regression
@@ -75,17 +75,19 @@ class PassesBound(SensitivityBound):
         if isinstance(reach, Refused):
             return reach
         if learner.order == "with_replacement":
-            return Refused("with replacement, a record may be used at every step: use sgd.path")
-        worst = reach.worst_cyclic if learner.order == "cyclic" else reach.worst_shuffled
-        value = worst(public.domain.records)
-        return stated(value, reach, query, learner, "T14 (passes, worst place of a record)")
+            value = reach.worst_order()
+        elif learner.order == "shuffled":
+            value = reach.worst_shuffled(public.domain.records)
+        else:
+            value = reach.worst_cyclic(public.domain.records)
+        return stated(value, reach, query, learner, "T14 (worst place of a record)")
 
 
 @attrs.frozen(kw_only=True)
 class PathBound(SensitivityBound):
-    """T14 for each order, as a law over the orders (T15); refuses `cyclic`, which has one.
+    """T14 for each order, as a law over the orders (T15); for `cyclic`, which has one, a number.
 
-    For mechanisms that price laws; `with_replacement` needs at least two records.
+    For mechanisms that price laws. A law needs at least two records.
     """
 
     learner: ClassVar[type[Learner]] = Regression
@@ -95,12 +97,12 @@ class PathBound(SensitivityBound):
     ) -> Sensitivity | Refused:
         """The law of the sum over a record's uses, rounded up."""
         assert isinstance(learner, Regression)
-        if learner.order == "cyclic":
-            return Refused("rows are used in the order in which they stand: there is no law")
         reach = reach_of(learner, public, adjacency)
         if isinstance(reach, Refused):
             return reach
         records, draws = public.domain.records, reach.steps * reach.batch
+        if learner.order == "cyclic":
+            return stated(reach.worst_cyclic(records), reach, query, learner, "T14 (one order)")
         if records < 2:
             return Refused("a law over orders needs at least two records")
         if draws > _MOST_USES * records:
@@ -109,9 +111,7 @@ class PathBound(SensitivityBound):
             law = permutation_law(reach.passes(records), records)
             source = "T14 and T15 (a fresh permutation in every pass)"
         else:
-            edges = np.unique(np.linspace(0, draws, min(draws, _INTERVALS) + 1).astype(np.intp))
-            values = reach.rows(edges[:-1], edges[1:] - 1)
-            law = with_replacement_law(values, np.diff(edges), records)
+            law = with_replacement_law(*reach.intervals(), records)
             source = "T14 and T15 (drawing with replacement)"
         return stated(law, reach, query, learner, source)
 

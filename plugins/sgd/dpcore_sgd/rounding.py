@@ -1,7 +1,8 @@
 r"""How far computed descent may lie from the exact one, in l2.
 
 Exact steps do not stretch distances, so that errors of steps add up. With b rows solved for at a
-time, d features, W and r = kappa W + c bounds on iterates and residuals, a computed residual errs by
+time, d features, W and r = kappa W + c bounds on iterates and residuals, a computed residual errs
+by
 
 .. math:: \gamma_{2d+2b+32}\,(\kappa W+2r+\tfrac\eta{b_s}\kappa^2 b r)
 
