@@ -57,6 +57,15 @@ LEARNERS = {
     "random_features.min_norm, waves: cosines": {"count": 8, "waves": "cosines"},
     "random_features.projected_min_norm": {"features": FEATURES, "radius": 1.0},
     "random_features.ridge": {"features": FEATURES, "regularization": 0.5},
+    "sgd.regression": {"features": FEATURES, "rate": 0.05, "passes": 2.0},
+    "sgd.regression, as Algorithm 1": {
+        "features": FEATURES,
+        "rate": 0.05,
+        "order": "with_replacement",
+        "clip": "none",
+        "average": 0.0,
+        "steps": 50,
+    },
 }
 APART = {"linear.chosen_ridge", "ntk.printed", "ntk.regression"}
 """Take mechanisms of different kinds, one for each query; their plugins test them."""
