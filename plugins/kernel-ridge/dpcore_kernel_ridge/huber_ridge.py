@@ -2,8 +2,8 @@ r"""Huber ridge in the space of a kernel: sound where the number of records is p
 
 Theorem (T6b in a kernel's space): where :math:`\sqrt{K(x,x)}\le\kappa`, the minimiser over the
 whole space of :math:`F(f)=\sum h_B(f(x_i)-y_i)+\tfrac\Lambda2\|f\|_K^2`, with h_B' the residual
-clipped to [-B, B], moves by at most :math:`\kappa B/\Lambda` (add/remove), :math:`2\kappa B/\Lambda`
-(replace-one) or :math:`2\kappa\min(B,M)/\Lambda` (labels alone), in the kernel's norm.
+clipped to [-B, B], moves in the kernel's norm by at most :math:`\kappa B/\Lambda` (add/remove),
+:math:`2\kappa B/\Lambda` (replace-one) or :math:`2\kappa\min(B,M)/\Lambda` (labels alone).
 
 Proof. F is continuous and Lam-strongly convex on a Hilbert space, so that it has one minimiser f;
 let f' be the neighbour's. f -> f(x) is the inner product with K(x, .), so that F is differentiable

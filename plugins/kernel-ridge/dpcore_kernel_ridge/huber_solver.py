@@ -104,7 +104,7 @@ def distance_to_minimiser(
     labels: NDArray[np.float64],
     coefficients: NDArray[np.float64],
 ) -> float:
-    """The certificate: how far in the kernel's norm a point of the box can be from the minimiser."""
+    """The certificate: how far the minimiser can be, in the kernel's norm, rounding included."""
     records = len(labels)
     residuals = np.clip(matrix @ coefficients - labels, -problem.clip, problem.clip)
     steep = np.abs(residuals + problem.total_regularization * coefficients)
