@@ -43,7 +43,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
-    ["conformance", "scaffold"],
+    ["conformance", "scaffold", "bridges"],
     ["cli"],
 ]
 
