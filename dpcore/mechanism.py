@@ -57,6 +57,9 @@ class Mechanism(ABC):
     source: ClassVar[str]
     """Theorem behind `event`."""
 
+    draws_elsewhere: ClassVar[bool] = False
+    """Whether noise comes from another library's coins instead of the ask's stream."""
+
     @property
     @abstractmethod
     def arithmetic(self) -> Arithmetic:
