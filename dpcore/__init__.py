@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from dpcore.learner import Model as Model
     from dpcore.learner import OneShot as OneShot
     from dpcore.learner import Public as Public
+    from dpcore.ledger.book import Ledger as Ledger
+    from dpcore.ledger.book import Reservation as Reservation
+    from dpcore.ledger.charge import Charge as Charge
     from dpcore.mechanism import Mechanism as Mechanism
     from dpcore.plan import Plan as Plan
     from dpcore.plan import Release as Release
@@ -66,6 +69,7 @@ _HOME = {
     "Adjacency": "adjacency",
     "Answer": "query",
     "Categories": "domain",
+    "Charge": "ledger.charge",
     "Conditional": "sensitivity",
     "Direction": "events.base",
     "Distance": "distance",
@@ -84,6 +88,7 @@ _HOME = {
     "Kernel": "kernels.base",
     "Learner": "learner",
     "LearnerCoins": "randomness",
+    "Ledger": "ledger.book",
     "LinearModel": "features.model",
     "Mechanism": "mechanism",
     "Model": "learner",
@@ -103,6 +108,7 @@ _HOME = {
     "Refuted": "sensitivity",
     "Registry": "registry",
     "Release": "plan",
+    "Reservation": "ledger.book",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityBound": "sensitivity",

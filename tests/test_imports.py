@@ -13,7 +13,7 @@ PACKAGE = Path(dpcore.__file__).parent
 # position only. Vocabulary, descriptions, interfaces, implementations, wiring.
 LAYERS = [
     ["errors"],
-    ["checks"],
+    ["checks", "folders"],
     ["adjacency", "distance", "interval", "randomness", "records"],
     ["domain"],
     ["events", "kernels"],
@@ -30,6 +30,7 @@ LAYERS = [
     ["hookspecs", "kinds", "yaml_text"],
     ["builtin", "plugin", "strict"],
     ["registry"],
+    ["ledger"],
     ["schedule"],
     ["serving"],
     ["runtime"],
