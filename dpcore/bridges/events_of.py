@@ -1,11 +1,9 @@
 """The events of a whole plan, for hosts that do their own accounting."""
 
-from dpcore.calibration import Ask
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.guarantee import Status
 from dpcore.plan import Plan
-from dpcore.sensitivity import OverCoins
 
 
 def require_proved(plan: Plan, host: str) -> None:
@@ -25,14 +23,8 @@ def require_proved(plan: Plan, host: str) -> None:
         raise NoClaimError(f"the plan has no guarantee to give to {host}: {guarantee.voided}")
 
 
-def asks_of(plan: Plan) -> tuple[Ask, ...]:
-    """Every planned ask, those of a private look at the hold-out included."""
-    asked = [ask for release in plan.schedule.releases for ask in release.asks.values()]
-    return (*asked, *plan.schedule.look)
-
-
 def events_of(plan: Plan, host: str = "another accountant") -> tuple[tuple[Event, int], ...]:
-    """What a run of the plan costs: every event with its count, in order of the schedule.
+    """What a run of the plan costs: every event with its count, private looks included.
 
     Args:
         host: Who asks, for messages.
@@ -42,10 +34,10 @@ def events_of(plan: Plan, host: str = "another accountant") -> tuple[tuple[Event
             coins, which no event carries: only the plan's own (epsilon, delta) is its price.
     """
     require_proved(plan, host)
-    asks = asks_of(plan)
-    if any(isinstance(ask.sensitivity.validity, OverCoins) for ask in asks):
+    charge = plan.charge()
+    if charge.failures:
         raise NoClaimError(
             "a bound of the plan holds with a probability over the public coins, which its events "
             "do not carry: take the guarantee's epsilon and delta instead"
         )
-    return tuple((ask.event(), ask.query.at_most) for ask in asks)
+    return charge.events

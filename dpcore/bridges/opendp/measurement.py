@@ -1,7 +1,9 @@
 """A plan as an OpenDP measurement: in zCDP, in Rényi divergences, pure or (epsilon, delta).
 
 Each of them runs the plan: every invocation is a release of its own, with noise of its own, and
-costs the whole price again. Privacy profiles are not offered: OpenDP 0.16 takes none from Python.
+costs the whole price again. OpenDP keeps no account of invocations: with a `ledger`, each spends
+the plan's whole charge from it before the records are opened, or is refused. Privacy profiles are
+not offered: OpenDP 0.16 takes none from Python.
 """
 
 import math
@@ -26,6 +28,7 @@ from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Event
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Model
+from dpcore.ledger.book import Ledger
 from dpcore.plan import Plan
 from dpcore.query import Answer
 from dpcore.randomness import PublicCoins
@@ -61,7 +64,7 @@ class Published:
         return model
 
 
-def zcdp_measurement(plan: Plan) -> Measurement:
+def zcdp_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
     """Under zero-concentrated divergence: the rho of all events added up; k^2 times that k apart.
 
     Raises:
@@ -70,10 +73,12 @@ def zcdp_measurement(plan: Plan) -> Measurement:
         AdjacencyError: OpenDP has no metric for the plan's relation.
     """
     rho = _rho(_counted(plan))
-    return _measurement(plan, zero_concentrated_divergence(), lambda k: zcdp_of_group(rho, k))
+    return _measurement(
+        plan, ledger, zero_concentrated_divergence(), lambda k: zcdp_of_group(rho, k)
+    )
 
 
-def renyi_measurement(plan: Plan) -> Measurement:
+def renyi_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
     """Under Rényi divergence: the map gives a function of the order, of all events added up.
 
     More than one step apart it is that of the plan's rho, times k^2; without a rho the map
@@ -92,10 +97,10 @@ def renyi_measurement(plan: Plan) -> Measurement:
         rho = zcdp_of_group(_rho(events), steps) if steps else 0.0
         return lambda order: _order(order) * rho * _UP
 
-    return _measurement(plan, renyi_divergence(), privacy_map)
+    return _measurement(plan, ledger, renyi_divergence(), privacy_map)
 
 
-def approximate_measurement(plan: Plan) -> Measurement:
+def approximate_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
     """Under approximate max-divergence: the guarantee's own (epsilon, delta), k-fold for groups.
 
     Raises:
@@ -105,11 +110,14 @@ def approximate_measurement(plan: Plan) -> Measurement:
     require_proved(plan, _HOST)
     epsilon, delta = plan.guarantee.epsilon, plan.guarantee.delta
     return _measurement(
-        plan, approximate(max_divergence()), lambda k: approximate_of_group(epsilon, delta, k)
+        plan,
+        ledger,
+        approximate(max_divergence()),
+        lambda k: approximate_of_group(epsilon, delta, k),
     )
 
 
-def pure_measurement(plan: Plan) -> Measurement:
+def pure_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
     """Under max-divergence, where the guarantee has delta = 0; k times epsilon for groups.
 
     Raises:
@@ -123,17 +131,20 @@ def pure_measurement(plan: Plan) -> Measurement:
             f"max-divergence needs delta = 0, the guarantee has delta={delta!r}: export it with "
             f"approximate_measurement"
         )
-    return _measurement(plan, max_divergence(), lambda k: pure_of_group(epsilon, k))
+    return _measurement(plan, ledger, max_divergence(), lambda k: pure_of_group(epsilon, k))
 
 
-def _measurement(plan: Plan, measure: Measure, privacy_map: Callable[[int], object]) -> Measurement:
+def _measurement(
+    plan: Plan, ledger: Ledger | None, measure: Measure, privacy_map: Callable[[int], object]
+) -> Measurement:
     if plan.guarantee.release is not ReleaseKind.PARAMETERS:
         raise NoClaimError(
             "only a plan that publishes parameters is a measurement: a function answers questions"
         )
 
     def function(table: Table) -> Published:
-        outcome = plan.run(table)
+        reservation = None if ledger is None else plan.reserve(ledger, "an OpenDP measurement")
+        outcome = plan.run(table, reservation=reservation)
         return Published(
             models=outcome.models,
             answers=outcome.answers,
