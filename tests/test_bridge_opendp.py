@@ -233,6 +233,15 @@ def test_with_a_ledger_every_invocation_is_paid_before_the_records_are_opened(tm
     assert ledger.spent().charges == 2
 
 
+def test_a_sealed_plan_fails_without_a_reason():
+    plan = plan_of(sealed=True, on_invalid="project")
+    with pytest.raises(OpenDPException, match="a sealed run failed") as refusal:
+        approximate_measurement(plan)(table(39))
+    assert "39" not in str(refusal.value)
+    with pytest.raises(OpenDPException, match="39"):
+        approximate_measurement(plan_of())(table(39))
+
+
 def test_metrics_follow_the_adjacency():
     assert zcdp_measurement(plan_of()).input_metric == dp.change_one_distance()
     public = attrs.evolve(domain(), exact=None)

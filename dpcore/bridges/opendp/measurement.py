@@ -2,8 +2,8 @@
 
 Each of them runs the plan: every invocation is a release of its own, with noise of its own, and
 costs the whole price again. OpenDP keeps no account of invocations: with a `ledger`, each spends
-the plan's whole charge from it before the records are opened, or is refused. Privacy profiles are
-not offered: OpenDP 0.16 takes none from Python.
+the plan's whole charge from it before the records are opened, or is refused. A sealed plan that
+fails says nothing but that. Privacy profiles are not offered: OpenDP 0.16 takes none from Python.
 """
 
 import math
@@ -24,7 +24,7 @@ from dpcore.bridges.events_of import events_of, require_proved
 from dpcore.bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group
 from dpcore.bridges.opendp.spaces import metric_of, table_domain
 from dpcore.domain import Table
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import NoClaimError, ParameterError, ReleaseError
 from dpcore.events.base import Event
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Model
@@ -144,7 +144,12 @@ def _measurement(
 
     def function(table: Table) -> Published:
         reservation = None if ledger is None else plan.reserve(ledger, "an OpenDP measurement")
-        outcome = plan.run(table, reservation=reservation)
+        try:
+            outcome = plan.run(table, reservation=reservation)
+        except Exception:
+            if plan.schedule.sealed:
+                raise ReleaseError("a sealed run failed") from None
+            raise
         return Published(
             models=outcome.models,
             answers=outcome.answers,
