@@ -82,7 +82,7 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
             }
         ),
     ]
-    target: tuple[float, float]
+    target: Annotated[Any, Meta(extra_json_schema=COLUMN_SCHEMA)]
     norm: float | None = None
 
 
@@ -162,7 +162,7 @@ class EvaluateText(Struct, frozen=True, forbid_unknown_fields=True):
     """`evaluate`: a look at a private hold-out: for the operator only, or paid for."""
 
     holdout: Annotated[float, Meta(gt=0, lt=1)]
-    metrics: Annotated[list[Literal["mae", "mse", "rmse"]], Meta(min_length=1)]
+    metrics: Annotated[list[Literal["accuracy", "mae", "mse", "rmse"]], Meta(min_length=1)]
     private: PrivateEvaluation | None = None
 
 

@@ -25,6 +25,7 @@ class ReleaseKind(enum.StrEnum):
     PARAMETERS = "parameters"
     FUNCTION = "function"
     PREDICTIONS = "predictions"
+    PARAMETERS_AND_PREDICTIONS = "parameters and predictions"
 
 
 @attrs.frozen

@@ -89,7 +89,8 @@ def _column(model: Predictions) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([model.domain.target])
-    writer.writerows([repr(value)] for value in model.values.tolist())
+    values = model.values.tolist()
+    writer.writerows([value if isinstance(value, str) else repr(value)] for value in values)
     return text.getvalue().encode()
 
 

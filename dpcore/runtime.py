@@ -31,7 +31,7 @@ class Opened:
 
     train: Records
     holdout: Table
-    holdout_labels: NDArray[np.float64]
+    holdout_labels: NDArray[Any]
 
 
 class Door(Protocol):
@@ -44,12 +44,12 @@ class Door(Protocol):
 
 def through_mechanism(ask: Ask, query: Query, value: NDArray[Any], noise: Stream) -> NDArray[Any]:
     """The private door: the calibrated mechanism."""
-    return ask.mechanism.release(value, query, ask.sensitivity, noise)
+    return ask.release(value, query, noise)
 
 
 def wide_open(ask: Ask, query: Query, value: NDArray[Any], noise: Stream) -> NDArray[Any]:
-    """No privacy at all: the exact statistic, for the operator's comparison only."""
-    return value
+    """No privacy at all: the release without its noise, for the operator's comparison only."""
+    return ask.mechanism.noiseless(value, query)
 
 
 def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opened:
@@ -135,7 +135,7 @@ def _converse(
             private,
             ask,
             query,
-            opened.train,
+            _sampled(ask, opened.train, secret.sampling(release_number, query.name, number)),
             scheduled.public(coins),
             secret.learner(release_number, query.name, number),
         )
@@ -165,7 +165,7 @@ class _Asks:
             ContractError: the query is not planned as it is, or was asked too often.
         """
         ask = self._planned.get(query.name)
-        if ask is None or attrs.evolve(query, args=None) != ask.query:
+        if ask is None or query != ask.query:  # `args` are no part of equality
             raise ContractError(f"the query {query.name!r} was asked but not planned like this")
         self._asked[query.name] += 1
         number = self._asked[query.name]
@@ -174,6 +174,11 @@ class _Asks:
                 f"the query {query.name!r} was planned for {ask.query.at_most} asks, one more came"
             )
         return ask, number
+
+
+def _sampled(ask: Ask, records: Records, stream: Stream) -> Records:
+    """PRIVATE: what one ask sees of the records."""
+    return records if ask.query.sampling is None else ask.query.sampling.draw(records, stream)
 
 
 def _statistic(

@@ -24,6 +24,7 @@ from dpcore.grammar import Csv, ReleaseText, SpecText, spec_schema
 from dpcore.kinds import ACCOUNTANT, BOUND, FEATURES, LEARNER, MECHANISM
 from dpcore.look import PrivateLook
 from dpcore.mechanism import Mechanism
+from dpcore.metrics import METRICS
 from dpcore.plan import Plan, Release
 from dpcore.pricing import price
 from dpcore.randomness import PublicCoins
@@ -128,7 +129,7 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
     except ParameterError as error:
         raise SpecError(error.message, child(node, "data", "domain", "records").where) from None
     swept = points(node, child(node, "sweep", "grid")) if text.sweep else (Point(node, {}),)
-    metrics = tuple(text.evaluate.metrics) if text.evaluate else ()
+    metrics = _metrics(text, domain, node)
     look = None
     if text.evaluate and text.evaluate.private:
         look = PrivateLook(metrics=metrics, epsilon=text.evaluate.private.epsilon)
@@ -157,6 +158,26 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
         accept_assumptions=tuple(text.accept_assumptions),
         registry=registry,
     )
+
+
+def _metrics(text: SpecText, domain: Domain, node: Node) -> tuple[str, ...]:
+    """`evaluate.metrics`, each of them about the declared kind of target.
+
+    Raises:
+        SpecError: at a metric of ranges where the target is classes, or the reverse.
+    """
+    if text.evaluate is None:
+        return ()
+    fitting = sorted(name for name in METRICS if METRICS[name].reach(domain.labels) is not None)
+    for metric in text.evaluate.metrics:
+        if metric not in fitting:
+            kind = "classes" if domain.classes else "a range"
+            raise SpecError(
+                f"evaluate.metrics: {metric} does not fit a target that is {kind}; "
+                f"valid: {', '.join(fitting)}",
+                child(node, "evaluate", "metrics").where,
+            )
+    return tuple(text.evaluate.metrics)
 
 
 def _on_invalid(text: SpecText, node: Node) -> Literal["refuse", "project"]:

@@ -1,8 +1,8 @@
 """Processes that spend one ledger and die: run by test_ledger_crash in a process of its own.
 
-    python ledger_crash.py kill FOLDER RUNS SEED       one run after the other, each killed somewhere
-    python ledger_crash.py spend FOLDER PROCESSES EACH  all at once
-    python ledger_crash.py full FOLDER BYTES           no file may grow beyond so many bytes
+python ledger_crash.py kill FOLDER RUNS SEED       one run after another, each killed somewhere
+python ledger_crash.py spend FOLDER PROCESSES EACH all at once
+python ledger_crash.py full FOLDER BYTES           no file may grow beyond so many bytes
 """
 
 import json
@@ -14,13 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-from doubles import LabelMean, LabelMeanBound, domain, table
-
 from dpcore import REPLACE_ONE, Charge, DpcoreError, Ledger, PrivacyBudget, price
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.filters import BudgetExceededError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.run_folder import write_files
+
+from doubles import LabelMean, LabelMeanBound, domain, table
 
 
 def plan(epsilon=0.1):

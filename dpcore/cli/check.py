@@ -90,7 +90,7 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
                 "x".join(map(str, query["shape"])),
                 str(query["at_most"]),
                 query["distance"],
-                f"{query['sensitivity']:.6g}",
+                describe_sensitivity(query["sensitivity"]),
                 describe_mechanism(query["mechanism"]),
             )
     console.print(table)
@@ -107,6 +107,13 @@ def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:
             return
         told = NEVER if found is None else found.describe()
         console.print(f"{release.name}, bound {type(case.bound).__name__}: {told}", markup=False)
+
+
+def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:
+    """A number, or a law's range: `law: 0.01 to 0.4`."""
+    if isinstance(sensitivity, dict):
+        return f"law: {sensitivity['smallest']:.4g} to {sensitivity['largest']:.4g}"
+    return f"{sensitivity:.6g}"
 
 
 def describe_mechanism(mechanism: dict[str, Any]) -> str:

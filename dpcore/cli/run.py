@@ -17,7 +17,7 @@ from dpcore.cli.check import ledger_of, lock_plan, show_plan
 from dpcore.cli.console import SlowProgress, guarded, out
 from dpcore.domain import Table
 from dpcore.errors import ReleaseError, SpecError
-from dpcore.evaluation import UNCOVERED, evaluate
+from dpcore.evaluation import STAND_IN, UNCOVERED, evaluate
 from dpcore.functions import FunctionLearner
 from dpcore.ledger.book import Reservation
 from dpcore.lock import lock_of
@@ -25,6 +25,7 @@ from dpcore.look import RELEASE, stated
 from dpcore.plan import Outcome, Plan
 from dpcore.randomness import SecretCoins
 from dpcore.run_folder import new_folder, public_files, write_files
+from dpcore.serving import is_function
 from dpcore.source import load_points, load_table
 from dpcore.spec import Spec
 
@@ -172,6 +173,9 @@ def _operator(
     notes: dict[str, Any] = {"warning": UNCOVERED}
     if spec.metrics:
         notes["evaluation"] = evaluate(plan, outcome, spec.metrics)
+        if names := [s.name for s in plan.schedule.releases if is_function(s)]:
+            notes["stand-ins"] = dict.fromkeys(names, STAND_IN)
+            console.print(f"{', '.join(names)}: {STAND_IN}.", markup=False)
         _show_evaluation(console, notes["evaluation"])
     notes["seconds"] = round(time.monotonic() - started, 3)
     operator = folder / "operator"

@@ -147,14 +147,14 @@ class Ledger:
             LedgerError: the file is no ledger, damaged, of a newer version, or a copy of another.
         """
         path = _path_of(place)
-        if not path.exists():
+        journal = Journal(path)
+        if not journal.exists():
             if isinstance(place, Path):
                 raise UnknownLedgerError(f"no ledger at {place}")
             raise UnknownLedgerError(
                 f"no ledger is called {place!r}{nearest(place, ledger_names())}; create one with "
                 f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
             )
-        journal = Journal(path)
         with journal.reading() as transaction:
             first = next(transaction.rows(CREATED), None)
         if first is None or first.number != 1:

@@ -199,6 +199,20 @@ class Journal:
                 before = digest
         return []
 
+    def exists(self) -> bool:
+        """Whether there is such a file.
+
+        Raises:
+            LedgerError: this user may not know.
+        """
+        try:
+            self.path.stat()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be used ({error.strerror})") from None
+        return True
+
     @contextlib.contextmanager
     def _connected(self, *, new: bool = False) -> Iterator[sqlite3.Connection]:
         try:
@@ -235,8 +249,6 @@ class Journal:
             _upgrade(connection)
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
-        if not self.path.exists():
-            raise LedgerError(f"{self.path}: no such ledger") from None
         name = getattr(error, "sqlite_errorname", "")
         hint = next((text for start, text in _HINTS.items() if name.startswith(start)), "")
         raise LedgerError(f"{self.path}: the ledger cannot be used ({error}){hint}") from None
@@ -247,7 +259,7 @@ _HINTS = {
     "SQLITE_FULL": "; make room and run again",
     "SQLITE_IOERR": "; is the disk full, or a size limit reached?",
     "SQLITE_READONLY": "; the file or its folder may not be written by this user",
-    "SQLITE_CANTOPEN": "; its folder may not be written by this user",
+    "SQLITE_CANTOPEN": "; it is gone, or its folder may not be written by this user",
     "SQLITE_CORRUPT": "; it is damaged: keep it, and consider all of it spent",
     "SQLITE_NOTADB": "; it is damaged: keep it, and consider all of it spent",
 }
