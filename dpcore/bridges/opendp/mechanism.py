@@ -16,7 +16,15 @@ from dpcore.checks import positive
 from dpcore.distance import Distance
 from dpcore.errors import ContractError, ParameterError, ReleaseError
 from dpcore.events.base import Event
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
+from dpcore.mechanism import (
+    Arithmetic,
+    Mechanism,
+    Prepared,
+    coordinates,
+    finite,
+    free,
+    from_real,
+)
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
@@ -109,9 +117,21 @@ class FromOpenDP(Mechanism):
             ReleaseError: the measurement fails, or answers an infinity. No cause is shown: it may
                 hold a value.
         """
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """With the measurement made once."""
+        return _Made(self.measurement(query))
+
+
+@attrs.frozen(eq=False)
+class _Made:
+    measurement: Measurement
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
         exact = coordinates(value, query)
         try:
-            answer = np.asarray(self.measurement(query)(exact.tolist()), dtype=np.float64)
+            answer = np.asarray(self.measurement(exact.tolist()), dtype=np.float64)
         except Exception as error:
             raise ReleaseError(
                 f"the OpenDP measurement of {query.name!r} failed ({type(error).__name__})"
