@@ -220,6 +220,24 @@ def test_opendp_composes_and_converts_it_without_losing_anything():
     assert exact <= approximate.map(1)[0] <= 1.3 * exact
 
 
+def test_opendps_odometer_and_filter_charge_every_invocation():
+    """The filter's own budget, three halves of one release, lets one through."""
+    measurement = zcdp_measurement(plan_of())
+    rho = measurement.map(1)
+    odometer = dp.c.make_fully_adaptive_composition(
+        measurement.input_domain, measurement.input_metric, measurement.output_measure
+    )
+    counted = odometer(table())
+    first, second = counted(measurement), counted(measurement)
+    assert first.model.values != second.model.values
+    assert counted.privacy_loss(1) == pytest.approx(2 * rho)
+    assert counted.privacy_loss(2) == pytest.approx(8 * rho)
+    filtered = dp.c.make_privacy_filter(odometer, d_in=1, d_out=1.5 * rho)(table())
+    assert isinstance(filtered(measurement), Published)
+    with pytest.raises(OpenDPException, match="exceed privacy budget"):
+        filtered(measurement)
+
+
 def test_with_a_ledger_every_invocation_is_paid_before_the_records_are_opened(tmp_path):
     plan = plan_of()
     ledger = Ledger.create(

@@ -1,9 +1,10 @@
 """A plan as an OpenDP measurement: in zCDP, in Rényi divergences, pure or (epsilon, delta).
 
 Each of them runs the plan: every invocation is a release of its own, with noise of its own, and
-costs the whole price again. OpenDP keeps no account of invocations: with a `ledger`, each spends
-the plan's whole charge from it before the records are opened, or is refused. A sealed plan that
-fails says nothing but that. Privacy profiles are not offered: OpenDP 0.16 takes none from Python.
+costs the whole price again. OpenDP counts the invocations of its compositors, odometers and filters
+and no others: with a `ledger`, each spends the plan's whole charge from it before the records are
+opened, or is refused. A sealed plan that fails says nothing but that. Privacy profiles are not
+offered: OpenDP 0.16 takes none from Python.
 """
 
 import math
