@@ -95,6 +95,13 @@ def test_a_gaussian_costs_what_its_definition_says_under_either_relation(
     assert peer.get_epsilon(DELTA) == pytest.approx(exact, abs=2e-4)
 
 
+def test_replacing_a_record_moves_a_laplace_sum_twice_as_far_as_adding_one():
+    """By the definition of its noise multiplier; the peer prices the add/remove side."""
+    ours = DpcoreAccountant(REPLACE).compose(dp.LaplaceDpEvent(20.0), 50).get_epsilon(DELTA)
+    peer = PLDAccountant(ADD).compose(dp.LaplaceDpEvent(10.0), 50).get_epsilon(DELTA)
+    assert peer - 5e-4 <= ours <= peer + 6e-3
+
+
 PAIRS = [
     (ADD, dp.SelfComposedDpEvent(dp.LaplaceDpEvent(10.0), 50)),
     (ADD, dp.SelfComposedDpEvent(dp.DiscreteLaplaceDpEvent(0.3, 1), 20)),
