@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 import attrs
@@ -25,7 +26,7 @@ from dpcore.schedule import Scheduled
 from dpcore.sensitivity import Refused, Refuted, Sensitivity, SensitivityBound
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Bounds:
     """Finds each release's bound and evaluates it at the learners' part."""
 
@@ -123,9 +124,12 @@ class Bounds:
         if release.bound is not None:
             yield type(release.bound).__name__, release.bound
             return
-        registry = Registry.default() if self.registry is None else self.registry
         for name in release.learner.bounds:
-            yield name, cast(SensitivityBound, registry.component(BOUND, name)())
+            yield name, cast(SensitivityBound, self._known.component(BOUND, name)())
+
+    @cached_property
+    def _known(self) -> Registry:
+        return Registry.default() if self.registry is None else self.registry
 
     def _evaluate(
         self, bound: SensitivityBound, query: Query, learner: Learner, public: Public

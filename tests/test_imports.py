@@ -13,7 +13,7 @@ PACKAGE = Path(dpcore.__file__).parent
 # position only. Vocabulary, descriptions, interfaces, implementations, wiring.
 LAYERS = [
     ["errors"],
-    ["checks", "folders"],
+    ["checks", "folders", "sameness"],
     ["adjacency", "distance", "interval", "randomness", "records"],
     ["columns"],
     ["classes"],
@@ -34,7 +34,7 @@ LAYERS = [
     ["builtin", "plugin", "strict"],
     ["registry"],
     ["ledger"],
-    ["schedule"],
+    ["schedule", "reuse"],
     ["serving"],
     ["runtime"],
     ["metrics"],

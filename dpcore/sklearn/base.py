@@ -13,24 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpcore import (
-    REPLACE_ONE,
-    Adjacency,
-    Classes,
-    Learner,
-    Ledger,
-    Mechanism,
-    Plan,
-    PrivacyBudget,
-    PublicCoins,
-    Range,
-    Registry,
-    Reservation,
-    SensitivityBound,
-    price,
-)
+from dpcore.adjacency import REPLACE_ONE, Adjacency
+from dpcore.budget import PrivacyBudget
+from dpcore.classes import Classes
+from dpcore.columns import Range
 from dpcore.errors import ParameterError
 from dpcore.kinds import MECHANISM
+from dpcore.learner import Learner
+from dpcore.ledger.book import Ledger, Reservation
+from dpcore.mechanism import Mechanism
+from dpcore.plan import Plan
+from dpcore.pricing import price
+from dpcore.randomness import PublicCoins
+from dpcore.registry import Registry
+from dpcore.sensitivity import SensitivityBound
 from dpcore.sklearn.declared import columns_of, domain_of, names_of, table_of
 
 

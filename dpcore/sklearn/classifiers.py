@@ -11,8 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from dpcore import Classes, Learner, Mechanism, Registry, SensitivityBound
+from dpcore.classes import Classes
 from dpcore.kinds import LEARNER
+from dpcore.learner import Learner
+from dpcore.mechanism import Mechanism
+from dpcore.registry import Registry
+from dpcore.sensitivity import SensitivityBound
 from dpcore.sklearn.base import PrivateEstimator
 from dpcore.sklearn.declared import classes_of
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Adjacency, Categories, Classes, Domain, Range
-from dpcore.columns import Column
+from dpcore.adjacency import Adjacency
+from dpcore.classes import Classes
+from dpcore.columns import Categories, Column, Range
+from dpcore.domain import Domain
 from dpcore.errors import ParameterError
 
 

@@ -10,17 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from dpcore import (
-    Learner,
-    Mechanism,
-    Plan,
-    Range,
-    Registry,
-    Reservation,
-    SensitivityBound,
-)
+from dpcore.columns import Range
 from dpcore.errors import ContractError
 from dpcore.kinds import FEATURES, LEARNER, MECHANISM
+from dpcore.learner import Learner
+from dpcore.ledger.book import Reservation
+from dpcore.mechanism import Mechanism
+from dpcore.plan import Plan
+from dpcore.registry import Registry
+from dpcore.sensitivity import SensitivityBound
 from dpcore.sklearn.base import PrivateEstimator
 from dpcore.sklearn.declared import range_of
 
