@@ -47,7 +47,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
-    ["conformance", "scaffold", "sklearn"],
+    ["conformance", "scaffold", "bridges", "sklearn"],
     ["cli"],
 ]
 
