@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from dpcore.learner import Public as Public
     from dpcore.learner import ScoringModel as ScoringModel
     from dpcore.learners.best_of import BestOf as BestOf
+    from dpcore.ledger.book import Ledger as Ledger
+    from dpcore.ledger.book import Reservation as Reservation
+    from dpcore.ledger.charge import Charge as Charge
     from dpcore.mechanism import Mechanism as Mechanism
     from dpcore.plan import Plan as Plan
     from dpcore.plan import Release as Release
@@ -74,6 +77,7 @@ _HOME = {
     "Answer": "query",
     "BestOf": "learners.best_of",
     "Categories": "columns",
+    "Charge": "ledger.charge",
     "Classes": "classes",
     "Conditional": "sensitivity",
     "Direction": "events.base",
@@ -94,6 +98,7 @@ _HOME = {
     "Kernel": "kernels.base",
     "Learner": "learner",
     "LearnerCoins": "randomness",
+    "Ledger": "ledger.book",
     "LinearModel": "features.model",
     "Mechanism": "mechanism",
     "Model": "learner",
@@ -115,6 +120,7 @@ _HOME = {
     "Refuted": "sensitivity",
     "Registry": "registry",
     "Release": "plan",
+    "Reservation": "ledger.book",
     "ScoringModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",

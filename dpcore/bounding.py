@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 import attrs
@@ -25,7 +26,7 @@ from dpcore.schedule import Scheduled
 from dpcore.sensitivity import Refused, Refuted, Sensitivity, SensitivityBound
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Bounds:
     """Finds each release's bound and evaluates it at the learners' part."""
 
@@ -124,13 +125,15 @@ class Bounds:
         if release.bound is not None:
             yield type(release.bound).__name__, release.bound
             return
-        registry = Registry.default() if self.registry is None else self.registry
-
-        def named(name: str) -> SensitivityBound:
-            return cast(SensitivityBound, registry.component(BOUND, name)())
-
         for name in release.learner.bounds:
-            yield name, named(name).about(release.learner, named)
+            yield name, self._named(name).about(release.learner, self._named)
+
+    def _named(self, name: str) -> SensitivityBound:
+        return cast(SensitivityBound, self._known.component(BOUND, name)())
+
+    @cached_property
+    def _known(self) -> Registry:
+        return Registry.default() if self.registry is None else self.registry
 
     def _evaluate(
         self, bound: SensitivityBound, query: Query, learner: Learner, public: Public

@@ -198,6 +198,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     on_invalid: Literal["refuse", "project"] | None = None
     accept_assumptions: list[Text] = []
     sweep: SweepText | None = None
+    ledger: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")] | None = None
 
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -81,6 +81,42 @@ def is_function(scheduled: Scheduled) -> bool:
     return isinstance(scheduled.learner, FunctionLearner)
 
 
+def fit_function(
+    number: int, scheduled: Scheduled, records: Records, coins: PublicCoins, secret: SecretCoins
+) -> Expansion:
+    """PRIVATE: the fitted function.
+
+    Raises:
+        ReleaseError: the private computation failed; the budget is spent.
+    """
+    learner = cast(FunctionLearner, copy.deepcopy(scheduled.learner))
+    (ask,) = scheduled.asks.values()
+    query = cast(FunctionQuery, ask.query)
+    try:
+        own = secret.learner(number, query.name, 1)
+        function = learner.function(query, records, scheduled.public(coins), own)
+        cause = "" if _fits(function, query) else "a wrong shape, kernel or no number"
+    except Exception as error:
+        cause = type(error).__name__
+    if cause:
+        raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None
+    return function
+
+
+def oracle_of(
+    function: Expansion, number: int, scheduled: Scheduled, secret: SecretCoins, opened: int = 1
+) -> Oracle:
+    """A fitted function behind its mechanism's oracle.
+
+    Args:
+        opened: Number of the oracle: each has noise of its own. A run that is covered opens one.
+    """
+    (ask,) = scheduled.asks.values()
+    query, mechanism = cast(FunctionQuery, ask.query), cast(Interactive, ask.mechanism)
+    noise = secret.noise(number, query.name, opened)
+    return mechanism.open(function, query, ask.sensitivity, noise)
+
+
 def open_oracle(
     number: int, scheduled: Scheduled, records: Records, coins: PublicCoins, secret: SecretCoins
 ) -> Oracle:
@@ -89,19 +125,8 @@ def open_oracle(
     Raises:
         ReleaseError: the private computation failed; the budget is spent.
     """
-    learner = cast(FunctionLearner, copy.deepcopy(scheduled.learner))
-    (ask,) = scheduled.asks.values()
-    query, mechanism = cast(FunctionQuery, ask.query), cast(Interactive, ask.mechanism)
-    public = scheduled.public(coins)
-    try:
-        own = secret.learner(number, query.name, 1)
-        function = learner.function(query, records, public, own)
-        cause = "" if _fits(function, query) else "a wrong shape, kernel or no number"
-    except Exception as error:
-        cause = type(error).__name__
-    if cause:
-        raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None
-    return mechanism.open(function, query, ask.sensitivity, secret.noise(number, query.name, 1))
+    function = fit_function(number, scheduled, records, coins, secret)
+    return oracle_of(function, number, scheduled, secret)
 
 
 def _fits(function: Expansion, query: FunctionQuery) -> bool:

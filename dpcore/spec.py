@@ -48,6 +48,7 @@ class Spec:
         separate: How many equal groups of releases are each calibrated to the whole budget.
         metrics: What the operator wants to see of the hold-out without paying.
         look: What is paid for and published instead.
+        ledger: Name of the ledger that every run is charged to, if any.
         sealed: Whether the asker is not the curator: nothing but public files leaves the run.
     """
 
@@ -66,6 +67,7 @@ class Spec:
     holdout: float
     metrics: tuple[str, ...]
     look: PrivateLook | None
+    ledger: str | None
     sealed: bool
     on_invalid: Literal["refuse", "project"]
     accept_assumptions: tuple[str, ...]
@@ -150,6 +152,7 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
         holdout=holdout,
         metrics=metrics if look is None else (),
         look=look,
+        ledger=text.ledger,
         sealed=text.sealed,
         on_invalid=_on_invalid(text, node),
         accept_assumptions=tuple(text.accept_assumptions),

@@ -13,7 +13,7 @@ PACKAGE = Path(dpcore.__file__).parent
 # position only. Vocabulary, descriptions, interfaces, implementations, wiring.
 LAYERS = [
     ["errors"],
-    ["checks"],
+    ["checks", "folders", "sameness"],
     ["adjacency", "distance", "interval", "randomness", "records"],
     ["columns"],
     ["classes"],
@@ -33,7 +33,8 @@ LAYERS = [
     ["hookspecs", "kinds", "yaml_text"],
     ["builtin", "plugin", "strict"],
     ["registry"],
-    ["schedule"],
+    ["ledger"],
+    ["schedule", "reuse"],
     ["serving"],
     ["runtime"],
     ["metrics"],
@@ -46,7 +47,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
-    ["conformance", "scaffold"],
+    ["conformance", "scaffold", "bridges", "sklearn"],
     ["cli"],
 ]
 

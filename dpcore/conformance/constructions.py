@@ -135,9 +135,14 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
-def starts(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
+def starts(
+    rows: Rows,
+    base: int,
+    rng: np.random.Generator,
+    families: tuple[Family, ...] = FAMILIES,
+) -> Iterator[Configuration]:
     """Every family in turn, for ever."""
-    streams = [family(rows, base, rng) for family in FAMILIES]
+    streams = [family(rows, base, rng) for family in families]
     while True:
         for stream in streams:
             yield next(stream)

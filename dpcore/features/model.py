@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from dpcore.domain import Domain, Table
 from dpcore.features.base import Features
 
+_ENTRIES = 1 << 22  # of a feature matrix that are held at a time
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class LinearModel:
@@ -28,7 +30,11 @@ class LinearModel:
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """phi . coefficients, shape (n,)."""
-        scores: NDArray[np.float64] = self.features(encoded) @ self.coefficients
+        scores = np.empty(encoded.shape[0])
+        step = max(1, _ENTRIES // max(1, self.coefficients.size))
+        for start in range(0, encoded.shape[0], step):
+            rows = slice(start, start + step)
+            scores[rows] = self.features(encoded[rows]) @ self.coefficients
         return scores
 
     def arrays(self) -> dict[str, NDArray[Any]]:
