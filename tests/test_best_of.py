@@ -21,6 +21,9 @@ from dpcore import (
 )
 from dpcore.bounds.best_of import BestOfBound
 from dpcore.bounds.twice_add_remove import TwiceAddRemove
+from dpcore.conformance.case import Case
+from dpcore.conformance.law import Outcome
+from dpcore.conformance.learner_laws import learner_verdicts
 from dpcore.errors import NoClaimError, ParameterError, SpecError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.features.identity import Identity
@@ -217,6 +220,25 @@ def test_candidates_are_at_least_two_and_each_query_has_a_mechanism():
 
 class _Failing(ClippedGradient):
     total = False
+
+
+@pytest.mark.parametrize("labels", [Range(-2, 2), Classes(("no", "yes"))])
+def test_it_keeps_every_promise_of_a_learner(labels):
+    light = BestOf(
+        candidates=(
+            attrs.evolve(GOOD, steps=3),
+            SufficientStatistics(features=LINEAR, total_regularization=3.0),
+        )
+    )
+    case = Case(
+        learner=light,
+        bound=BestOfBound(),
+        domain=domain(labels, exact=20),
+        adjacency=REPLACE_ONE,
+        coins=PublicCoins(1),
+        mu=1.0,
+    )
+    assert all(verdict.outcome is Outcome.PASSED for verdict in learner_verdicts(case))
 
 
 SPEC = """\

@@ -66,4 +66,10 @@ def same(first: Statistic, second: Statistic) -> bool:
             and same(first.points, second.points)
             and same(first.coefficients, second.coefficients)
         )
-    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=True))
+    numbers = is_numeric(first) and is_numeric(second)
+    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=numbers))
+
+
+def is_numeric(array: NDArray[Any]) -> bool:
+    """Whether it can hold a NaN or a size at all: classes may be text."""
+    return array.dtype.kind in "fcbiu"
