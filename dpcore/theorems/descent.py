@@ -169,7 +169,7 @@ class StepReach:
         total = self.steps * self.batch
         count = -(-total // records)
         longest = min(records, total)
-        pieces = min(longest, max(16, _ROUGH * 64 // max(64, count)))
+        pieces = min(longest, max(16, min(4 * _ROUGH, 256 * _ROUGH // count)))
         edges = np.unique(np.linspace(0, longest, pieces + 1).astype(np.intp))
         found = []
         for number in range(count):
