@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from dpcore.adjacency import Adjacency as Adjacency
     from dpcore.adjacency import replace_features as replace_features
     from dpcore.budget import PrivacyBudget as PrivacyBudget
+    from dpcore.classes import Classes as Classes
+    from dpcore.columns import Categories as Categories
+    from dpcore.columns import Range as Range
     from dpcore.distance import Distance as Distance
-    from dpcore.domain import Categories as Categories
     from dpcore.domain import Domain as Domain
-    from dpcore.domain import Range as Range
     from dpcore.errors import DpcoreError as DpcoreError
     from dpcore.events.base import Direction as Direction
     from dpcore.events.base import Event as Event
@@ -41,6 +42,11 @@ if TYPE_CHECKING:
     from dpcore.learner import Model as Model
     from dpcore.learner import OneShot as OneShot
     from dpcore.learner import Public as Public
+    from dpcore.learner import ScoringModel as ScoringModel
+    from dpcore.learners.best_of import BestOf as BestOf
+    from dpcore.ledger.book import Ledger as Ledger
+    from dpcore.ledger.book import Reservation as Reservation
+    from dpcore.ledger.charge import Charge as Charge
     from dpcore.mechanism import Mechanism as Mechanism
     from dpcore.plan import Plan as Plan
     from dpcore.plan import Release as Release
@@ -69,7 +75,10 @@ _HOME = {
     "Accountant": "accountant",
     "Adjacency": "adjacency",
     "Answer": "query",
-    "Categories": "domain",
+    "BestOf": "learners.best_of",
+    "Categories": "columns",
+    "Charge": "ledger.charge",
+    "Classes": "classes",
     "Conditional": "sensitivity",
     "Direction": "events.base",
     "Distance": "distance",
@@ -89,6 +98,7 @@ _HOME = {
     "Kernel": "kernels.base",
     "Learner": "learner",
     "LearnerCoins": "randomness",
+    "Ledger": "ledger.book",
     "LinearModel": "features.model",
     "Mechanism": "mechanism",
     "Model": "learner",
@@ -104,12 +114,14 @@ _HOME = {
     "Query": "query",
     "REPLACE_LABEL": "adjacency",
     "REPLACE_ONE": "adjacency",
-    "Range": "domain",
+    "Range": "columns",
     "Records": "records",
     "Refused": "sensitivity",
     "Refuted": "sensitivity",
     "Registry": "registry",
     "Release": "plan",
+    "Reservation": "ledger.book",
+    "ScoringModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityBound": "sensitivity",

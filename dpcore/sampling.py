@@ -74,8 +74,12 @@ class Poisson(Sampling):
         return PoissonSampledEvent(event=event, sampling_probability=self.probability)
 
     def draw(self, records: Records, stream: Stream) -> Records:
-        """A subset, in the records' order; it may be empty."""
-        kept = stream.uniform(len(records)) < self.probability
+        """A subset, in the records' order; it may be empty.
+
+        A record is taken with `probability` rounded down to 63 bits, never with more.
+        """
+        below = np.uint64(int(self.probability * 2.0**63))
+        kept = stream.words(len(records)) >> np.uint64(1) < below
         return records.take(np.flatnonzero(kept))
 
     def attacked(self, records: Records, changed: int, stream: Stream) -> Records:

@@ -13,8 +13,10 @@ PACKAGE = Path(dpcore.__file__).parent
 # position only. Vocabulary, descriptions, interfaces, implementations, wiring.
 LAYERS = [
     ["errors"],
-    ["checks"],
+    ["checks", "folders", "sameness"],
     ["adjacency", "distance", "interval", "randomness", "records"],
+    ["columns"],
+    ["classes"],
     ["domain"],
     ["events", "kernels"],
     ["losses"],
@@ -26,12 +28,13 @@ LAYERS = [
     ["interactive"],
     ["theorems", "features", "solvers", "noise"],
     ["budget"],
-    ["bounds", "mechanisms", "accountants", "filters"],
+    ["bounds", "learners", "mechanisms", "accountants", "filters"],
     ["calibration", "account"],
     ["hookspecs", "kinds", "yaml_text"],
     ["builtin", "plugin", "strict"],
     ["registry"],
-    ["schedule"],
+    ["ledger"],
+    ["schedule", "reuse"],
     ["serving"],
     ["runtime"],
     ["metrics"],
@@ -44,7 +47,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
-    ["conformance", "scaffold"],
+    ["conformance", "scaffold", "bridges", "sklearn"],
     ["cli"],
 ]
 

@@ -17,11 +17,11 @@ from dpcore.adjacency import (
     Adjacency,
     replace_features,
 )
+from dpcore.columns import Range
 from dpcore.conformance.case import Case, Pathwise, asks_of
 from dpcore.conformance.falsifier import Finding, Means, falsify
 from dpcore.conformance.law import BrokenLawError, Law, NotApplicableError, Outcome, Verdict, judge
 from dpcore.conformance.learner_laws import TOTAL
-from dpcore.domain import Range
 from dpcore.errors import ParameterError
 from dpcore.hit_law import HitLaw
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -359,9 +359,10 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
     size = case.domain.at_most or 100
     for other_size in (max(1, size // 10), 10 * size if size < 300 else size // 3):
         yield f"n={other_size}", case.at_size(other_size)
-    labels = case.domain.labels
-    wide = Range(labels.centre - 3 * labels.half_width, labels.centre + 3 * labels.half_width)
-    yield "labels=3x", attrs.evolve(case, domain=attrs.evolve(case.domain, labels=wide))
+    if case.domain.classes < 3:
+        labels = case.domain.labels
+        wide = Range(labels.centre - 3 * labels.half_width, labels.centre + 3 * labels.half_width)
+        yield "labels=3x", attrs.evolve(case, domain=attrs.evolve(case.domain, labels=wide))
     if case.domain.norm is not None:
         longer = attrs.evolve(case.domain, norm=3 * case.domain.norm)
         yield "norm=3x", attrs.evolve(case, domain=longer)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.conformance.case import Case, Checkable, Pathwise
-from dpcore.conformance.movement import movement
+from dpcore.conformance.movement import length, movement
 from dpcore.conformance.neighbours import Pair
-from dpcore.mechanism import to_real
+from dpcore.conformance.statistic import Statistic, compute, nothing, unfit
+from dpcore.kernels.base import Expansion
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records import Records
@@ -54,21 +53,17 @@ class Target:
     )
     draw: int = 0
 
-    def value(self, records: Records) -> tuple[NDArray[Any] | None, str]:
+    def value(self, records: Records) -> tuple[Statistic | None, str]:
         """The statistic, or None and what went wrong."""
+        case = self.case
         try:
-            raw = self.case.learner.statistic(self.ask, records, self.case.public, self.secret)
-            value = np.asarray(raw)
+            found = compute(case.learner, self.ask, records, case.public, self.secret)
         except Exception as error:
             lines = str(error).splitlines() or [""]
             return None, f"{type(error).__name__}: {lines[0]}"
-        if value.shape != self.ask.shape:
-            return None, f"shape {value.shape} instead of {self.ask.shape}"
-        if np.iscomplexobj(value) and self.ask.field == "real":
-            return None, "complex instead of real"
-        if not np.isfinite(value).all():
-            return None, "not finite"
-        return value.astype(self.ask.dtype), ""
+        if reason := unfit(found, self.ask):
+            return None, reason
+        return found if isinstance(found, Expansion) else found.astype(self.ask.dtype), ""
 
     def fire(self, pair: Pair) -> Shot:
         """Evaluate both neighbours with the same secret coins."""
@@ -77,7 +72,7 @@ class Target:
         (before, first), (after, second) = self.value(kept), self.value(other)
         failure = first or second
         if self.claim.covers_fallback:
-            zero = np.zeros(self.ask.shape, dtype=self.ask.dtype)
+            zero = nothing(self.ask)
             before, after = (zero if v is None else v for v in (before, after))
         if before is None or after is None:
             return Shot(None, inside, 0.0, failure)
@@ -85,7 +80,7 @@ class Target:
         size = max(self._size(before), self._size(after))
         claimed = self._claimed(other, pair.changed)
         if claimed == 0.0:
-            return Shot(np.inf if moved > 0 else 0.0, inside, 0.0, failure)
+            return Shot(math.inf if moved > 0 else 0.0, inside, 0.0, failure)
         return Shot(moved / claimed, inside, size / claimed, failure, claimed)
 
     def _seen(self, records: Records, changed: int) -> Records:
@@ -106,10 +101,10 @@ class Target:
         reach = bound.along(self.ask, case.learner, case.public, records.order, changed)
         return (reach + 2 * self.claim.solver_error) * (1 + 2.0**-51)
 
-    def _size(self, value: NDArray[Any]) -> float:
+    def _size(self, value: Statistic) -> float:
         if not self.claim.covers_fallback:
-            return float(np.linalg.norm(to_real(value)))
-        return movement(self.ask.distance, np.zeros_like(value), value, 0)
+            return length(value)
+        return movement(self.ask.distance, nothing(self.ask), value, 0)
 
     def _inside(self, pair: Pair) -> bool | None:
         if not isinstance(self.claim.validity, Conditional):

@@ -14,9 +14,18 @@ from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
 from dpcore.hit_law import HitLaw
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
-from dpcore.noise.discrete_gaussian import discrete_gaussian
+from dpcore.mechanism import (
+    Arithmetic,
+    Mechanism,
+    Prepared,
+    coordinates,
+    finite,
+    free,
+    from_real,
+)
+from dpcore.noise.discrete_gaussian import gaussian_law
 from dpcore.noise.grid import Grid
+from dpcore.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
@@ -129,18 +138,20 @@ class Gaussian(Mechanism):
             ContractError: `value` is not a finite statistic of the query's shape.
             ReleaseError: the noise is wider than 2^53 steps of the grid, or a float sum overflows.
         """
-        exact = coordinates(value, query)
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """With the grid and the sampler's tables, which depend on the width alone, made once.
+
+        Raises:
+            ReleaseError: the noise is wider than 2^53 steps of the grid.
+        """
         if self.noise == "float":
-            draws = noise.normal(query.real_size)
-            with np.errstate(over="ignore"):
-                noisy = exact + self.noise_std(sensitivity) * draws
-            return from_real(finite(noisy, query), query)
-        grid, width = self.grid(query, sensitivity), self.width(query, sensitivity)
+            return _InFloats(self.noise_std(sensitivity))
+        width = self.width(query, sensitivity)
         if not width <= _WIDEST:
             raise ReleaseError(f"noise of {width:.3g} grid steps is too wide for exact sampling")
-        steps = grid.round(exact)
-        steps += discrete_gaussian(width, query.real_size, noise)
-        return from_real(grid.values(steps), query)
+        return _OnGrid(self.grid(query, sensitivity), gaussian_law(width, query.real_size))
 
 
 def _unit(sensitivity: Sensitivity) -> float:
@@ -152,3 +163,25 @@ def _unit(sensitivity: Sensitivity) -> float:
 def _steps(grid: Grid, distance: float) -> float:
     """A movement in steps of the grid, of the rounded statistic; rounded up."""
     return float(grid.sensitivity(distance)) * _ROUND_UP
+
+
+@attrs.frozen(eq=False)
+class _InFloats:
+    noise_std: float
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        exact = coordinates(value, query)
+        with np.errstate(over="ignore"):
+            noisy = exact + self.noise_std * noise.normal(exact.size)
+        return from_real(finite(noisy, query), query)
+
+
+@attrs.frozen(eq=False)
+class _OnGrid:
+    grid: Grid
+    law: Magnitudes
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        steps = self.grid.round(coordinates(value, query))
+        steps += self.law.symmetric(steps.size, noise)
+        return from_real(self.grid.values(steps), query)
