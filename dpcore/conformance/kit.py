@@ -129,14 +129,14 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
             verdicts += learner_verdicts(case, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
     share = (means or Means(seconds=30)).share(max(1, len(attacked)))
-    judged = [(case, *bound_verdicts(case, share, seed)) for case in attacked]
+    bounded = [(case, *bound_verdicts(case, share, seed)) for case in attacked]
     claiming = {
         type(case.bound)
-        for case, found, _ in judged
+        for case, found, _ in bounded
         for verdict in found
         if verdict.law == FINITE_OR_REFUSED and verdict.outcome is Outcome.PASSED
     }
-    for case, found, attacks in judged:
+    for case, found, attacks in bounded:
         verdicts += [_excused(verdict, case, printed, claiming) for verdict in found]
         findings += attacks
     ladders: list[list[Event]] = []
