@@ -151,7 +151,9 @@ def test_clipped_gradients_with_replacement_are_a_binomial_mixture():
 
 def exact_delta_of_algorithm_1(records, steps, rate, std, epsilon):
     """Others zero, one record (e1, 1) or (e1, -1): w is +-(1 - (1 - eta)^h) after h uses."""
-    hits = np.arange(0, 40)
+    mean = steps / records
+    low, high = max(0, mean - 9 * math.sqrt(mean) - 40), mean + 9 * math.sqrt(mean) + 40
+    hits = np.arange(math.floor(low), math.ceil(high))
     weights = stats.binom.pmf(hits, steps, 1 / records)
     places = 1 - (1 - rate) ** hits
     grid = np.linspace(-places[-1] - 12 * std, places[-1] + 12 * std, 20_001)
@@ -177,6 +179,18 @@ def test_algorithm_1_as_printed_is_not_private():
     )
     sound = calibrated(about, domain(records), 1.0)
     assert exact_delta_of_algorithm_1(records, steps, 1e-6, sound, 1.0) <= 1e-5
+
+
+def test_algorithm_1_as_printed_is_not_private_at_its_own_schedule():
+    """r = 1, alpha = 1/2: eta = 1/n, T = n^1.4; n = 10^8 and epsilon = 1/2."""
+    records, epsilon, delta = 10**8, 0.5, 1e-5
+    steps, rate = round(records**1.4), 1 / records
+    shown = printed.printed_sensitivity(
+        rate=rate, kappa=1.0, label_bound=1.0, records=records, steps=steps, gamma=delta / 2
+    )
+    std = printed.noise_multiplier(epsilon, delta) * shown
+    found = exact_delta_of_algorithm_1(records, steps, rate, std, epsilon)
+    assert found == pytest.approx(3.9e-2, rel=0.02)
 
 
 def test_theorem_2_is_reproduced_and_corrected():
