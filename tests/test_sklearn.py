@@ -1,7 +1,9 @@
 """Estimators keep scikit-learn's promises and dpcore's: public parameters, one release a fit."""
 
 import copy
+import importlib
 import pickle
+import sys
 import warnings
 from pathlib import Path
 
@@ -308,3 +310,11 @@ def test_the_page_names_every_check_that_is_expected_to_fail():
     page = (Path(__file__).parents[1] / "docs" / "scikit-learn.md").read_text()
     for name in EXPECTED | OF_CLASSES | OF_ORACLES:
         assert f"`{name}`" in page
+
+
+def test_without_scikit_learn_the_package_says_how_to_get_it(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("dpcore.sklearn")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r"pip install dpcore\[sklearn\]"):
+        importlib.import_module("dpcore.sklearn")

@@ -364,7 +364,7 @@ class Reservation:
 
 
 def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:
-    for row in transaction.rows(COMMITTED):
+    for row in transaction.rows(COMMITTED, digest):
         if row.body["reservation"] == digest:
             found: dict[str, Any] = row.body["guarantee"]
             return found

@@ -85,11 +85,13 @@ class Transaction:
         found = self._connection.execute(query, kinds).fetchone()
         return None if found is None else _row(found)
 
-    def rows(self, kind: str | None = None) -> Iterator[Row]:
-        """All rows of one kind, or all, in order."""
-        where, values = ("", ()) if kind is None else ("WHERE kind = ?", (kind,))
-        query = f"SELECT * FROM journal {where} ORDER BY number"
-        for found in self._connection.execute(query, values):
+    def rows(self, kind: str | None = None, text: str = "") -> Iterator[Row]:
+        """Rows in order: all, or those of one kind, or those of them whose body holds `text`."""
+        query = (
+            "SELECT * FROM journal WHERE (?1 IS NULL OR kind = ?1) AND instr(body, ?2) > 0 "
+            "ORDER BY number"
+        )
+        for found in self._connection.execute(query, (kind, text)):
             yield _row(found)
 
     def append(self, kind: str, body: dict[str, Any]) -> Row:
