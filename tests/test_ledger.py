@@ -336,7 +336,7 @@ def test_a_changed_row_is_noticed(ledger, statement, fault):
 
 def test_sums_that_say_less_than_the_events_are_noticed(ledger):
     """A row that fits the chain and lies: only a recomputation can tell."""
-    with ledger.journal.writing() as transaction:
+    with ledger.writing() as transaction:
         body = {
             "time": "", "what": "", "uncovered": [], "all_assumptions": [],
             "events": [], "failures": (0.0).hex(), "frame": "", "assumptions": [],
@@ -351,6 +351,18 @@ def test_a_forged_last_row_stops_the_next_reservation(ledger):
     altered(ledger, "UPDATE journal SET body = body || ' ' WHERE number = 2", guards=False)
     with pytest.raises(LedgerError, match="row 2 was changed"):
         ledger.reserve(charge())
+
+
+def test_another_ledger_in_its_place_is_noticed(ledger):
+    first = plan(0.2)
+    reservation = first.reserve(ledger)
+    ledger.journal.path.unlink()
+    Ledger.create("people", epsilon=50.0, delta=1e-5, adjacency=REPLACE_ONE)
+    for use in (ledger.left, lambda: ledger.reserve(charge())):
+        with pytest.raises(LedgerError, match="put in its place"):
+            use()
+    with pytest.raises(LedgerError, match="put in its place"):
+        first.run(table(), reservation=reservation)
 
 
 def test_a_copy_is_no_second_budget(ledger):

@@ -42,7 +42,7 @@ PATIENCE = 60.0  # seconds to wait for another process's transaction
 
 
 class LedgerError(DpcoreError):
-    """A ledger cannot be used: damaged, unwritable, of another version. Nothing was spent by it."""
+    """A ledger cannot be used: damaged, unwritable, locked, replaced, or of another version."""
 
     exit_code: ClassVar[int] = 4
 
@@ -130,8 +130,8 @@ class Journal:
     path: Path
 
     @classmethod
-    def create(cls, path: Path, kind: str, body: dict[str, Any]) -> Journal:
-        """A new file, readable by its owner alone, with one first row; all of it or nothing.
+    def create(cls, path: Path, kind: str, body: dict[str, Any]) -> tuple[Journal, Row]:
+        """A new file and its first row, readable by its owner alone; all of it or nothing.
 
         Raises:
             LedgerError: it exists, or cannot be written.
@@ -145,7 +145,7 @@ class Journal:
                     connection.execute(f"PRAGMA application_id = {APPLICATION}")
                     _upgrade(connection)
                 with cls(beside).writing() as transaction:
-                    transaction.append(kind, body)
+                    first = transaction.append(kind, body)
                 os.link(beside, path)  # unlike a renaming, never over an existing file
             finally:
                 beside.unlink(missing_ok=True)
@@ -154,7 +154,7 @@ class Journal:
             raise LedgerError(f"{path}: there is a ledger already") from None
         except OSError as error:
             raise LedgerError(f"{path}: cannot be created ({error.strerror})") from None
-        return cls(path)
+        return cls(path), first
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
