@@ -88,10 +88,10 @@ class Transaction:
     def rows(self, kind: str | None = None, text: str = "") -> Iterator[Row]:
         """Rows in order: all, or those of one kind, or those of them whose body holds `text`."""
         query = (
-            "SELECT * FROM journal WHERE (?1 IS NULL OR kind = ?1) AND instr(body, ?2) > 0 "
+            "SELECT * FROM journal WHERE (? IS NULL OR kind = ?) AND instr(body, ?) > 0 "
             "ORDER BY number"
         )
-        for found in self._connection.execute(query, (kind, text)):
+        for found in self._connection.execute(query, (kind, kind, text)):
             yield _row(found)
 
     def append(self, kind: str, body: dict[str, Any]) -> Row:
