@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 import attrs
@@ -10,7 +11,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.calibration import Ask
 from dpcore.domain import Domain
-from dpcore.errors import NoClaimError, SpecError, UnknownCountError
+from dpcore.errors import NoClaimError, SpecError, UndeclaredError
 from dpcore.functions import FunctionQuery
 from dpcore.interactive import Interactive
 from dpcore.kinds import BOUND
@@ -20,11 +21,12 @@ from dpcore.plan import Release
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry import Registry
+from dpcore.sampling import Order
 from dpcore.schedule import Scheduled
 from dpcore.sensitivity import Refused, Refuted, Sensitivity, SensitivityBound
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Bounds:
     """Finds each release's bound and evaluates it at the learners' part."""
 
@@ -81,6 +83,11 @@ class Bounds:
             if isinstance(sensitivity, Refused):
                 return sensitivity
             mechanism = _mechanism(release, query, sensitivity)
+            if sensitivity.law is not None and not mechanism.prices_laws:
+                return Refused(
+                    f"its sensitivity is a law over the order of records, which mechanism "
+                    f"{type(mechanism).__name__} cannot price (gaussian can)"
+                )
             asks.append(
                 Ask(
                     query=mechanism.planned(query) if isinstance(mechanism, Interactive) else query,
@@ -93,18 +100,24 @@ class Bounds:
 
     def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
         owner = type(release.learner).__name__
+        if not release.learner.several_classes and public.domain.classes > 2:
+            return Refused(
+                f"{owner} fits a target range or two classes, the target has "
+                f"{public.domain.classes} classes"
+            )
         try:
             queries = release.learner.queries(public)
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             return Refused(str(error))
         names = [query.name for query in queries]
         if not names or len(set(names)) < len(names):
             raise SpecError(f"{owner} must plan queries with different names, plans {names}")
         given = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
-        if extra := sorted((given | {*release.query_shares}) - {*names}):
+        groups = {name.split(".")[0] for name in names}
+        if extra := sorted((given - groups | {*release.query_shares}) - {*names}):
             raise SpecError(f"{owner} has no query {extra[0]!r}; it has {', '.join(names)}")
-        lacking = {*names} - given if isinstance(release.mechanism, Mapping) else set()
-        if lacking:
+        lacking = {name for name in names if not {name, name.split(".")[0]} & given}
+        if isinstance(release.mechanism, Mapping) and lacking:
             raise SpecError(f"no mechanism is given for the query {min(lacking)!r} of {owner}")
         return queries
 
@@ -112,21 +125,36 @@ class Bounds:
         if release.bound is not None:
             yield type(release.bound).__name__, release.bound
             return
-        registry = Registry.default() if self.registry is None else self.registry
         for name in release.learner.bounds:
-            yield name, cast(SensitivityBound, registry.component(BOUND, name)())
+            yield name, self._named(name).about(release.learner, self._named)
+
+    def _named(self, name: str) -> SensitivityBound:
+        return cast(SensitivityBound, self._known.component(BOUND, name)())
+
+    @cached_property
+    def _known(self) -> Registry:
+        return Registry.default() if self.registry is None else self.registry
 
     def _evaluate(
         self, bound: SensitivityBound, query: Query, learner: Learner, public: Public
     ) -> Sensitivity | Refused:
         try:
             result = bound.sensitivity(query, learner, public, self.adjacency)
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             return Refused(str(error))
         if isinstance(result, Refused):
             return result
         if not result.adjacency.covers(self.adjacency):
             return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
+        if query.sampling is not None and (reason := query.sampling.refusal(self.adjacency)):
+            return Refused(reason)
+        if isinstance(query, FunctionQuery) and query.sampling is not None:
+            raise SpecError(f"the function {query.name!r} is fitted on all records: no sampling")
+        if result.law is not None and not isinstance(query.sampling, Order):
+            raise SpecError(
+                f"{type(bound).__name__} states a law over orders, the query {query.name!r} draws "
+                f"none"
+            )
         if result.distance is not query.distance:
             raise SpecError(
                 f"{type(bound).__name__} bounds {result.distance}, the query {query.name!r} "
@@ -140,7 +168,11 @@ class Bounds:
 def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mechanism:
     """The query's mechanism, with what the learner supplies filled in."""
     chosen = release.mechanism
-    mechanism = chosen[query.name] if isinstance(chosen, Mapping) else chosen
+    if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
+        group = query.name.split(".")[0]
+        mechanism = chosen[query.name if query.name in chosen else group]
+    else:
+        mechanism = chosen
     if mechanism.distance is not query.distance:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "

@@ -27,15 +27,16 @@ UNCOVERED = (
 STAND_IN = "answers of oracles opened for this evaluation alone; none of them is published"
 
 
-def _error(metric: str, predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+def _error(metric: str, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
     return METRICS[metric].stated(METRICS[metric].mean(predicted, truth))
 
 
 def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str, Any]:
     """Hold-out errors of each private model, the same learner without noise, and the constant.
 
-    The constant is the training mean; neither it nor the model without noise is private. The
-    errors of a function are those of stand-ins for its oracle (see above), never charged.
+    The constant is the training mean, or the most frequent class; neither it nor the model without
+    noise is private. The errors of a function are those of stand-ins for its oracle (see above),
+    never charged.
 
     Returns:
         {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}
@@ -44,8 +45,9 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
     truth = opened.holdout_labels
     if truth.size == 0:
         return {}
-    mean = np.full(truth.shape, np.mean(opened.train.labels))
-    constant = plan.schedule.domain.uncentre(mean)
+    domain = plan.schedule.domain
+    typical = domain.labels.typical(opened.train.labels)
+    constant = domain.uncentre(np.full(truth.shape, typical))
     found: dict[str, Any] = {}
     for number, scheduled in enumerate(plan.schedule.releases):
         if is_function(scheduled):

@@ -8,7 +8,7 @@ answers alone, so that whatever is published is a function of what came through 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 import numpy as np
@@ -42,11 +42,19 @@ class Public:
 class Model(Protocol):
     """What a release publishes: predictions, and the arrays that determine them."""
 
-    def predict(self, table: Table) -> NDArray[np.float64]:
-        """Predictions in the file's units, clipped to the label range, shape (n,)."""
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, clipped to the label range, or classes. Shape (n,)."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything fitted, by name; what `model.npz` holds."""
+
+
+@runtime_checkable
+class ScoringModel(Model, Protocol):
+    """A model that predicts from encoded columns too."""
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centred predictions before any clipping, shape (n,), of rows of shape (n, p)."""
 
 
 class Learner(ABC):
@@ -58,6 +66,9 @@ class Learner(ABC):
     total: ClassVar[bool]
     """Whether `statistic` returns a finite value of the right shape for every dataset in the
     domain; the reason stands in the class's docstring."""
+
+    several_classes: ClassVar[bool] = False
+    """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:

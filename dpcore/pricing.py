@@ -15,7 +15,7 @@ from dpcore.accountants.zcdp import ZcdpAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.bounding import Bounds
 from dpcore.budget import PrivacyBudget
-from dpcore.calibration import Ask, calibrate, compose
+from dpcore.calibration import Ask, calibrate, compose, failure_over_coins
 from dpcore.domain import Domain
 from dpcore.errors import (
     CoinsWithheldError,
@@ -34,7 +34,6 @@ from dpcore.registry import Registry
 from dpcore.schedule import Schedule, Scheduled, part_domain
 from dpcore.sensitivity import (
     Conditional,
-    OverCoins,
     Refuted,
     SensitivityBound,
 )
@@ -104,11 +103,8 @@ def price(
     bounds = Bounds(part_domain(domain, adjacency, holdout), adjacency, registry, reproduce)
     drawn, bounded = _bounded(groups, budget, bounds, coins)
     kind = _kind(releases, look)
-    over_coins = math.fsum(
-        ask.sensitivity.validity.gamma
-        for scheduled in itertools.chain(*bounded)
-        for ask in scheduled.asks.values()
-        if isinstance(ask.sensitivity.validity, OverCoins)
+    over_coins = failure_over_coins(
+        ask for scheduled in itertools.chain(*bounded) for ask in scheduled.asks.values()
     )
     _check_over_coins(over_coins, budget.delta, coins, drawn)
     delta = budget.delta - over_coins

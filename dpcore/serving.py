@@ -35,7 +35,7 @@ class Predictor:
     oracle: Oracle = attrs.field(repr=False)
     guarantee: Guarantee
 
-    def ask(self, table: Table) -> NDArray[np.float64]:
+    def ask(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, clipped to the label range, shape (n,).
 
         Points are mapped into the domain as records are. Asking one again repeats its answer.
@@ -51,14 +51,14 @@ class Predictions:
     """What a run publishes of a function: its answers at the points of a file, and no more.
 
     Args:
-        points: Encoded, shape (n, p). values: In the file's units, shape (n,).
+        points: Encoded, shape (n, p). values: In the file's units, or classes, shape (n,).
     """
 
     domain: Domain
     points: NDArray[np.float64]
-    values: NDArray[np.float64]
+    values: NDArray[Any]
 
-    def predict(self, table: Table) -> NDArray[np.float64]:
+    def predict(self, table: Table) -> NDArray[Any]:
         """The published predictions at points among the published ones, shape (n,).
 
         Raises:
@@ -69,7 +69,7 @@ class Predictions:
         asked = [known.get(row.tobytes()) for row in rows]
         if None in asked:
             raise SourceError(f"point {asked.index(None) + 1} is not among the published ones")
-        return np.array(asked, dtype=np.float64)
+        return np.array(asked, dtype=self.values.dtype)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Both arrays."""

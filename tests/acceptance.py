@@ -43,6 +43,7 @@ LEARNERS = {
     },
     "linear.staged_gradient": {},
     "linear.sufficient_statistics": {"features": FEATURES},
+    "ntk.central": {},
     "random_features.ball_ridge": {
         "features": FEATURES,
         "total_regularization": 50.0,
@@ -57,15 +58,29 @@ LEARNERS = {
     "random_features.min_norm, waves: cosines": {"count": 8, "waves": "cosines"},
     "random_features.projected_min_norm": {"features": FEATURES, "radius": 1.0},
     "random_features.ridge": {"features": FEATURES, "regularization": 0.5},
+    "sgd.regression": {"features": FEATURES, "rate": 0.05, "passes": 2.0},
+    "sgd.regression, as Algorithm 1": {
+        "features": FEATURES,
+        "rate": 0.05,
+        "order": "with_replacement",
+        "clip": "none",
+        "average": 0.0,
+        "steps": 50,
+    },
 }
-APART = {"linear.chosen_ridge"}
-"""Takes two mechanisms, one for each of its queries; its plugin tests them."""
+APART = {"best_of", "linear.chosen_ridge", "ntk.printed", "ntk.regression"}
+"""Take mechanisms of different kinds, one for each query; they have tests of their own."""
 MECHANISMS = {
     "gaussian_sampling": {"lam0": 1.0},
     "per_query": {"questions": 3},
     "truncated_laplace": {"truncation": 1e-6},
 }
-NOISE = {"gaussian_sampling": 10, "randomized_response": 1.0, "permute_and_flip": 1.0}
+NOISE = {
+    "gaussian_sampling": 10,
+    "ntk.gram_sampling": 10,
+    "randomized_response": 1.0,
+    "permute_and_flip": 1.0,
+}
 BUDGET = PrivacyBudget(epsilon=10_000.0, delta=1e-5)
 INTRODUCTION = """# What is accepted
 
@@ -81,8 +96,9 @@ bound about it, and mechanisms to which the plan gives the same answer:
 Add/remove is asked with a public upper bound on the number of records, replace-one with the exact
 number. `twice_add_remove` turns any row that is accepted under add/remove into a replace-one claim.
 `discrete_gaussian` and `discrete_laplace` release whole numbers only: a run with any of these
-learners, whose statistics are not, fails before it releases anything. `linear.chosen_ridge`
-takes two mechanisms, one for each of its queries, and is not in the table.
+learners, whose statistics are not, fails before it releases anything. `linear.chosen_ridge`,
+`best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own for each of their queries,
+and are not in the table; of the last two, what is accepted stands in [the page on them](ntk.md).
 """
 
 

@@ -171,7 +171,7 @@ def _of(
         if kinds > 1 and rng.integers(2):
             counts[:] = 1
         counts[int(rng.integers(kinds))] += size - counts.sum()
-    scaled = np.array([*labels[:kinds], *labels[-2:]]) * rows.domain.label_bound
+    scaled = np.array([*labels[:kinds], *labels[-2:]]) * rows.label_bound
     return Configuration(
         raw=np.vstack([*bases[:kinds], changing]),
         labels=scaled,

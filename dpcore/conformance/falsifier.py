@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from dpcore.conformance.ascent import SearchOverError, climb
-from dpcore.conformance.case import Case, asks_of
+from dpcore.conformance.case import Case, Pathwise, asks_of
 from dpcore.conformance.constructions import FAMILIES, starts
 from dpcore.conformance.counterexample import Counterexample, minimised
 from dpcore.conformance.function_constructions import FUNCTION_FAMILIES
@@ -31,6 +31,7 @@ from dpcore.sensitivity import Conditional, Refused, Refuted, Sensitivity, Worst
 _CONSTRUCTIONS = 0.4  # share of a claim's means that goes into constructions
 _CLIMBS = 8  # starts that are climbed from before random restarts begin
 _EVALUATIONS = 250  # of the score, per ascent
+_DRAWS = 6  # samples or orders of the records, where the runtime draws them
 _EACH = 4  # constructions of a family between two restarts
 
 
@@ -100,7 +101,7 @@ class Finding:
         return {
             "case": self.case.name,
             "query": self.query,
-            "claimed": None if self.claim is None else self.claim.unit,
+            "claimed": None if self.claim is None else self.claim.reach,
             "source": None if self.claim is None else self.claim.source,
             "not_attacked": self.reason,
             "pairs": self.pairs,
@@ -151,6 +152,8 @@ def _attack(
         unfit = f"a movement in {query.distance} cannot be measured from arrays"
     elif isinstance(claim.validity, Refuted):
         unfit = f"it says itself that it is refuted: {claim.validity.reason}"
+    elif claim.law is not None and not isinstance(case.bound, Pathwise):
+        unfit = "it states a law over orders and makes no claim for one order (method `along`)"
     if unfit:
         return Finding(case=case, query=query.name, claim=claim, reason=unfit)
     try:
@@ -181,10 +184,12 @@ class _Search:
         self._families = FUNCTION_FAMILIES if function else FAMILIES
         self._round = _EACH * len(self._families)  # constructions between two restarts
         secrets = [SecretCoins.rehearsal(k).learner(0, asks[0].name, 1) for k in range(2)]
+        draws = range(1 if asks[0].sampling is None else _DRAWS)
         self._targets = [
-            Target(case=case, ask=ask, claim=claim, secret=secret)
+            Target(case=case, ask=ask, claim=claim, secret=secret, draw=draw)
             for ask in asks
             for secret in secrets
+            for draw in draws
         ]
         self._means = means
         self._end = time.monotonic() + means.seconds
@@ -307,8 +312,9 @@ class _Search:
             pair=pair,
             records=self._case.domain.at_most,
             coins=self._case.coins.key,
-            claimed=self._claim.unit,
-            moved=ratio * self._claim.unit,
+            draw=target.draw,
+            claimed=shot.claimed,
+            moved=ratio * shot.claimed,
             origin=configuration.origin,
         )
         if shot.inside is None and isinstance(self._claim.validity, Conditional):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -175,7 +175,9 @@ def _examples(
             spec = load_spec(loaded.examples[name], registry)
             spec.price(reproduce=True)  # raises unless it is a claim as printed
             for release in spec.releases:
-                printed.update(type(part) for part in (release.bound, release.mechanism))
+                given = release.mechanism
+                mechanisms = given.values() if isinstance(given, Mapping) else (given,)
+                printed.update(type(part) for part in (release.bound, *mechanisms))
             raise NotApplicableError(f"only dpcore reproduce runs it: {refusal}") from None
         found.extend(Example(name=name, release=r, plan=plan) for r in spec.releases)
         return plan.guarantee.status.value
@@ -200,7 +202,7 @@ def _judged(mechanism: Mechanism, seed: int) -> Iterator[tuple[MechanismCase, li
 def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]]) -> Verdict:
     """A mechanism that accepts none of the kit's queries."""
     if type(mechanism) in printed:
-        reason = "it refuses whatever is not refuted: only dpcore reproduce runs it"
+        reason = "it refuses whatever the kit makes up, and its example is as printed"
         if isinstance(mechanism, Interactive):
             reason += refuted_evidence(mechanism)
         return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)

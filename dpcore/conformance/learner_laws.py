@@ -11,13 +11,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.conformance.case import Case, conversation
+from dpcore.conformance.case import Case, conversation, seen
 from dpcore.conformance.constructions import starts
 from dpcore.conformance.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.conformance.neighbours import Pair, pair_of
 from dpcore.conformance.rows import Rows
 from dpcore.conformance.statistic import Statistic, compute, same, unfit
-from dpcore.errors import UnknownCountError
+from dpcore.errors import UndeclaredError
 from dpcore.functions import FunctionLearner
 from dpcore.learner import Learner
 from dpcore.query import Query
@@ -103,7 +103,7 @@ def _needing_n(check: Callable[[_Trial], str], trial: _Trial) -> Callable[[], st
     def run() -> str:
         try:
             return check(trial)
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             raise NotApplicableError(f"it is refused by the plan: {error}") from None
 
     return run
@@ -140,7 +140,8 @@ class _Trial:
 
     def statistic(self, learner: Learner, query: Query, records: Records) -> Statistic:
         coins = SecretCoins.rehearsal(self.seed).learner(0, query.name, 1)
-        return compute(learner, query, records, self.case.public, coins)
+        drawn = seen(query, records, self.seed)
+        return compute(learner, query, drawn, self.case.public, coins)
 
 
 def _queries_pure(trial: _Trial) -> str:

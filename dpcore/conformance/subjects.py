@@ -16,9 +16,10 @@ from typing import Any
 import attrs
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
+from dpcore.columns import Range
 from dpcore.conformance.case import Case
 from dpcore.conformance.sample import LabelSum, LabelSumAddRemove
-from dpcore.domain import Domain, Range
+from dpcore.domain import Domain
 from dpcore.errors import ParameterError, SpecError
 from dpcore.features.base import FeatureMap
 from dpcore.features.identity import Identity
@@ -80,8 +81,13 @@ def bound_in_force(plan: Plan, release: Release, registry: Registry) -> Sensitiv
     """
     if release.bound is not None:
         return release.bound
+
+    def named(name: str) -> SensitivityBound:
+        found: SensitivityBound = registry.component(BOUND, name)()
+        return found
+
     for name in release.learner.bounds:
-        bound: SensitivityBound = registry.component(BOUND, name)()
+        bound = named(name).about(release.learner, named)
         if not isinstance(case_of(plan, release, bound).claims(), Refused):
             return bound
     raise SpecError(f"no bound of {type(release.learner).__name__} gives a claim")

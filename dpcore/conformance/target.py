@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 
-from dpcore.conformance.case import Case, Checkable
+from dpcore.conformance.case import Case, Checkable, Pathwise
 from dpcore.conformance.movement import length, movement
 from dpcore.conformance.neighbours import Pair
 from dpcore.conformance.statistic import Statistic, compute, nothing, unfit
@@ -21,6 +23,7 @@ class Shot:
 
     Args:
         ratio: Movement over claim; None when a statistic failed and nothing may stand for it.
+        claimed: The claim for this pair: of a law, what its bound says of the order drawn.
         inside: Whether the pair satisfies the claim's assumptions; None if nobody can tell.
         length: The longer statistic's distance from 0, over the claim.
         failure: How a statistic failed, or empty.
@@ -30,6 +33,7 @@ class Shot:
     inside: bool | None
     length: float
     failure: str = ""
+    claimed: float = 0.0
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -38,6 +42,7 @@ class Target:
 
     Args:
         ask: The query with its `args`.
+        draw: Which sample or order of the records is drawn, the same for both neighbours.
     """
 
     case: Case
@@ -46,6 +51,7 @@ class Target:
     secret: LearnerCoins = attrs.field(
         factory=lambda: SecretCoins.rehearsal(0).learner(0, "attack", 1)
     )
+    draw: int = 0
 
     def value(self, records: Records) -> tuple[Statistic | None, str]:
         """The statistic, or None and what went wrong."""
@@ -62,7 +68,8 @@ class Target:
     def fire(self, pair: Pair) -> Shot:
         """Evaluate both neighbours with the same secret coins."""
         inside = self._inside(pair)
-        (before, first), (after, second) = self.value(pair.before), self.value(pair.after)
+        kept, other = (self._seen(records, pair.changed) for records in (pair.before, pair.after))
+        (before, first), (after, second) = self.value(kept), self.value(other)
         failure = first or second
         if self.claim.covers_fallback:
             zero = nothing(self.ask)
@@ -71,7 +78,28 @@ class Target:
             return Shot(None, inside, 0.0, failure)
         moved = movement(self.ask.distance, before, after, pair.changed)
         size = max(self._size(before), self._size(after))
-        return Shot(moved / self.claim.unit, inside, size / self.claim.unit, failure)
+        claimed = self._claimed(other, pair.changed)
+        if claimed == 0.0:
+            return Shot(math.inf if moved > 0 else 0.0, inside, 0.0, failure)
+        return Shot(moved / claimed, inside, size / claimed, failure, claimed)
+
+    def _seen(self, records: Records, changed: int) -> Records:
+        """What the private function sees: the draw, made so that the changed record takes part."""
+        sampling = self.ask.sampling
+        if sampling is None or not len(records):
+            return records
+        coins = SecretCoins.rehearsal(self.draw).sampling(0, self.ask.name, 1)
+        return sampling.attacked(records, changed, coins)
+
+    def _claimed(self, records: Records, changed: int) -> float:
+        """The claim; of a law, for the order drawn."""
+        if self.claim.law is None:
+            return self.claim.unit
+        bound, case = self.case.bound, self.case
+        assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"
+        assert records.order is not None, "laws are over orders"
+        reach = bound.along(self.ask, case.learner, case.public, records.order, changed)
+        return (reach + 2 * self.claim.solver_error) * (1 + 2.0**-51)
 
     def _size(self, value: Statistic) -> float:
         if not self.claim.covers_fallback:

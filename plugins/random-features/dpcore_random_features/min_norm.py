@@ -6,6 +6,7 @@ of norm at most 1 and :math:`\lambda_{min}(AA^*/N)\ge1-2\eta`: conditional, as n
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -17,6 +18,7 @@ from dpcore import (
     Conditional,
     Distance,
     Domain,
+    Features,
     Learner,
     LearnerCoins,
     OneShot,
@@ -33,9 +35,12 @@ from dpcore.checks import one_of, positive, positive_integer
 from dpcore.domain import Table
 from dpcore.errors import ParameterError
 from dpcore.features.frequencies import gaussian_frequencies
+from dpcore.features.turns import Turns, cosines, sines
 from dpcore.solvers.kaczmarz import kaczmarz
+from dpcore.solvers.min_norm import fit_min_norm
 
 _UP = 1 + 2.0**-48
+_ENTRIES = 1 << 22  # of a matrix of waves that are held at a time
 
 IMAGINARY = (
     "Algorithm 1 adds real noise to complex coefficients, so that their imaginary part is "
@@ -59,8 +64,11 @@ class WaveModel:
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, shape (n,)."""
-        waves = features(self.domain.encode(table), self.frequencies, self.phases)
-        return self.domain.uncentre(np.real(waves @ self.coefficients))
+        waves, rows = Waves(self.frequencies, self.phases), self.domain.encode(table)
+        step = max(1, _ENTRIES // max(1, self.coefficients.size))
+        parts = [rows[start : start + step] for start in range(0, rows.shape[0], step)]
+        found = [np.real(waves(part) @ self.coefficients) for part in parts]
+        return self.domain.uncentre(np.concatenate([np.zeros(0), *found]))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients and what was drawn."""
@@ -68,32 +76,46 @@ class WaveModel:
         return drawn if self.phases is None else {**drawn, "phases": self.phases}
 
 
-def features(
-    rows: NDArray[np.float64],
-    frequencies: NDArray[np.float64],
-    phases: NDArray[np.float64] | None,
-) -> NDArray[Any]:
-    """exp(i w.x), of modulus 1; or with phases sqrt(2/N) cos(w.x + b). Shape (n, N)."""
-    angles = rows @ frequencies
-    if phases is None:
-        return np.asarray(np.exp(1j * angles))
-    return np.asarray(math.sqrt(2 / phases.size) * np.cos(angles + phases))
+@attrs.frozen(eq=False)
+class Waves(Features):
+    """exp(i w.x), of modulus 1; or with phases sqrt(2/N) cos(w.x + b), as they come."""
+
+    frequencies: NDArray[np.float64]
+    phases: NDArray[np.float64] | None
+
+    def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
+        return self._wave(Turns(self.frequencies, self.phases).at(encoded))
+
+    def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        return map(self._wave, Turns(self.frequencies, self.phases).blocks(encoded))
+
+    def _wave(self, turns: NDArray[np.float64]) -> NDArray[Any]:
+        if self.phases is not None:
+            turns = cosines(turns)
+            turns *= math.sqrt(2 / self.phases.size)
+            return turns
+        waves = np.empty_like(turns, dtype=np.complex128)
+        waves.real = cosines(turns.copy(order="K"))
+        waves.imag = sines(turns)
+        return waves
 
 
 @attrs.frozen(kw_only=True)
 class MinNorm(OneShot):
     r"""Publish :math:`c^\sharp=A^+y`, the shortest interpolant.
 
-    Not total: a singular system or a decomposition that does not converge ends the run, so that
-    the claim also rests on `no_failure`.
+    Not total: a decomposition that does not converge ends the run, so that the claim also rests on
+    `no_failure`.
 
     Args:
         waves: `complex`, exp(i w.x) as printed; or `cosines`, as the published code.
         count: N, number of features.
         variance: sigma^2 of the frequencies, per column.
-        solver: `pinv`; `gram`: A^*(A A^*)^{-1} y; or `kaczmarz`, the paper's own: as many steps as
-            `passes` times the records, from 0, each projecting on the equation of one record drawn
-            by its squared length. Which records are drawn is secret, and no claim rests on it.
+        solver: `pinv`, as printed; `gram`, the same coefficients by way of A A^*, many times as
+            fast and without ever holding A, but with half the digits where A is ill conditioned; or
+            `kaczmarz`, the paper's own: as many steps as `passes` times the records, from 0, each
+            projecting on the equation of one record drawn by its squared length. Which records are
+            drawn is secret, and no claim rests on it.
         passes: Of `kaczmarz`; 1 as in the paper, where what is published is then not c.
     """
 
@@ -129,15 +151,14 @@ class MinNorm(OneShot):
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """The shortest interpolant, or Kaczmarz's way towards it."""
-        matrix = features(records.features, *self.draw(public))
+        waves = Waves(*self.draw(public))
+        if self.solver == "gram":
+            return fit_min_norm(waves, self.count, records.features, records.labels)
+        matrix = waves(records.features)
         if self.solver == "kaczmarz":
             steps = self.passes * len(records)
             return projections(matrix, records.labels, steps, secret.stream("rows"))
-        if self.solver == "pinv":
-            return np.linalg.pinv(matrix) @ records.labels
-        adjoint = matrix.conj().T
-        found: NDArray[Any] = adjoint @ np.linalg.solve(matrix @ adjoint, records.labels)
-        return found
+        return np.linalg.pinv(matrix) @ records.labels
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> WaveModel:
         """The real part of the waves' sum."""
@@ -244,7 +265,7 @@ class LiaoLemma9(SensitivityBound):
     def assumption_holds(self, records: Records, learner: Learner, public: Public) -> bool:
         """Of made-up records: labels of norm at most 1, and the smallest eigenvalue."""
         assert isinstance(learner, MinNorm)
-        matrix = features(records.features, *learner.draw(public))
+        matrix = Waves(*learner.draw(public))(records.features)
         if learner.waves == "complex":
             matrix = matrix / math.sqrt(learner.count)
         smallest = np.linalg.eigvalsh(matrix @ matrix.conj().T).min(initial=1.0)

@@ -36,7 +36,7 @@ from dpcore_random_features.min_norm import (
     LiaoLemma9,
     MinNorm,
     PublishedCode,
-    features,
+    Waves,
     lemma_9,
 )
 from dpcore_random_features.real_noise import RealNoise
@@ -69,7 +69,7 @@ def test_the_estimator_is_the_shortest_interpolant(waves, solver):
     facts, learner = public(), MinNorm(waves=waves, count=300, variance=10, solver=solver)
     rows, labels = rng.uniform(-1, 1, (12, 4)), rng.uniform(-1, 1, 12)
     found = fit(learner, facts, rows, labels)
-    matrix = features(rows, *learner.draw(facts))
+    matrix = Waves(*learner.draw(facts))(rows)
     assert np.allclose(matrix @ found, labels)
     assert np.allclose(found, np.linalg.lstsq(matrix, labels.astype(matrix.dtype), rcond=None)[0])
 
@@ -86,7 +86,7 @@ def test_lemma_9_holds_for_pairs_that_meet_its_assumptions(waves):
             smallest = 0.0
             while smallest < 1 - 2 * eta:  # pairs that meet the assumption, by rejection
                 rows = rng.uniform(-1, 1, (12, 4))
-                matrix = features(rows, *learner.draw(facts))
+                matrix = Waves(*learner.draw(facts))(rows)
                 gram = matrix @ matrix.conj().T / (2000 if waves == "complex" else 1)
                 smallest = np.linalg.eigvalsh(gram)[0]
             labels = rng.choice([-1.0, 1.0], 12) / np.sqrt(12)
@@ -122,7 +122,7 @@ def test_kaczmarz_is_the_sequence_of_projections_and_tends_to_the_interpolant(wa
     facts = public()
     rows, labels = rng.uniform(-1, 1, (12, 4)), rng.uniform(-1, 1, 12)
     learner = MinNorm(waves=waves, count=300, variance=10, solver="kaczmarz", passes=3)
-    matrix = features(rows, *learner.draw(facts))
+    matrix = Waves(*learner.draw(facts))(rows)
     weights = np.cumsum(np.sum(np.abs(matrix) ** 2, axis=1))
     uniform = SECRET.stream("rows").uniform(36)
     order = [int(np.sum(u * weights[-1] >= weights)) for u in uniform]
@@ -163,7 +163,7 @@ def test_no_order_of_projections_moves_further_than_twice_lemma_9(waves):
             smallest = 0.0
             while smallest < 1 - 2 * eta:
                 rows = rng.uniform(-1, 1, (12, 4))
-                matrix = features(rows, *learner.draw(facts))
+                matrix = Waves(*learner.draw(facts))(rows)
                 gram = matrix @ matrix.conj().T / (400 if waves == "complex" else 1)
                 smallest = np.linalg.eigvalsh(gram)[0]
             labels = np.linalg.eigh(gram.real)[1][:, 0]  # of length 1, along the weak direction
