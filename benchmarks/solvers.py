@@ -223,9 +223,7 @@ def staged(folder: Path, repetitions: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller problems, fewer repetitions")
-    parser.add_argument(
-        "--large", action="store_true", help="also 5847 records: 1.5 GB"
-    )
+    parser.add_argument("--large", action="store_true", help="also 5847 records: 1.5 GB")
     options = parser.parse_args()
     quick = options.quick
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":

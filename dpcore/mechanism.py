@@ -61,6 +61,9 @@ class Mechanism(ABC):
     source: ClassVar[str]
     """Theorem behind `event`."""
 
+    prices_laws: ClassVar[bool] = False
+    """Whether `event` takes a sensitivity that is a `HitLaw` over a secret order."""
+
     @property
     @abstractmethod
     def arithmetic(self) -> Arithmetic:
@@ -95,6 +98,10 @@ class Mechanism(ABC):
         Raises:
             ContractError: `value` is not that; nothing is released.
         """
+
+    def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
+        """PRIVATE: what releases of `value` spread around, for the operator's comparison alone."""
+        return value
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """`release` for every ask of one planned query, bit for bit.

@@ -277,6 +277,11 @@ class SecretCoins:
         """A stream of the runtime's own: shuffle, split, sampling."""
         return Stream(self._key, (Role.RUNTIME.value, name), secret=True)
 
+    def sampling(self, release: int, query: str, number: int) -> Stream:
+        """What draws the records of one ask, or their order: the runtime's alone."""
+        path = (Role.RUNTIME.value, "sampling", release, query, number)
+        return Stream(self._key, path, secret=True)
+
     def learner(self, release: int, query: str, number: int) -> LearnerCoins:
         """The coins of the private function for one ask."""
         return LearnerCoins(self._key, (Role.LEARNER.value, release, query, number))

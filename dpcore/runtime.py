@@ -33,7 +33,7 @@ class Opened:
 
     train: Records
     holdout: Table
-    holdout_labels: NDArray[np.float64]
+    holdout_labels: NDArray[Any]
 
 
 class Door(Protocol):
@@ -50,8 +50,8 @@ def through_mechanism(ask: Ask, query: Query, value: NDArray[Any], noise: Stream
 
 
 def wide_open(ask: Ask, query: Query, value: NDArray[Any], noise: Stream) -> NDArray[Any]:
-    """No privacy at all: the exact statistic, for the operator's comparison only."""
-    return value
+    """No privacy at all: the release without its noise, for the operator's comparison only."""
+    return ask.mechanism.noiseless(value, query)
 
 
 def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opened:
@@ -136,7 +136,8 @@ def _converse(
     while (query := speaker.ask(state)) is not None:
         ask, number = asks.next(query)
         facts, own = scheduled.public(coins), secret.learner(release_number, query.name, number)
-        compute = partial(_computed, private, query, opened.train, facts, own)
+        seen = _sampled(ask, number, opened.train, secret, release_number)
+        compute = partial(_computed, private, query, seen, facts, own)
         value, cause = reuse.once(scheduled.learner, query, facts, own, compute)
         value = _statistic(value, cause, ask)
         noise = secret.noise(release_number, query.name, number)
@@ -174,6 +175,14 @@ class _Asks:
                 f"the query {query.name!r} was planned for {ask.query.at_most} asks, one more came"
             )
         return ask, number
+
+
+def _sampled(ask: Ask, number: int, records: Records, secret: SecretCoins, release: int) -> Records:
+    """PRIVATE: what one ask sees of the records."""
+    query = ask.query
+    if query.sampling is None:
+        return records
+    return query.sampling.draw(records, secret.sampling(release, query.name, number))
 
 
 def _computed(

@@ -21,6 +21,7 @@ from dpcore.features.cosines import Cosines
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.runtime import wide_open
 from dpcore.sameness import fingerprint
+from dpcore.sampling import Sampling, WithoutReplacement
 
 from doubles import domain
 
@@ -42,9 +43,11 @@ class Total(OneShot):
     hidden: float = attrs.field(default=0.0, eq=False)
     coins: bool = False
     asks: tuple[str, ...] = ("sum",)
+    sampling: Sampling | None = None
 
     def queries(self, public):
-        return tuple(Query(name=name, shape=(2,), distance="l2") for name in self.asks)
+        how = {"shape": (2,), "distance": "l2", "sampling": self.sampling}
+        return tuple(Query(name=name, **how) for name in self.asks)
 
     def statistic(self, query, records, public, secret):
         COMPUTED.append(query.name)
@@ -114,6 +117,13 @@ def test_every_query_of_a_learner_is_its_own():
 
 def test_what_reads_secret_coins_is_computed_anew():
     first, second = values(run(Total(coins=True), Total(coins=True), door=wide_open))
+    assert len(COMPUTED) == 2
+    assert not np.array_equal(first, second)
+
+
+def test_what_sees_a_sample_is_computed_anew():
+    sampled = Total(sampling=WithoutReplacement(size=10, records=20))
+    first, second = values(run(sampled, sampled, door=wide_open))
     assert len(COMPUTED) == 2
     assert not np.array_equal(first, second)
 

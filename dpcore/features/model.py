@@ -24,8 +24,8 @@ class LinearModel:
     features: Features
     coefficients: NDArray[np.float64]
 
-    def predict(self, table: Table) -> NDArray[np.float64]:
-        """Predictions in the file's units, shape (n,)."""
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, or classes. Shape (n,)."""
         encoded = self.domain.encode(table)
         centred = np.empty(encoded.shape[0])
         step = max(1, _ENTRIES // max(1, self.coefficients.size))
