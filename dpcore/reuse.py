@@ -21,8 +21,8 @@ class Reuse:
 
     Two computations count as the same where the learner, the query and the public facts are the
     same down to the last byte of their serialised fields; whatever cannot be serialised is computed
-    anew. Queries with `args` follow earlier answers and are not kept, and those with `sampling` see
-    other records, or another order, at every ask.
+    anew. Queries with `args` follow earlier answers, and those with `sampling` see records drawn
+    for one ask alone: neither are kept.
     """
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ class Reuse:
             secret: What `compute` has; if it reads them, its result is not kept.
         """
         facts = (public.domain, public.coins.key, public.mu)
-        varies = query.args is not None or query.sampling is not None
-        key = () if varies else fingerprint(learner, query, *facts)
+        once = query.args is not None or query.sampling is not None
+        key = () if once else fingerprint(learner, query, *facts)
         if key in self._known:
             known: Value = self._known[key]
             return known

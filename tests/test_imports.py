@@ -47,7 +47,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
-    ["conformance", "scaffold"],
+    ["conformance", "scaffold", "sklearn"],
     ["cli"],
 ]
 

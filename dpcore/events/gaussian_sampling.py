@@ -29,7 +29,8 @@ from dpcore.events.gaussian import gaussian_curve
 
 MOST = 10**14
 """Largest number of samples: double precision resolves the cells of u up to it."""
-_CELLS = 1024
+_FEWEST, _CELLS = 64, 1024
+_WIDTH = 5e-4  # of a cell of sqrt(u), relative, where fewer cells than `_CELLS` reach it
 _TAIL = 1e-18  # of u above the last cell
 _ROUNDING = 1e-9  # relative, granted to the cells' probabilities and ends
 
@@ -60,7 +61,8 @@ class GaussianSamplingEvent(Event):
         half = self.samples / 2
         top = math.sqrt(2 * float(special.gammainccinv(half, _TAIL))) * (1 + _ROUNDING)
         bottom = math.sqrt(2 * float(special.gammaincinv(half, _TAIL))) * (1 - _ROUNDING)
-        ends = np.linspace(bottom, top, _CELLS + 1)
+        cells = math.ceil((top - bottom) / (_WIDTH * top))
+        ends = np.linspace(bottom, top, min(max(cells, _FEWEST), _CELLS) + 1)
         below = special.gammainc(half, ends * ends / 2)
         above = special.gammaincc(half, ends * ends / 2)
         weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above))

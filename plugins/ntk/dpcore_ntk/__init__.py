@@ -1,7 +1,7 @@
 """Private regression with a neural tangent kernel: after Gu, Liang, Sha, Shi & Song (2024).
 
-Differential Privacy Mechanisms in Neural Tangent Kernel Regression: as printed, corrected, and a central route that protects
-whole records.
+Differential Privacy Mechanisms in Neural Tangent Kernel Regression: as printed, made sound, and a
+central route that protects whole records.
 """
 
 from collections.abc import Mapping

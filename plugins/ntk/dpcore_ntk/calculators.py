@@ -120,8 +120,9 @@ def input_noise_bound(epsilon: float, delta: float, radius: float, width: int) -
 
 
 def kernel_error_printed(records: int, norm: float, width: int, noise_bound: float) -> float:
-    r"""Lemma 5.10: :math:`\|K(x,\tilde X)-K(x,X)\|\le2\sqrt nB^3\sqrt d\,B_L`; lacks s, and what the
-    noise adds to the norm of an input.
+    r"""Lemma 5.10: :math:`\|K(x,\tilde X)-K(x,X)\|\le2\sqrt nB^3\sqrt d\,B_L`.
+
+    As printed: lacks s, and what the noise adds to the norm of an input.
     """
     return 2 * math.sqrt(records) * norm**3 * math.sqrt(width) * noise_bound
 

@@ -53,8 +53,8 @@ class Neurons:
             return cls(factor=None, width=width, norm=domain.feature_norm)
         weights = coins.stream("neurons").normal((count, width)) / math.sqrt(count)
         if count > width:
-            (weights,) = linalg.qr(weights, mode="r", check_finite=False)
-            weights = weights[:width]
+            (triangle,) = linalg.qr(weights, mode="r", check_finite=False)
+            weights = np.asarray(triangle[:width], dtype=np.float64)
         return cls(factor=weights, width=width, norm=domain.feature_norm)
 
     @property

@@ -1,8 +1,8 @@
 r"""Clipped stochastic gradient passes over quadratic features that are never written out.
 
 State: one matrix A_c a class, :math:`f_c(x)=x^TA_cz=\langle A_c,\,F(x)\rangle` with
-:math:`F(x)=x\otimes z`, z = R x / kappa, so that :math:`\|F(x)\|\le1`. Record t, in the given order,
-takes one step against its residuals, shortened *together*:
+:math:`F(x)=x\otimes z`, z = R x / kappa, so that :math:`\|F(x)\|\le1`. Record t, in the order
+given, takes one step against its residuals, shortened *together*:
 
 .. math:: r=\big(f_c(x_t)-y_{t,c}\big)_c,\qquad u=r\min\Big(1,\frac{L}{\|F(x_t)\|\,\|r\|}\Big),
           \qquad A_c\leftarrow A_c-\eta\,u_c\,F(x_t).
@@ -15,8 +15,8 @@ for every :math:`\eta\le2` (Hardt, Recht & Singer 2016, Lemma 3.6).
 
 Theorem (replace-one). At the record that was replaced, both runs apply different steps to states
 that are as far apart as before: compare both to the same step, and the distance grows by at most
-:math:`\eta(\|u\|\|F\|+\|u'\|\|F'\|)\le2\eta L`. P passes in one order, whatever it is, move the last
-state by at most :math:`2\eta LP`, and the mean of the T = nP states by at most
+:math:`\eta(\|u\|\|F\|+\|u'\|\|F'\|)\le2\eta L`. P passes in one order, whatever it is, move the
+last state by at most :math:`2\eta LP`, and the mean of the T = nP states by at most
 :math:`2\eta L\max_o\sum_{j<P}(T-jn-o)/T=\eta L(P+1)`, largest for the first record. If only its
 label moves, by at most D (in l2, over the classes), a step differs by at most
 :math:`\eta\min(2L,D)`, because a projection does not stretch.

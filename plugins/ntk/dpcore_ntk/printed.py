@@ -3,12 +3,12 @@ r"""Algorithm 2 as printed: Gaussian sampling on K itself, inputs with truncated
 Two bounds on how far K moves in Frobenius norm under "one input moves by at most beta, its label
 does not":
 
-* `ntk.eta_min`: :math:`\sqrt{8(n+1)}\,sB^3\beta`, for every S and n. The claim is conditional on the
-  paper's promise that no dataset's K has an eigenvalue below eta_min, which is about every dataset
-  that there could be, and impossible for n > d(d + 1)/2, the rank of K.
-* `ntk.equation_1`: :math:`\sqrt n\,\sigma^2B^3\beta`, the paper's E.13 without its constant and with
-  the variance of a weight, 1 here, where the largest eigenvalue of S belongs. Refuted: rows that
-  move along the first eigenvector of S exceed it.
+* `ntk.eta_min`: :math:`\sqrt{8(n+1)}\,sB^3\beta`, for every S and n. The claim is conditional on
+  the paper's promise that no dataset's K has an eigenvalue below eta_min, which is about every
+  dataset that there could be, and impossible for n > d(d + 1)/2, the rank of K.
+* `ntk.equation_1`: :math:`\sqrt n\,\sigma^2B^3\beta`, the paper's E.13 without its constant and
+  with the variance of a weight, 1 here, where the largest eigenvalue of S belongs. Refuted: rows
+  that move along the first eigenvector of S exceed it.
 """
 
 from typing import ClassVar

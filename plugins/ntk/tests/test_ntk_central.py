@@ -3,10 +3,6 @@
 import attrs
 import numpy as np
 import pytest
-from dpcore_ntk.central import Central, CentralBound, QuadraticModel
-from dpcore_ntk.neurons import Neurons
-from dpcore_ntk.passes import clipped_passes, longest, rounding
-from dpcore_ntk.targets import Targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +20,10 @@ from dpcore.conformance.case import Case
 from dpcore.conformance.falsifier import Means, falsify
 from dpcore.errors import ParameterError
 from dpcore.records import Records
+from dpcore_ntk.central import Central, CentralBound, QuadraticModel
+from dpcore_ntk.neurons import Neurons
+from dpcore_ntk.passes import clipped_passes, longest, rounding
+from dpcore_ntk.targets import Targets
 
 from doubles import domain
 
@@ -61,8 +61,13 @@ def sequential(features, targets, rate, clip, passes):
 
 @pytest.mark.parametrize(
     ("neurons", "classes", "passes", "average", "clip"),
-    [(None, None, 1, False, 0.5), (3, SEVEN, 2, False, 0.2), (40, SEVEN, 3, True, 0.5), (2, None, 2, True, 5.0)],
-)  # fmt: skip
+    [
+        (None, None, 1, False, 0.5),
+        (3, SEVEN, 2, False, 0.2),
+        (40, SEVEN, 3, True, 0.5),
+        (2, None, 2, True, 5.0),
+    ],
+)
 def test_blocks_are_the_sequential_algorithm(neurons, classes, passes, average, clip):
     rng, public = np.random.default_rng(1), facts(150, classes, columns=4, norm=1.3)
     rows = rng.normal(size=(150, 4)) * rng.choice([1.0, 0.1, 0.0], (150, 1), p=[0.7, 0.2, 0.1])

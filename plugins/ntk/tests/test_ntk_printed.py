@@ -5,20 +5,6 @@ import math
 import attrs
 import numpy as np
 import pytest
-from dpcore_ntk.calculators import (
-    allowed_movement,
-    input_noise_bound,
-    kernel_error_corrected,
-    kernel_error_printed,
-    matrix_movement_printed,
-    samples_corrected,
-    samples_equation_1,
-)
-from dpcore_ntk.gram_sampling import GramSampling, promised_divergence
-from dpcore_ntk.kernel import ntk_matrix
-from dpcore_ntk.neurons import Neurons
-from dpcore_ntk.printed import Equation1Bound, Printed, PromisedBound
-from dpcore_ntk.regression import Regression, RegressionBound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,6 +25,20 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.sensitivity import WorstCase
+from dpcore_ntk.calculators import (
+    allowed_movement,
+    input_noise_bound,
+    kernel_error_corrected,
+    kernel_error_printed,
+    matrix_movement_printed,
+    samples_corrected,
+    samples_equation_1,
+)
+from dpcore_ntk.gram_sampling import GramSampling, promised_divergence
+from dpcore_ntk.kernel import ntk_matrix
+from dpcore_ntk.neurons import Neurons
+from dpcore_ntk.printed import Equation1Bound, Printed, PromisedBound
+from dpcore_ntk.regression import Regression, RegressionBound
 
 from doubles import domain
 
@@ -156,7 +156,9 @@ def test_promised_divergences_are_not_vacuous():
     """One eigenvalue 1 - M at small M: the bound is its leading order and little more."""
     movement, orders = 1e-3, np.array([1.5, 4.0, 30.0])
     exact = -0.5 * np.log1p(-movement) - np.log1p((orders - 1) * movement) / (2 * (orders - 1))
-    assert promised_divergence(orders, 1, movement) <= pytest.approx(exact * 1.2)
+    found = promised_divergence(orders, 1, movement)
+    assert (exact <= found).all()
+    assert (found <= 1.2 * exact).all()
     assert np.isinf(promised_divergence(np.array([1002.0]), 1, movement)).all()
 
 
