@@ -28,7 +28,7 @@ LAYERS = [
     ["interactive"],
     ["theorems", "features", "solvers", "noise"],
     ["budget"],
-    ["bounds", "mechanisms", "accountants", "filters"],
+    ["bounds", "learners", "mechanisms", "accountants", "filters"],
     ["calibration", "account"],
     ["hookspecs", "kinds", "yaml_text"],
     ["builtin", "plugin", "strict"],
@@ -47,7 +47,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
-    ["conformance", "scaffold", "sklearn"],
+    ["conformance", "scaffold", "bridges", "sklearn"],
     ["cli"],
 ]
 
