@@ -97,20 +97,22 @@ def release(
     door: Door = through_mechanism,
     progress: Callable[[], None] = lambda: None,
     points: Mapping[str, NDArray[np.float64]] | None = None,
+    reuse: Reuse | None = None,
 ) -> tuple[tuple[Answer, ...], ...]:
     """Run every release; the answers in order of asking, one tuple a release.
 
     Args:
         progress: Called after every answer.
         points: Encoded points to predict at, by the name of each function release.
+        reuse: What was computed on the same records before; nothing if None.
 
     Raises:
         ReleaseError: a private function failed; nothing is released and the budget is spent.
     """
-    reuse = Reuse()
+    reuse = Reuse() if reuse is None else reuse
     return tuple(
         tuple(
-            serve(number, scheduled, opened.train, points[scheduled.name], coins, secret)
+            serve(number, scheduled, opened.train, points[scheduled.name], coins, secret, reuse)
             if points and is_function(scheduled)
             else _converse(number, scheduled, opened, coins, secret, reuse, door, progress)
         )
