@@ -27,6 +27,7 @@ from dpcore.mechanisms.per_query import PerQuery
 from dpcore.runtime import wide_open
 from dpcore.sameness import fingerprint
 from dpcore_kernel_ridge.ridge import KernelRidge
+from dpcore_linear.staged_gradient import StagedGradient
 
 from doubles import domain, table
 
@@ -199,6 +200,27 @@ def test_one_function_serves_equal_releases(monkeypatch):
     first, second = (answers[0].value for answers in outcome.answers.values())
     assert np.array_equal(first[:, :2], second[:, :2])
     assert not np.array_equal(first[:, 2], second[:, 2])
+
+
+def test_a_mechanism_is_prepared_once_for_all_asks_of_a_query(monkeypatch):
+    made, prepared = [], Gaussian.prepared
+
+    def counted(self, query, sensitivity):
+        made.append(query)
+        return prepared(self, query, sensitivity)
+
+    monkeypatch.setattr(Gaussian, "prepared", counted)
+    plan = price(
+        domain=domain(60, 2),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1, delta=1e-5),
+        learner=StagedGradient(),
+        mechanism=Gaussian(),
+    )
+    outcome = plan.run(table(60, 2))
+    planned = [ask.query for ask in plan.schedule.releases[0].asks.values()]
+    assert made == planned
+    assert len(outcome.answers["release"]) > 20 * len(planned)
 
 
 def test_public_draws_in_a_row_are_shared_and_read_only():
