@@ -44,7 +44,9 @@ def alarms(verdicts):
     return [(v.law.id, v.subject, v.detail) for v in verdicts if v.failed]
 
 
-@pytest.mark.parametrize(("make", "law"), wrong.LEARNERS_AND_BOUNDS, ids=lambda p: getattr(p, "__name__", p))
+@pytest.mark.parametrize(
+    ("make", "law"), wrong.LEARNERS_AND_BOUNDS, ids=lambda p: getattr(p, "__name__", p)
+)
 def test_every_wrong_learner_and_bound_is_caught_within_a_minute(make, law):
     started = time.monotonic()
     case = make()

@@ -43,6 +43,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
+    ["audit"],
     ["conformance", "scaffold"],
     ["cli"],
 ]

@@ -27,6 +27,7 @@ from dpcore.randomness import SecretCoins
 from dpcore.sensitivity import Conditional, Refused, Refuted, Sensitivity
 
 _CONSTRUCTIONS = 0.4  # share of a claim's means that goes into constructions
+_SIMPLIFYING = 0.25  # of a claim's seconds, on top of them, for making a counterexample simple
 _CLIMBS = 8  # starts that are climbed from before random restarts begin
 _EVALUATIONS = 250  # of the score, per ascent
 _ROUND = 4 * len(FAMILIES)  # constructions between two restarts
@@ -111,31 +112,47 @@ class Finding:
         }
 
 
-def falsify(case: Case, means: Means | None = None, seed: int = 0) -> tuple[Finding, ...]:
+def falsify(
+    case: Case, means: Means | None = None, seed: int = 0, printed: bool = False
+) -> tuple[Finding, ...]:
     """Attack every query's claim of one case; one finding a query.
 
     Args:
         means: Shared equally by the queries; 20 seconds if None.
         seed: Of the search. The same seed and the same pairs give the same result where pairs and
             not seconds end the search.
+        printed: Whether a claim that says itself that it is refuted is attacked as it is printed.
     """
     means = means or Means()
     claims = case.claims()
     if isinstance(claims, Refused):
         return (Finding(case=case, query="", claim=None, reason=f"refused: {claims.reason}"),)
     return tuple(
-        _attack(case, query, claim, means.share(len(claims)), np.random.default_rng([seed, index]))
+        _attack(
+            case,
+            query,
+            claim,
+            means.share(len(claims)),
+            np.random.default_rng([seed, index]),
+            printed=printed,
+        )
         for index, (query, claim) in enumerate(claims)
     )
 
 
 def _attack(
-    case: Case, query: Query, claim: Sensitivity, means: Means, rng: np.random.Generator
+    case: Case,
+    query: Query,
+    claim: Sensitivity,
+    means: Means,
+    rng: np.random.Generator,
+    *,
+    printed: bool,
 ) -> Finding:
     unfit = ""
     if not measurable(query.distance):
         unfit = f"a movement in {query.distance} cannot be measured from arrays"
-    elif isinstance(claim.validity, Refuted):
+    elif isinstance(claim.validity, Refuted) and not printed:
         unfit = f"it says itself that it is refuted: {claim.validity.reason}"
     if unfit:
         return Finding(case=case, query=query.name, claim=claim, reason=unfit)
@@ -271,7 +288,8 @@ class _Search:
         ratio, configuration, target = self._worst
         if ratio > 1 + ALLOWANCE:
             least = max(1 + ALLOWANCE, 0.9 * ratio)
-            configuration = minimised(configuration, target, self._rows, least)
+            seconds = max(1.0, _SIMPLIFYING * self._means.seconds)
+            configuration = minimised(configuration, target, self._rows, least, seconds)
         return self._with_counterexample(finding, configuration, target)
 
     def _with_counterexample(
