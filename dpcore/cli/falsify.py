@@ -6,14 +6,14 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dpcore.cli.attackable import attackable
-from dpcore.cli.console import err, guarded, out
+from dpcore.cli.console import guarded, out
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
 from dpcore.conformance.counterexample import load
 from dpcore.conformance.falsifier import Finding, Means, falsify
 from dpcore.conformance.movement import ALLOWANCE
 from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.errors import SpecError
+from dpcore.lock import lock_path, priced, read_lock
 from dpcore.spec import Spec, load_spec
 
 
@@ -59,18 +59,13 @@ def falsify_spec(
 
 
 def _attack(spec: Spec, path: Path, means: Means, seed: int) -> list[Finding]:
-    target = attackable(spec, path, write=False)
-    if target.refusal:
-        err().print(f"attacked as printed; dpcore run refuses it: {target.refusal}", markup=False)
+    plan, _, _ = priced(spec, read_lock(lock_path(path)))
     share = means.share(len(spec.releases))
     return [
         finding
         for release in spec.releases
         for finding in falsify(
-            case_of(target.plan, release, bound_in_force(target.plan, release, spec.registry)),
-            share,
-            seed,
-            printed=True,
+            case_of(plan, release, bound_in_force(plan, release, spec.registry)), share, seed
         )
     ]
 
@@ -81,7 +76,7 @@ def _replay(spec: Spec, path: Path, saved: Path) -> None:
         found = load(saved)
     except (OSError, ValueError, KeyError) as error:
         raise SpecError(f"no counterexample: {type(error).__name__}", str(saved)) from None
-    plan = attackable(spec, path, write=False).plan
+    plan, _, _ = priced(spec, read_lock(lock_path(path)))
     for release in spec.releases:
         case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
         try:

@@ -24,7 +24,7 @@ from dpcore.conformance.rows import Rows
 from dpcore.conformance.target import Shot, Target
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
-from dpcore.sensitivity import Conditional, Refused, Refuted, Sensitivity
+from dpcore.sensitivity import Conditional, Refused, Refuted, Sensitivity, WorstCase
 
 _CONSTRUCTIONS = 0.4  # share of a claim's means that goes into constructions
 _SIMPLIFYING = 0.25  # of a claim's seconds, on top of them, for making a counterexample simple
@@ -113,7 +113,7 @@ class Finding:
 
 
 def falsify(
-    case: Case, means: Means | None = None, seed: int = 0, printed: bool = False
+    case: Case, means: Means | None = None, seed: int = 0, *, refuted: bool = False
 ) -> tuple[Finding, ...]:
     """Attack every query's claim of one case; one finding a query.
 
@@ -121,38 +121,34 @@ def falsify(
         means: Shared equally by the queries; 20 seconds if None.
         seed: Of the search. The same seed and the same pairs give the same result where pairs and
             not seconds end the search.
-        printed: Whether a claim that says itself that it is refuted is attacked as it is printed.
+        refuted: Attack claims as printed too that say themselves that they are refuted.
     """
     means = means or Means()
     claims = case.claims()
+    if refuted and not isinstance(claims, Refused):
+        claims = tuple((query, _as_printed(claim)) for query, claim in claims)
     if isinstance(claims, Refused):
         return (Finding(case=case, query="", claim=None, reason=f"refused: {claims.reason}"),)
     return tuple(
-        _attack(
-            case,
-            query,
-            claim,
-            means.share(len(claims)),
-            np.random.default_rng([seed, index]),
-            printed=printed,
-        )
+        _attack(case, query, claim, means.share(len(claims)), np.random.default_rng([seed, index]))
         for index, (query, claim) in enumerate(claims)
     )
 
 
+def _as_printed(claim: Sensitivity) -> Sensitivity:
+    """The claim as if it had been proved."""
+    if isinstance(claim.validity, Refuted):
+        return attrs.evolve(claim, validity=WorstCase())
+    return claim
+
+
 def _attack(
-    case: Case,
-    query: Query,
-    claim: Sensitivity,
-    means: Means,
-    rng: np.random.Generator,
-    *,
-    printed: bool,
+    case: Case, query: Query, claim: Sensitivity, means: Means, rng: np.random.Generator
 ) -> Finding:
     unfit = ""
     if not measurable(query.distance):
         unfit = f"a movement in {query.distance} cannot be measured from arrays"
-    elif isinstance(claim.validity, Refuted) and not printed:
+    elif isinstance(claim.validity, Refuted):
         unfit = f"it says itself that it is refuted: {claim.validity.reason}"
     if unfit:
         return Finding(case=case, query=query.name, claim=claim, reason=unfit)

@@ -134,7 +134,7 @@ def audit_run(
             continue
         if given is not None:
             continue
-        findings = falsify(case, Means(seconds=searching), effort.seed, printed=True)
+        findings = falsify(case, Means(seconds=searching), effort.seed, refuted=True)
         found += [pair for finding in findings if (pair := worst_pair(finding)) is not None]
         reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
     if given is not None:
