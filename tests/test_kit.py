@@ -7,7 +7,6 @@ import types
 from pathlib import Path
 
 import attrs
-import gallery_wrong as wrong
 import pytest
 from typer.testing import CliRunner
 
@@ -32,6 +31,7 @@ from dpcore.conformance.law import Law, Outcome, judge
 from dpcore.conformance.pytest_checks import checks
 
 from doubles import LabelMean, LabelMeanBound, domain
+from gallery import wrong_bounds as wrong
 
 DOCS = Path(__file__).parents[1] / "docs" / "conformance.md"
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcore.audit.features import NAMES, Comparison
 from dpcore.audit.remembering import Remembering, RememberingFunction, fixed_statistics
-from dpcore.errors import ContractError, ReleaseError
+from dpcore.errors import ContractError, NoClaimError, ReleaseError
 from dpcore.functions import FunctionLearner, FunctionQuery
 from dpcore.learner import OneShot
 from dpcore.mechanism import to_real
@@ -34,7 +34,7 @@ RAW = 16
 _REFERENCE = SecretCoins.rehearsal(0)  # known coins, at which features compare statistics
 _FEWEST = 100  # samples a side, however little time there is
 _FAILED = len(NAMES)  # the column that tells whether a run failed
-_BLOCK = 16  # samples a side between two looks at the clock
+_PATIENCE = 2.0  # times the given seconds, until fewer than that many are too few
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -106,18 +106,27 @@ class Pipeline:
 
         Args:
             progress: Called with the number of samples a side so far.
+
+        Raises:
+            NoClaimError: a run takes so long that there are too few samples.
+            ReleaseError: every run failed.
         """
-        end = time.monotonic() + seconds
+        start = time.monotonic()
         rows: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
         while len(rows[0]) < samples:
-            for _ in range(min(_BLOCK, samples - len(rows[0]))):
-                for side in (0, 1):
-                    rows[side].append(self.draw(side, len(rows[side])))
-            progress(len(rows[0]))
-            if all(row[_FAILED] for side in rows for row in side):
+            for side in (0, 1):
+                rows[side].append(self.draw(side, len(rows[side])))
+            done, spent = len(rows[0]), time.monotonic() - start
+            progress(done)
+            if done == _FEWEST and all(row[_FAILED] for side in rows for row in side):
                 raise ReleaseError("every run on the made-up records failed: nothing to audit")
-            if time.monotonic() > end and len(rows[0]) >= _FEWEST:
+            if spent > seconds and (done >= _FEWEST or spent > _PATIENCE * seconds):
                 break
+        if len(rows[0]) < min(samples, _FEWEST):
+            raise NoClaimError(
+                f"{len(rows[0])} runs of either neighbour took {spent:.3g} seconds: an audit needs "
+                f"{_FEWEST}, give it more time"
+            )
         return Samples(before=np.array(rows[0]), after=np.array(rows[1]), names=self._names)
 
     @property
