@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import dpcore
-from dpcore.domain import Categories, Domain, Range
+from dpcore.columns import Categories, Range
+from dpcore.domain import Domain
 from dpcore.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_linear.affine import Affine

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from dpcore.adjacency import Adjacency as Adjacency
     from dpcore.adjacency import replace_features as replace_features
     from dpcore.budget import PrivacyBudget as PrivacyBudget
+    from dpcore.classes import Classes as Classes
+    from dpcore.columns import Categories as Categories
+    from dpcore.columns import Range as Range
     from dpcore.distance import Distance as Distance
-    from dpcore.domain import Categories as Categories
     from dpcore.domain import Domain as Domain
-    from dpcore.domain import Range as Range
     from dpcore.errors import DpcoreError as DpcoreError
     from dpcore.events.base import Direction as Direction
     from dpcore.events.base import Event as Event
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from dpcore.functions import FunctionQuery as FunctionQuery
     from dpcore.guarantee import Guarantee as Guarantee
     from dpcore.guarantee import Status as Status
+    from dpcore.hit_law import HitLaw as HitLaw
     from dpcore.hookspecs import hookimpl as hookimpl
     from dpcore.interactive import Interactive as Interactive
     from dpcore.interactive import Oracle as Oracle
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from dpcore.learner import Model as Model
     from dpcore.learner import OneShot as OneShot
     from dpcore.learner import Public as Public
+    from dpcore.ledger.book import Ledger as Ledger
+    from dpcore.ledger.book import Reservation as Reservation
+    from dpcore.ledger.charge import Charge as Charge
     from dpcore.mechanism import Mechanism as Mechanism
     from dpcore.plan import Plan as Plan
     from dpcore.plan import Release as Release
@@ -52,6 +57,9 @@ if TYPE_CHECKING:
     from dpcore.randomness import Stream as Stream
     from dpcore.records import Records as Records
     from dpcore.registry import Registry as Registry
+    from dpcore.sampling import Order as Order
+    from dpcore.sampling import Poisson as Poisson
+    from dpcore.sampling import WithoutReplacement as WithoutReplacement
     from dpcore.sensitivity import Conditional as Conditional
     from dpcore.sensitivity import OverCoins as OverCoins
     from dpcore.sensitivity import Refused as Refused
@@ -65,7 +73,9 @@ _HOME = {
     "Accountant": "accountant",
     "Adjacency": "adjacency",
     "Answer": "query",
-    "Categories": "domain",
+    "Categories": "columns",
+    "Charge": "ledger.charge",
+    "Classes": "classes",
     "Conditional": "sensitivity",
     "Direction": "events.base",
     "Distance": "distance",
@@ -79,35 +89,41 @@ _HOME = {
     "FunctionLearner": "functions",
     "FunctionQuery": "functions",
     "Guarantee": "guarantee",
+    "HitLaw": "hit_law",
     "Interactive": "interactive",
     "Interval": "interval",
     "Kernel": "kernels.base",
     "Learner": "learner",
     "LearnerCoins": "randomness",
+    "Ledger": "ledger.book",
     "LinearModel": "features.model",
     "Mechanism": "mechanism",
     "Model": "learner",
     "OneShot": "learner",
     "Oracle": "interactive",
+    "Order": "sampling",
     "OverCoins": "sensitivity",
     "Plan": "plan",
+    "Poisson": "sampling",
     "PrivacyBudget": "budget",
     "Public": "learner",
     "PublicCoins": "randomness",
     "Query": "query",
     "REPLACE_LABEL": "adjacency",
     "REPLACE_ONE": "adjacency",
-    "Range": "domain",
+    "Range": "columns",
     "Records": "records",
     "Refused": "sensitivity",
     "Refuted": "sensitivity",
     "Registry": "registry",
     "Release": "plan",
+    "Reservation": "ledger.book",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityBound": "sensitivity",
     "Status": "guarantee",
     "Stream": "randomness",
+    "WithoutReplacement": "sampling",
     "WorstCase": "sensitivity",
     "hookimpl": "hookspecs",
     "price": "pricing",

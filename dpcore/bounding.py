@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 import attrs
@@ -10,7 +11,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.calibration import Ask
 from dpcore.domain import Domain
-from dpcore.errors import NoClaimError, SpecError, UnknownCountError
+from dpcore.errors import NoClaimError, SpecError, UndeclaredError
 from dpcore.functions import FunctionQuery
 from dpcore.interactive import Interactive
 from dpcore.kinds import BOUND
@@ -20,11 +21,12 @@ from dpcore.plan import Release
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry import Registry
+from dpcore.sampling import Order
 from dpcore.schedule import Scheduled
 from dpcore.sensitivity import Refused, Refuted, Sensitivity, SensitivityBound
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Bounds:
     """Finds each release's bound and evaluates it at the learners' part."""
 
@@ -81,6 +83,11 @@ class Bounds:
             if isinstance(sensitivity, Refused):
                 return sensitivity
             mechanism = _mechanism(release, query, sensitivity)
+            if sensitivity.law is not None and not mechanism.prices_laws:
+                return Refused(
+                    f"its sensitivity is a law over the order of records, which mechanism "
+                    f"{type(mechanism).__name__} cannot price (gaussian can)"
+                )
             asks.append(
                 Ask(
                     query=mechanism.planned(query) if isinstance(mechanism, Interactive) else query,
@@ -93,9 +100,14 @@ class Bounds:
 
     def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
         owner = type(release.learner).__name__
+        if not release.learner.several_classes and public.domain.classes > 2:
+            return Refused(
+                f"{owner} fits a target range or two classes, the target has "
+                f"{public.domain.classes} classes"
+            )
         try:
             queries = release.learner.queries(public)
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             return Refused(str(error))
         names = [query.name for query in queries]
         if not names or len(set(names)) < len(names):
@@ -112,21 +124,33 @@ class Bounds:
         if release.bound is not None:
             yield type(release.bound).__name__, release.bound
             return
-        registry = Registry.default() if self.registry is None else self.registry
         for name in release.learner.bounds:
-            yield name, cast(SensitivityBound, registry.component(BOUND, name)())
+            yield name, cast(SensitivityBound, self._known.component(BOUND, name)())
+
+    @cached_property
+    def _known(self) -> Registry:
+        return Registry.default() if self.registry is None else self.registry
 
     def _evaluate(
         self, bound: SensitivityBound, query: Query, learner: Learner, public: Public
     ) -> Sensitivity | Refused:
         try:
             result = bound.sensitivity(query, learner, public, self.adjacency)
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             return Refused(str(error))
         if isinstance(result, Refused):
             return result
         if not result.adjacency.covers(self.adjacency):
             return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
+        if query.sampling is not None and (reason := query.sampling.refusal(self.adjacency)):
+            return Refused(reason)
+        if isinstance(query, FunctionQuery) and query.sampling is not None:
+            raise SpecError(f"the function {query.name!r} is fitted on all records: no sampling")
+        if result.law is not None and not isinstance(query.sampling, Order):
+            raise SpecError(
+                f"{type(bound).__name__} states a law over orders, the query {query.name!r} draws "
+                f"none"
+            )
         if result.distance is not query.distance:
             raise SpecError(
                 f"{type(bound).__name__} bounds {result.distance}, the query {query.name!r} "

@@ -1,7 +1,8 @@
 """Calibration: the least noise that meets a budget, for any number of queries with shares."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 import attrs
 from scipy import optimize
@@ -10,16 +11,16 @@ from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import gaussian_mu
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import Mechanism, Prepared
 from dpcore.query import Query
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import OverCoins, Sensitivity
 
 _FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
 _STEEP = 50.0  # stands for infinity in the logarithm of a ratio of epsilons
 _XTOL, _RTOL = 1e-14, 8 * 2.0**-52  # Brent's, for log2 t
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, slots=False)
 class Ask:
     """One planned query with its bound and mechanism; `share` is relative to all others.
 
@@ -32,8 +33,20 @@ class Ask:
     share: float
 
     def event(self) -> Event:
-        """What one ask costs."""
-        return self.mechanism.event(self.query, self.sensitivity)
+        """What one ask costs, with what its sampling spares."""
+        event = self.mechanism.event(self.query, self.sensitivity)
+        return event if self.query.sampling is None else self.query.sampling.amplified(event)
+
+    @cached_property
+    def release(self) -> Prepared:
+        """The calibrated mechanism, with what the plan determines computed once."""
+        return self.mechanism.prepared(self.query, self.sensitivity)
+
+
+def failure_over_coins(asks: Iterable[Ask]) -> float:
+    """The probability, over the public coins, that some ask's bound does not hold; by addition."""
+    validities = [ask.sensitivity.validity for ask in asks]
+    return math.fsum(one.gamma for one in validities if isinstance(one, OverCoins))
 
 
 def compose(asks: Sequence[Ask], accountant: Accountant) -> Accountant:

@@ -13,7 +13,9 @@ from dpcore.adjacency import (
     replace_features,
 )
 from dpcore.budget import PrivacyBudget
-from dpcore.domain import Categories, Column, Domain, Range
+from dpcore.classes import Classes
+from dpcore.columns import Categories, Column, Range
+from dpcore.domain import Domain
 from dpcore.errors import ParameterError, SpecError
 from dpcore.grammar import (
     AtMost,
@@ -74,7 +76,7 @@ def declared_domain(node: Node, data: DataText) -> Domain:
             f"data.domain.columns: the target {data.target!r} may not be a feature too",
             columns.where_key(data.target),
         )
-    labels = construct(child(here, "target"), "data.domain.target", lambda: Range(*domain.target))
+    labels = _labels(child(here, "target"))
     read = {
         name: _column(column, f"data.domain.columns.{name}")
         for name, column in columns.value.items()
@@ -99,6 +101,14 @@ def _count(domain: DomainText) -> tuple[int | None, int | None]:
     if isinstance(domain.records, AtMost):
         return None, domain.records.at_most
     return (None, None) if isinstance(domain.records, str) else (domain.records, None)
+
+
+def _labels(node: Node) -> Range | Classes:
+    """`data.domain.target`, in the forms of a column: a range, or categories as classes."""
+    column = _column(node, "data.domain.target")
+    if isinstance(column, Range):
+        return column
+    return Classes(column.values, column.default)
 
 
 def _column(node: Node, owner: str) -> Column:

@@ -57,7 +57,15 @@ class AdjacencyError(NoClaimError):
     """A claim for one adjacency was asked to serve another that it does not cover."""
 
 
-class UnknownCountError(NoClaimError):
+class UndeclaredError(NoClaimError):
+    """A public fact is needed that the domain does not hold: the plan refuses who needs it."""
+
+
+class UnfitTargetError(UndeclaredError):
+    """A learner or bound for ranges and two classes was given a target of several classes."""
+
+
+class UnknownCountError(UndeclaredError):
     """The exact number of records was asked for, and it is not public."""
 
 

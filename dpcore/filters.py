@@ -15,11 +15,13 @@ import attrs
 import numpy as np
 
 from dpcore.accountant import UnsupportedEventError
+from dpcore.accountants.gdp import GdpAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, positive, probability
 from dpcore.errors import DpcoreError, NoClaimError, ParameterError
 from dpcore.events.base import Event
-from dpcore.theorems.conversions import renyi_to_epsilon
+from dpcore.events.gaussian import GaussianEvent, gaussian_mu
+from dpcore.theorems.conversions import pure_to_gdp, renyi_to_epsilon
 
 _UP = 1 + 2.0**-48
 
@@ -34,8 +36,10 @@ class Filter(ABC):
     """A budget for events chosen adaptively. Immutable.
 
     `adjacency` is what the guarantee is about: an event is accepted when its own claim covers it.
+    `sums` names the fields that hold what was let through; the first alone decides what is left.
     """
 
+    sums: ClassVar[tuple[str, ...]]
     adjacency: Adjacency
 
     @abstractmethod
@@ -92,6 +96,7 @@ class RenyiFilter(Filter):
     the conversion of Canonne, Kamath & Steinke (2020), Proposition 12.
     """
 
+    sums: ClassVar[tuple[str, ...]] = ("spent",)
     adjacency: Adjacency
     epsilon: float = attrs.field(validator=positive)
     delta: float = attrs.field(validator=fraction)
@@ -113,6 +118,10 @@ class RenyiFilter(Filter):
     def budget(self) -> float:
         """B, rounded down."""
         return self.epsilon - _offset(self.order, self.delta)
+
+    def left(self) -> float:
+        """Of the budget, as a divergence at the order."""
+        return max(0.0, self.budget - self.spent)
 
     def spend(self, event: Event, count: int = 1) -> RenyiFilter:
         """Add count times the divergence at the order."""
@@ -139,6 +148,66 @@ class RenyiFilter(Filter):
 
 
 @attrs.frozen(kw_only=True)
+class GaussianFilter(Filter):
+    r"""The mu^2 of Gaussian-DP releases add up to at most that of the budget: nothing is lost.
+
+    The sum is the accountant's own, so that a plan which was calibrated to the whole budget fits
+    it to the last bit. Covers exact Gaussians, and pure events by the least mu that dominates them,
+    with events and their parameters chosen adaptively.
+
+    Args:
+        adjacency: What the guarantee is about.
+        epsilon: Budget in nats, > 0.
+        delta: Budget, in (0, 1).
+        mu_squared, additions: What was let through, as `GdpAccountant` keeps it.
+
+    Source: Smith & Thakurta (2022), arXiv:2210.17520 (Gaussian DP has a filter without loss).
+    """
+
+    sums: ClassVar[tuple[str, ...]] = ("mu_squared", "additions")
+    adjacency: Adjacency
+    epsilon: float = attrs.field(validator=positive)
+    delta: float = attrs.field(validator=fraction)
+    mu_squared: float = 0.0
+    additions: int = 0
+
+    def spend(self, event: Event, count: int = 1) -> GaussianFilter:
+        """Add count times mu^2."""
+        self.accept(event, count)
+        mu = event.gaussian_mu()
+        if mu is None:
+            pure = event.pure_epsilon()
+            if pure is None:
+                raise UnsupportedEventError(
+                    f"{type(event).__name__} is neither Gaussian nor known by a pure epsilon"
+                )
+            mu = pure_to_gdp(pure)
+        whole = self._sum().compose(GaussianEvent(mu=mu, adjacency=self.adjacency), count)
+        epsilon = whole.epsilon(self.delta).upper
+        if not epsilon <= self.epsilon:
+            raise BudgetExceededError(
+                f"{count} x {type(event).__name__} needs epsilon={epsilon!r} in all at "
+                f"delta={self.delta!r}, the budget is {self.epsilon!r}"
+            )
+        return attrs.evolve(self, mu_squared=whole.mu_squared, additions=whole.additions)
+
+    def _sum(self) -> GdpAccountant:
+        return GdpAccountant(self.adjacency, self.mu_squared, self.additions)
+
+    def mu_left(self) -> float:
+        """About the largest mu of one more release, rounded down."""
+        whole = gaussian_mu(self.epsilon, self.delta)
+        return math.sqrt(max(0.0, whole * whole * (1 - 1e-12) - self.mu_squared))
+
+    def epsilon_spent(self) -> float:
+        """The epsilon that was let through so far, at the budget's delta.
+
+        Only a report: a valid guarantee before the filter's end is the budget.
+        """
+        return self._sum().epsilon(self.delta).upper
+
+
+@attrs.frozen(kw_only=True)
 class BasicFilter(Filter):
     """Epsilons and deltas add up to at most the budget.
 
@@ -148,6 +217,7 @@ class BasicFilter(Filter):
     Source: Rogers, Roth, Ullman & Vadhan (2016), arXiv:1605.08294 (basic composition as a filter).
     """
 
+    sums: ClassVar[tuple[str, ...]] = ("spent_epsilon", "spent_delta")
     adjacency: Adjacency
     epsilon: float = attrs.field(validator=positive)
     delta: float = attrs.field(default=0.0, validator=probability)

@@ -82,7 +82,7 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
             }
         ),
     ]
-    target: tuple[float, float]
+    target: Annotated[Any, Meta(extra_json_schema=COLUMN_SCHEMA)]
     norm: float | None = None
 
 
@@ -162,7 +162,7 @@ class EvaluateText(Struct, frozen=True, forbid_unknown_fields=True):
     """`evaluate`: a look at a private hold-out: for the operator only, or paid for."""
 
     holdout: Annotated[float, Meta(gt=0, lt=1)]
-    metrics: Annotated[list[Literal["mae", "mse", "rmse"]], Meta(min_length=1)]
+    metrics: Annotated[list[Literal["accuracy", "mae", "mse", "rmse"]], Meta(min_length=1)]
     private: PrivateEvaluation | None = None
 
 
@@ -198,6 +198,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     on_invalid: Literal["refuse", "project"] | None = None
     accept_assumptions: list[Text] = []
     sweep: SweepText | None = None
+    ledger: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")] | None = None
 
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import enum
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -24,6 +25,7 @@ class ReleaseKind(enum.StrEnum):
     PARAMETERS = "parameters"
     FUNCTION = "function"
     PREDICTIONS = "predictions"
+    PARAMETERS_AND_PREDICTIONS = "parameters and predictions"
 
 
 @attrs.frozen
@@ -47,6 +49,50 @@ NO_FAILURE = Assumption(
 
 
 @attrs.frozen(kw_only=True)
+class Recorded:
+    """Where a run stands in a ledger, and what the ledger promises.
+
+    Args:
+        ledger: Its name.
+        entry: How many runs were charged up to this one; it does not tell whether they succeeded,
+            which may depend on records.
+        digest: Of its reservation.
+        epsilon, delta, adjacency: What everything in the ledger may cost together.
+        assumptions: What any of it rests on so far.
+        left: What the ledger would still let through after this run, in words.
+    """
+
+    ledger: str
+    entry: int
+    digest: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    assumptions: tuple[str, ...]
+    left: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready data, from which `of` makes it again."""
+        return {**attrs.asdict(self), "assumptions": list(self.assumptions)}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "Recorded":
+        """What `to_dict` wrote."""
+        return cls(**{**data, "assumptions": tuple(data["assumptions"])})
+
+    def sentence(self) -> str:
+        """The ledger's promise."""
+        rest = f" and the assumptions {', '.join(self.assumptions)}" if self.assumptions else ""
+        promise = f"({_up(self.epsilon)}, {_up(self.delta)})-differentially private"
+        under = f"under {self.adjacency}, on the premises of each run{rest}"
+        return (
+            f"It is entry {self.entry} ({self.digest[:12]}) of the ledger {self.ledger!r}: all "
+            f"that this ledger ever lets through is together {promise} {under}. "
+            f"After this run the ledger lets through {self.left}."
+        )
+
+
+@attrs.frozen(kw_only=True)
 class Guarantee:
     """One run's claim. It covers this run alone: runs without a common ledger add up.
 
@@ -61,6 +107,7 @@ class Guarantee:
         accountant: Which composition gave the number.
         sources: Theorems it rests on.
         voided: Why there is no guarantee, where the status is `none`.
+        recorded: The ledger that bounds it together with other runs, if one does.
     """
 
     epsilon: float
@@ -75,6 +122,7 @@ class Guarantee:
     accountant: str
     sources: tuple[str, ...]
     voided: str = ""
+    recorded: Recorded | None = None
 
     def __attrs_post_init__(self) -> None:
         if (self.status is Status.CONDITIONAL) != bool(self.assumptions) and (
@@ -85,6 +133,10 @@ class Guarantee:
     def void(self, reason: str) -> "Guarantee":
         """The same release without any claim, and why."""
         return attrs.evolve(self, status=Status.NONE, voided=reason)
+
+    def record(self, recorded: Recorded) -> "Guarantee":
+        """The same claim, with the ledger it is entered in."""
+        return attrs.evolve(self, recorded=recorded)
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee as JSON-ready data."""
@@ -100,6 +152,7 @@ class Guarantee:
             "accountant": self.accountant,
             "sources": list(self.sources),
             "covers": "this run alone; runs without a common ledger add up",
+            **({} if self.recorded is None else {"ledger": self.recorded.to_dict()}),
             **({"not private": self.voided} if self.voided else {}),
         }
 
@@ -135,7 +188,8 @@ class Guarantee:
             f"on the same records without a common ledger add up."
         )
         sources = "Sources: " + "; ".join(self.sources) + "."
-        return [claim, premises, fine_print, sources]
+        ledger = [] if self.recorded is None else [self.recorded.sentence()]
+        return [claim, *ledger, premises, fine_print, sources]
 
     def _covers(self) -> str:
         if self.release is ReleaseKind.FUNCTION:

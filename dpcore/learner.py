@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
 import attrs
-import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain import Domain, Table
@@ -42,8 +41,8 @@ class Public:
 class Model(Protocol):
     """What a release publishes: predictions, and the arrays that determine them."""
 
-    def predict(self, table: Table) -> NDArray[np.float64]:
-        """Predictions in the file's units, clipped to the label range, shape (n,)."""
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, clipped to the label range, or classes. Shape (n,)."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything fitted, by name; what `model.npz` holds."""
@@ -58,6 +57,9 @@ class Learner(ABC):
     total: ClassVar[bool]
     """Whether `statistic` returns a finite value of the right shape for every dataset in the
     domain; the reason stands in the class's docstring."""
+
+    several_classes: ClassVar[bool] = False
+    """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -11,10 +12,12 @@ import attrs
 import msgspec
 
 from dpcore.errors import ReplayError
+from dpcore.hit_law import HitLaw
 from dpcore.mechanism import Mechanism
 from dpcore.plan import Plan
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
+from dpcore.sensitivity import Sensitivity
 from dpcore.spec import Spec
 
 
@@ -93,7 +96,8 @@ def describe(plan: Plan) -> dict[str, Any]:
                     "at_most": ask.query.at_most,
                     "share": ask.share,
                     "distance": str(ask.query.distance),
-                    "sensitivity": ask.sensitivity.value,
+                    "sensitivity": _sensitivity(ask.sensitivity),
+                    **_sampling(ask.query),
                     "solver_error": ask.sensitivity.solver_error,
                     "source": ask.sensitivity.source,
                     "mechanism": mechanism_dict(ask.mechanism),
@@ -103,6 +107,29 @@ def describe(plan: Plan) -> dict[str, Any]:
             for scheduled in plan.schedule.releases
         },
     }
+
+
+def _sensitivity(sensitivity: Sensitivity) -> float | dict[str, Any]:
+    """The number; of a law what tells it from another one."""
+    value = sensitivity.value
+    if not isinstance(value, HitLaw):
+        return value
+    mean = math.fsum(a * w for a, w in zip(value.atoms, value.weights, strict=True))
+    return {
+        "law": len(value.atoms),
+        "smallest": value.smallest,
+        "largest": value.largest,
+        "hit": math.fsum(value.weights),
+        "mean": mean,
+        "uncovered": value.uncovered,
+    }
+
+
+def _sampling(query: Query) -> dict[str, Any]:
+    if query.sampling is None:
+        return {}
+    fields: dict[str, Any] = attrs.asdict(query.sampling)  # type: ignore[arg-type]  # all are attrs
+    return {"sampling": {"class": type(query.sampling).__name__, **fields}}
 
 
 def mechanism_dict(mechanism: Mechanism) -> dict[str, Any]:

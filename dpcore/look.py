@@ -8,6 +8,7 @@ the means by at most `Metric.sensitivity`; the cost is added to the rest of the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import attrs
 import numpy as np
@@ -63,12 +64,15 @@ class PrivateLook:
         )
 
     def _ask(self, name: str, metric: str, domain: Domain, records: int) -> Ask:
-        width = domain.labels.high - domain.labels.low
+        reach = METRICS[metric].reach(domain.labels)
+        if reach is None:
+            fits = "metrics that fit the kind of target"
+            raise ParameterError("evaluate.private", fits, "metrics", metric)
         sensitivity = Sensitivity(
-            value=METRICS[metric].sensitivity(width, records),
+            value=METRICS[metric].sensitivity(domain.labels, records),
             distance=Distance.L1,
             adjacency=REPLACE_ONE,
-            solver_error=float(width ** METRICS[metric].power) * 2.0**-50,
+            solver_error=reach * 2.0**-50,
             source=f"mean of {metric} terms over the hold-out, each in a public range",
         )
         query = Query(name=name, shape=(1,), distance=Distance.L1)
@@ -98,19 +102,20 @@ def look(
         yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
 
 
-def _predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[np.float64]:
+def _predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
     """PRIVATE: one row at a time, so that no record can move another's prediction.
 
-    What a model cannot predict, or not as a finite number, counts as the middle of the range.
+    What a model cannot predict, or not as a finite number, counts as the middle of the range; of
+    classes, as the first.
     """
-    predicted = np.full(opened.holdout_labels.shape, domain.labels.centre)
+    predicted = domain.uncentre(np.zeros(opened.holdout_labels.shape))
     for row in range(predicted.size):
         one = {name: np.asarray(column)[row : row + 1] for name, column in opened.holdout.items()}
         try:
-            found = float(np.asarray(model.predict(one)).reshape(()))
+            found = domain.centre(np.asarray(model.predict(one)).reshape((1,)))
         except Exception:
             continue
-        predicted[row] = domain.labels.clip(np.array([found]))[0]
+        predicted[row] = domain.uncentre(found)[0]  # in the range, or one of the classes
     return predicted
 
 

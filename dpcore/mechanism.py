@@ -45,6 +45,10 @@ def free_field(mechanism: type[Mechanism]) -> str:
     return names[0]
 
 
+Prepared = Callable[[NDArray[Any], Query, Stream], NDArray[Any]]
+"""`release` at a fixed sensitivity: value, query and noise to the noisy value."""
+
+
 class Mechanism(ABC):
     """Adds noise of its own to one statistic, and says what an accountant may know of it.
 
@@ -56,6 +60,9 @@ class Mechanism(ABC):
 
     source: ClassVar[str]
     """Theorem behind `event`."""
+
+    prices_laws: ClassVar[bool] = False
+    """Whether `event` takes a sensitivity that is a `HitLaw` over a secret order."""
 
     @property
     @abstractmethod
@@ -91,6 +98,32 @@ class Mechanism(ABC):
         Raises:
             ContractError: `value` is not that; nothing is released.
         """
+
+    def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
+        """PRIVATE: what releases of `value` spread around, for the operator's comparison alone."""
+        return value
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """`release` for every ask of one planned query, bit for bit.
+
+        A mechanism overrides it to compute once what the plan alone determines: a grid, a
+        sampler's tables. It holds nothing that depends on a value or on noise.
+
+        Raises:
+            ReleaseError: no value could be released at this noise.
+        """
+        return _Each(self, sensitivity)
+
+
+@attrs.frozen(eq=False)
+class _Each:
+    """A mechanism that computes everything anew at each ask."""
+
+    mechanism: Mechanism
+    sensitivity: Sensitivity
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        return self.mechanism.release(value, query, self.sensitivity, noise)
 
 
 def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:

@@ -7,12 +7,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.budget import PrivacyBudget
+from dpcore.calibration import failure_over_coins
 from dpcore.checks import positive
 from dpcore.domain import Table
 from dpcore.errors import ContractError
-from dpcore.guarantee import Guarantee
+from dpcore.guarantee import Guarantee, Status
 from dpcore.learner import Learner, Model
+from dpcore.ledger.book import Ledger, Reservation
+from dpcore.ledger.charge import Charge
 from dpcore.look import RELEASE, look
 from dpcore.mechanism import Mechanism
 from dpcore.query import Answer
@@ -112,6 +116,7 @@ class Plan:
         door: Door = through_mechanism,
         progress: Callable[[], None] = lambda: None,
         points: Mapping[str, Table] | None = None,
+        reservation: Reservation | None = None,
     ) -> Outcome:
         """Open the records and release.
 
@@ -122,14 +127,21 @@ class Plan:
             progress: Called after every answer.
             points: By the name of each function release, public points to predict at: chosen
                 without looking at the records.
+            reservation: What `reserve` spent for this run. The guarantee is committed to its
+                ledger before anything is returned.
 
         Raises:
             SourceError: the table does not fit the domain.
-            ContractError: a function release has no points, or more than are paid for.
+            ContractError: a function release has no points, or more than are paid for; or the
+                reservation is not for this plan, has been used, or cannot be: known coins, or a
+                door of no privacy.
             ReleaseError: a private function failed.
+            LedgerError: the guarantee could not be committed; nothing is released.
         """
         encoded = self._points({} if points is None else points)
         secret = SecretCoins.draw() if secret is None else secret
+        if reservation is not None:
+            self._begin(reservation, secret, door)
         secret.begin()
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
@@ -145,6 +157,8 @@ class Plan:
             asks, number = self.schedule.look, len(names)
             domain = self.schedule.domain
             given[RELEASE] = tuple(look(asks, models, opened, domain, secret, number, door))
+        if reservation is not None:
+            guarantee = reservation.commit(guarantee)
         return Outcome(
             models=models,
             answers=given,
@@ -153,7 +167,13 @@ class Plan:
             opened=opened,
         )
 
-    def open(self, table: Table, *, secret: SecretCoins | None = None) -> Predictor:
+    def open(
+        self,
+        table: Table,
+        *,
+        secret: SecretCoins | None = None,
+        reservation: Reservation | None = None,
+    ) -> Predictor:
         """Open the records and serve the plan's only release, a function, through its oracle.
 
         Every call is a release of its own: two oracles on the same records add up.
@@ -162,6 +182,7 @@ class Plan:
             table: As for `run`.
             secret: Known coins, for a rehearsal; an oracle for use draws its own, since two with
                 the same would answer different questions with the same noise.
+            reservation: As for `run`; it pays for all answers of this oracle.
 
         Raises:
             ContractError: the plan's release is not one function, or secure coins are given.
@@ -174,13 +195,56 @@ class Plan:
             raise ContractError("an oracle draws secret coins of its own: give none")
         (scheduled,) = self.schedule.releases
         secret = SecretCoins.draw() if secret is None else secret
+        if reservation is not None:
+            self._begin(reservation, secret, through_mechanism)
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
-        return Predictor(
-            domain=scheduled.part,
-            oracle=open_oracle(0, scheduled, opened.train, coins, secret),
-            guarantee=self._guarantee(secret),
+        oracle = open_oracle(0, scheduled, opened.train, coins, secret)
+        guarantee = self._guarantee(secret)
+        if reservation is not None:
+            guarantee = reservation.commit(guarantee)
+        return Predictor(domain=scheduled.part, oracle=oracle, guarantee=guarantee)
+
+    def charge(self) -> Charge:
+        """Everything a run of this plan may cost, for a ledger.
+
+        Raises:
+            ContractError: the plan guarantees nothing.
+        """
+        if self.guarantee.status is Status.NONE:
+            raise ContractError("a plan without a guarantee cannot be charged to a ledger")
+        asks = [ask for scheduled in self.schedule.releases for ask in scheduled.asks.values()]
+        asks += self.schedule.look
+        events = tuple((ask.event(), ask.query.at_most) for ask in asks)
+        declared = attrs.evolve(self.schedule.domain, exact=None, limit=None)
+        framed = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
+        return Charge(
+            events=events,
+            failures=failure_over_coins(asks),
+            frame=repr(declared) if framed else "",
+            assumptions=tuple(a.name for a in self.guarantee.assumptions),
         )
+
+    def reserve(
+        self, ledger: Ledger, what: str = "", uncovered: tuple[str, ...] = ()
+    ) -> Reservation:
+        """Spend this plan's whole charge, before any record is opened.
+
+        Args:
+            ledger: Where.
+            what: What for, in a few public words.
+            uncovered: Looks at the records that the run will take and that nothing accounts for.
+
+        Raises:
+            BudgetExceededError: the ledger refuses.
+            LedgerError: it cannot be written.
+        """
+        return ledger.reserve(self.charge(), what, uncovered)
+
+    def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:
+        if not secret.secure or door is not through_mechanism:
+            raise ContractError("known coins or another door guarantee nothing a ledger could hold")
+        reservation.begin(self.charge())
 
     def _guarantee(self, secret: SecretCoins) -> Guarantee:
         return self.guarantee if secret.secure else self.guarantee.void("secret coins are known")

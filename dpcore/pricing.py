@@ -15,7 +15,7 @@ from dpcore.accountants.zcdp import ZcdpAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.bounding import Bounds
 from dpcore.budget import PrivacyBudget
-from dpcore.calibration import Ask, calibrate, compose
+from dpcore.calibration import Ask, calibrate, compose, failure_over_coins
 from dpcore.domain import Domain
 from dpcore.errors import (
     CoinsWithheldError,
@@ -34,7 +34,6 @@ from dpcore.registry import Registry
 from dpcore.schedule import Schedule, Scheduled, part_domain
 from dpcore.sensitivity import (
     Conditional,
-    OverCoins,
     Refuted,
     SensitivityBound,
 )
@@ -103,12 +102,9 @@ def price(
     ]
     bounds = Bounds(part_domain(domain, adjacency, holdout), adjacency, registry, reproduce)
     drawn, bounded = _bounded(groups, budget, bounds, coins)
-    kind = _kind(releases, holdout)
-    over_coins = math.fsum(
-        ask.sensitivity.validity.gamma
-        for scheduled in itertools.chain(*bounded)
-        for ask in scheduled.asks.values()
-        if isinstance(ask.sensitivity.validity, OverCoins)
+    kind = _kind(releases, look)
+    over_coins = failure_over_coins(
+        ask for scheduled in itertools.chain(*bounded) for ask in scheduled.asks.values()
     )
     _check_over_coins(over_coins, budget.delta, coins, drawn)
     delta = budget.delta - over_coins
@@ -264,11 +260,11 @@ def _assumptions(
     return tuple(needed[name] for name in sorted(needed))
 
 
-def _kind(releases: Sequence[Release], holdout: float) -> ReleaseKind:
+def _kind(releases: Sequence[Release], look: PrivateLook | None) -> ReleaseKind:
     """What is published.
 
     Raises:
-        SpecError: functions stand beside parameters, or are to be evaluated.
+        SpecError: some functions are asked and others are not, or a paid look needs a function.
     """
     functions = [release for release in releases if isinstance(release.learner, FunctionLearner)]
     at = [release.predictions_at for release in releases]
@@ -276,11 +272,23 @@ def _kind(releases: Sequence[Release], holdout: float) -> ReleaseKind:
         if any(at):
             raise SpecError("predictions_at is for functions: this release publishes parameters")
         return ReleaseKind.PARAMETERS
-    if len(functions) < len(releases) or (any(at) and not all(at)):
-        raise SpecError("functions, their predictions and parameters need runs of their own")
-    if holdout:
-        raise SpecError("a function release publishes no model that a hold-out could evaluate")
-    return ReleaseKind.PREDICTIONS if all(at) else ReleaseKind.FUNCTION
+    if any(release.predictions_at for release in releases if release not in functions):
+        raise SpecError("predictions_at is for functions: parameters predict anywhere")
+    asked = all(release.predictions_at for release in functions)
+    if any(at) and not asked:
+        raise SpecError("functions with and without predictions_at need runs of their own")
+    if look is not None:
+        raise SpecError(
+            "a private look evaluates published models, and a function release publishes answers "
+            "only; the operator's own evaluation works"
+        )
+    if len(functions) == len(releases):
+        return ReleaseKind.PREDICTIONS if asked else ReleaseKind.FUNCTION
+    if not asked:
+        raise SpecError(
+            "a function beside parameters needs predictions_at: its oracle ends with the run"
+        )
+    return ReleaseKind.PARAMETERS_AND_PREDICTIONS
 
 
 def _printed(asks: Sequence[Ask]) -> str:

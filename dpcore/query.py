@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpcore.checks import positive, positive_integer
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
+from dpcore.sampling import Sampling
 
 if TYPE_CHECKING:
     from dpcore.mechanism import Mechanism
@@ -38,6 +39,8 @@ class Query:
         field: Whether the statistic is real or complex.
         at_most: How often it may be asked; priced as if it were asked that often.
         share: Relative share of the release's budget, normalised over all queries.
+        sampling: Which records, or in what order, each ask sees; the runtime draws it. None: all of
+            them.
         fixed: Mechanism fields that the learner supplies; a spec overrides them.
         args: Public arguments of one ask (the current weights, say); None in the plan. They are
             no part of equality: a bound holds for every value of them.
@@ -49,6 +52,7 @@ class Query:
     field: Literal["real", "complex"] = "real"
     at_most: int = attrs.field(default=1, validator=positive_integer)
     share: float = attrs.field(default=1.0, validator=positive)
+    sampling: Sampling | None = None
     fixed: Mapping[str, Any] = attrs.field(factory=dict)
     args: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
 

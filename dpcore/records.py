@@ -23,15 +23,20 @@ class Records:
     Args:
         features: Shape (n_records, n_features).
         labels: Shape (n_records,).
+        order: Row numbers in the order in which an ask is to use them, drawn by the runtime; None
+            unless the query asks for one. Shape (steps,).
     """
 
     features: NDArray[np.float64] = attrs.field(converter=_read_only)
     labels: NDArray[np.float64] = attrs.field(converter=_read_only)
+    order: NDArray[np.intp] | None = attrs.field(default=None)
     _latest: list[tuple[tuple[object, ...], Any]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
             raise ValueError("features must be (n, p) and labels (n,)")
+        if self.order is not None:
+            self.order.flags.writeable = False
 
     def __len__(self) -> int:
         return int(self.labels.shape[0])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import DpcoreError, ReplayError
-from dpcore.guarantee import Guarantee
+from dpcore.guarantee import Guarantee, Recorded
 from dpcore.learner import Model
 from dpcore.lock import Lock, lock_of, require_same
 from dpcore.look import RELEASE, stated
@@ -89,7 +89,8 @@ def _column(model: Predictions) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([model.domain.target])
-    writer.writerows([repr(value)] for value in model.values.tolist())
+    values = model.values.tolist()
+    writer.writerows([value if isinstance(value, str) else repr(value)] for value in values)
     return text.getvalue().encode()
 
 
@@ -154,7 +155,8 @@ class PublishedRun:
 def load_run(folder: Path, registry: Registry | None = None) -> PublishedRun:
     """Price the locked spec again and rebuild the models from `answers.npz`.
 
-    Nothing private is needed: anyone with the public folder and the same plugins can do it.
+    Nothing private is needed: anyone with the public folder and the same plugins can do it. What a
+    run says of its ledger is taken as it stands; `dpcore ledger verify --run` asks the ledger.
 
     Raises:
         ReplayError: the folder is incomplete, was changed, or was made by other versions.
@@ -186,8 +188,18 @@ def load_run(folder: Path, registry: Registry | None = None) -> PublishedRun:
     guarantee = plan.guarantee
     if voided := stated.get("not private"):
         guarantee = guarantee.void(voided)
+    if entered := stated.get("ledger"):
+        guarantee = guarantee.record(_recorded(entered, folder))
     files = _files(lock, dict(arrays), dict(looked), models, guarantee)
     return PublishedRun(models=models, guarantee=guarantee, spec=spec, files=files)
+
+
+def _recorded(entered: Any, folder: Path) -> Recorded:
+    """What the run says of its ledger; only the ledger itself can confirm it."""
+    try:
+        return Recorded.of(entered)
+    except (TypeError, KeyError, AttributeError):
+        raise ReplayError(f"{folder}: damaged (what it says of a ledger)") from None
 
 
 def differing(folder: Path, files: Mapping[str, bytes]) -> list[str]:

@@ -8,6 +8,7 @@ answers by `replay`, which is also what anyone else can do with a published run.
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import attrs
@@ -21,6 +22,7 @@ from dpcore.learner import Learner, Model, Public, State
 from dpcore.query import Answer, Query
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records import Records
+from dpcore.reuse import Reuse
 from dpcore.schedule import Schedule, Scheduled, held_out
 from dpcore.serving import is_function, published, serve
 
@@ -31,7 +33,7 @@ class Opened:
 
     train: Records
     holdout: Table
-    holdout_labels: NDArray[np.float64]
+    holdout_labels: NDArray[Any]
 
 
 class Door(Protocol):
@@ -44,12 +46,12 @@ class Door(Protocol):
 
 def through_mechanism(ask: Ask, query: Query, value: NDArray[Any], noise: Stream) -> NDArray[Any]:
     """The private door: the calibrated mechanism."""
-    return ask.mechanism.release(value, query, ask.sensitivity, noise)
+    return ask.release(value, query, noise)
 
 
 def wide_open(ask: Ask, query: Query, value: NDArray[Any], noise: Stream) -> NDArray[Any]:
-    """No privacy at all: the exact statistic, for the operator's comparison only."""
-    return value
+    """No privacy at all: the release without its noise, for the operator's comparison only."""
+    return ask.mechanism.noiseless(value, query)
 
 
 def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opened:
@@ -105,11 +107,12 @@ def release(
     Raises:
         ReleaseError: a private function failed; nothing is released and the budget is spent.
     """
+    reuse = Reuse()
     return tuple(
         tuple(
             serve(number, scheduled, opened.train, points[scheduled.name], coins, secret)
             if points and is_function(scheduled)
-            else _converse(number, scheduled, opened, coins, secret, door, progress)
+            else _converse(number, scheduled, opened, coins, secret, reuse, door, progress)
         )
         for number, scheduled in enumerate(schedule.releases)
     )
@@ -121,6 +124,7 @@ def _converse(
     opened: Opened,
     coins: PublicCoins,
     secret: SecretCoins,
+    reuse: Reuse,
     door: Door,
     progress: Callable[[], None],
 ) -> Iterator[Answer]:
@@ -131,14 +135,11 @@ def _converse(
     state = speaker.start(public)
     while (query := speaker.ask(state)) is not None:
         ask, number = asks.next(query)
-        value = _statistic(
-            private,
-            ask,
-            query,
-            opened.train,
-            scheduled.public(coins),
-            secret.learner(release_number, query.name, number),
-        )
+        facts, own = scheduled.public(coins), secret.learner(release_number, query.name, number)
+        drawn = _sampled(ask, opened.train, secret.sampling(release_number, query.name, number))
+        compute = partial(_computed, private, query, drawn, facts, own)
+        value, cause = reuse.once(scheduled.learner, query, facts, own, compute)
+        value = _statistic(value, cause, ask)
         noise = secret.noise(release_number, query.name, number)
         released = door(ask, query, value, noise)
         if np.shape(released) != query.shape:
@@ -165,7 +166,7 @@ class _Asks:
             ContractError: the query is not planned as it is, or was asked too often.
         """
         ask = self._planned.get(query.name)
-        if ask is None or attrs.evolve(query, args=None) != ask.query:
+        if ask is None or query != ask.query:  # `args` are no part of equality
             raise ContractError(f"the query {query.name!r} was asked but not planned like this")
         self._asked[query.name] += 1
         number = self._asked[query.name]
@@ -176,15 +177,15 @@ class _Asks:
         return ask, number
 
 
-def _statistic(
-    learner: Learner,
-    ask: Ask,
-    query: Query,
-    records: Records,
-    public: Public,
-    secret: LearnerCoins,
-) -> NDArray[Any]:
-    """PRIVATE: the statistic, checked; 0 stands for a failure only where the bound covers that.
+def _sampled(ask: Ask, records: Records, stream: Stream) -> Records:
+    """PRIVATE: what one ask sees of the records."""
+    return records if ask.query.sampling is None else ask.query.sampling.draw(records, stream)
+
+
+def _computed(
+    learner: Learner, query: Query, records: Records, public: Public, secret: LearnerCoins
+) -> tuple[NDArray[Any], str]:
+    """PRIVATE: the statistic, checked, and why it failed if it did.
 
     The cause of a failure may hold values of records, so that only its type is told.
     """
@@ -196,8 +197,18 @@ def _statistic(
         cause = "" if fits and bool(np.isfinite(value).all()) else "a wrong shape or no number"
     except (Exception, SystemExit) as error:
         value, cause = np.empty(0), type(error).__name__
+    return value, cause
+
+
+def _statistic(value: NDArray[Any], cause: str, ask: Ask) -> NDArray[Any]:
+    """PRIVATE: a copy of the value; 0 stands for a failure only where the bound covers that.
+
+    Raises:
+        ReleaseError: the computation failed, and the bound does not.
+    """
+    query = ask.query
     if not cause:
-        return value
+        return value.copy()
     if ask.sensitivity.covers_fallback:
         return np.zeros(query.shape, dtype=query.dtype)
     raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None

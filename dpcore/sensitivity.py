@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, non_negative, positive
 from dpcore.distance import Distance
+from dpcore.errors import NoClaimError
+from dpcore.hit_law import HitLaw
 
 if TYPE_CHECKING:
     from dpcore.learner import Learner, Public
@@ -52,12 +54,18 @@ class Refuted:
 Validity = WorstCase | OverCoins | Conditional | Refuted
 
 
+def _bound(instance: Any, attribute: Any, value: Any) -> None:
+    if not isinstance(value, HitLaw):
+        positive(instance, attribute, value)
+
+
 @attrs.frozen(kw_only=True)
 class Sensitivity:
     """A bound on the movement of one statistic between neighbours.
 
     Args:
-        value: The bound, finite and > 0, rounded up, for the exact statistic.
+        value: The bound, finite and > 0, rounded up, for the exact statistic; or the law of it over
+            the order that the query's sampling draws.
         distance: The norm it is stated in.
         adjacency: The relation it holds for (and every smaller one).
         source: Theorem, precise enough to check.
@@ -68,7 +76,7 @@ class Sensitivity:
             0 may stand for a failed statistic.
     """
 
-    value: float = attrs.field(validator=positive)
+    value: float | HitLaw = attrs.field(validator=_bound)
     distance: Distance = attrs.field(converter=Distance)
     adjacency: Adjacency
     source: str
@@ -78,10 +86,36 @@ class Sensitivity:
 
     @property
     def unit(self) -> float:
-        """What a mechanism calibrates to: `value + 2 solver_error`, rounded up."""
+        """What a mechanism calibrates to: `value + 2 solver_error`, rounded up.
+
+        Raises:
+            NoClaimError: the bound is a law, of which no single number is a bound. So a mechanism
+                that knows nothing of laws refuses them.
+        """
+        if isinstance(self.value, HitLaw):
+            raise NoClaimError(
+                "the sensitivity is a law over a secret order, which this mechanism cannot price; "
+                "gaussian can"
+            )
+        return self.reach
+
+    @property
+    def reach(self) -> float:
+        """The largest movement stated: `unit`, or a law's largest atom. No bound by itself."""
+        value = self.value
+        return self._with_error(value.largest if isinstance(value, HitLaw) else value)
+
+    @property
+    def law(self) -> HitLaw | None:
+        """The law with `2 solver_error` added to every atom; None where `value` is a number."""
+        if not isinstance(self.value, HitLaw):
+            return None
+        return self.value.shifted(2 * self.solver_error)
+
+    def _with_error(self, value: float) -> float:
         if self.solver_error == 0.0:
-            return self.value
-        return (self.value + 2 * self.solver_error) * (1 + 2.0**-51)
+            return value
+        return (value + 2 * self.solver_error) * (1 + 2.0**-51)
 
 
 @attrs.frozen

@@ -35,7 +35,7 @@ class Predictor:
     oracle: Oracle = attrs.field(repr=False)
     guarantee: Guarantee
 
-    def ask(self, table: Table) -> NDArray[np.float64]:
+    def ask(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, clipped to the label range, shape (n,).
 
         Points are mapped into the domain as records are. Asking one again repeats its answer.
@@ -51,14 +51,14 @@ class Predictions:
     """What a run publishes of a function: its answers at the points of a file, and no more.
 
     Args:
-        points: Encoded, shape (n, p). values: In the file's units, shape (n,).
+        points: Encoded, shape (n, p). values: In the file's units, or classes, shape (n,).
     """
 
     domain: Domain
     points: NDArray[np.float64]
-    values: NDArray[np.float64]
+    values: NDArray[Any]
 
-    def predict(self, table: Table) -> NDArray[np.float64]:
+    def predict(self, table: Table) -> NDArray[Any]:
         """The published predictions at points among the published ones, shape (n,).
 
         Raises:
@@ -69,7 +69,7 @@ class Predictions:
         asked = [known.get(row.tobytes()) for row in rows]
         if None in asked:
             raise SourceError(f"point {asked.index(None) + 1} is not among the published ones")
-        return np.array(asked, dtype=np.float64)
+        return np.array(asked, dtype=self.values.dtype)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Both arrays."""
@@ -81,6 +81,42 @@ def is_function(scheduled: Scheduled) -> bool:
     return isinstance(scheduled.learner, FunctionLearner)
 
 
+def fit_function(
+    number: int, scheduled: Scheduled, records: Records, coins: PublicCoins, secret: SecretCoins
+) -> Expansion:
+    """PRIVATE: the fitted function.
+
+    Raises:
+        ReleaseError: the private computation failed; the budget is spent.
+    """
+    learner = cast(FunctionLearner, copy.deepcopy(scheduled.learner))
+    (ask,) = scheduled.asks.values()
+    query = cast(FunctionQuery, ask.query)
+    try:
+        own = secret.learner(number, query.name, 1)
+        function = learner.function(query, records, scheduled.public(coins), own)
+        cause = "" if _fits(function, query) else "a wrong shape, kernel or no number"
+    except Exception as error:
+        cause = type(error).__name__
+    if cause:
+        raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None
+    return function
+
+
+def oracle_of(
+    function: Expansion, number: int, scheduled: Scheduled, secret: SecretCoins, opened: int = 1
+) -> Oracle:
+    """A fitted function behind its mechanism's oracle.
+
+    Args:
+        opened: Number of the oracle: each has noise of its own. A run that is covered opens one.
+    """
+    (ask,) = scheduled.asks.values()
+    query, mechanism = cast(FunctionQuery, ask.query), cast(Interactive, ask.mechanism)
+    noise = secret.noise(number, query.name, opened)
+    return mechanism.open(function, query, ask.sensitivity, noise)
+
+
 def open_oracle(
     number: int, scheduled: Scheduled, records: Records, coins: PublicCoins, secret: SecretCoins
 ) -> Oracle:
@@ -89,19 +125,8 @@ def open_oracle(
     Raises:
         ReleaseError: the private computation failed; the budget is spent.
     """
-    learner = cast(FunctionLearner, copy.deepcopy(scheduled.learner))
-    (ask,) = scheduled.asks.values()
-    query, mechanism = cast(FunctionQuery, ask.query), cast(Interactive, ask.mechanism)
-    public = scheduled.public(coins)
-    try:
-        own = secret.learner(number, query.name, 1)
-        function = learner.function(query, records, public, own)
-        cause = "" if _fits(function, query) else "a wrong shape, kernel or no number"
-    except Exception as error:
-        cause = type(error).__name__
-    if cause:
-        raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None
-    return mechanism.open(function, query, ask.sensitivity, secret.noise(number, query.name, 1))
+    function = fit_function(number, scheduled, records, coins, secret)
+    return oracle_of(function, number, scheduled, secret)
 
 
 def _fits(function: Expansion, query: FunctionQuery) -> bool:

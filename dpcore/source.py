@@ -65,6 +65,7 @@ def _sklearn(name: str, domain: Domain) -> Table:
     except ImportError:
         raise SourceError("sklearn:... needs scikit-learn: pip install dpcore[sklearn]") from None
     bundles = {
+        "digits": datasets.load_digits,
         "diabetes": lambda: datasets.load_diabetes(scaled=False),
         "iris": datasets.load_iris,
         "wine": datasets.load_wine,

@@ -24,6 +24,7 @@ from dpcore.grammar import Csv, ReleaseText, SpecText, spec_schema
 from dpcore.kinds import ACCOUNTANT, BOUND, FEATURES, LEARNER, MECHANISM
 from dpcore.look import PrivateLook
 from dpcore.mechanism import Mechanism
+from dpcore.metrics import METRICS
 from dpcore.plan import Plan, Release
 from dpcore.pricing import price
 from dpcore.randomness import PublicCoins
@@ -47,6 +48,7 @@ class Spec:
         separate: How many equal groups of releases are each calibrated to the whole budget.
         metrics: What the operator wants to see of the hold-out without paying.
         look: What is paid for and published instead.
+        ledger: Name of the ledger that every run is charged to, if any.
         sealed: Whether the asker is not the curator: nothing but public files leaves the run.
     """
 
@@ -65,6 +67,7 @@ class Spec:
     holdout: float
     metrics: tuple[str, ...]
     look: PrivateLook | None
+    ledger: str | None
     sealed: bool
     on_invalid: Literal["refuse", "project"]
     accept_assumptions: tuple[str, ...]
@@ -126,7 +129,7 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
     except ParameterError as error:
         raise SpecError(error.message, child(node, "data", "domain", "records").where) from None
     swept = points(node, child(node, "sweep", "grid")) if text.sweep else (Point(node, {}),)
-    metrics = tuple(text.evaluate.metrics) if text.evaluate else ()
+    metrics = _metrics(text, domain, node)
     look = None
     if text.evaluate and text.evaluate.private:
         look = PrivateLook(metrics=metrics, epsilon=text.evaluate.private.epsilon)
@@ -149,11 +152,32 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
         holdout=holdout,
         metrics=metrics if look is None else (),
         look=look,
+        ledger=text.ledger,
         sealed=text.sealed,
         on_invalid=_on_invalid(text, node),
         accept_assumptions=tuple(text.accept_assumptions),
         registry=registry,
     )
+
+
+def _metrics(text: SpecText, domain: Domain, node: Node) -> tuple[str, ...]:
+    """`evaluate.metrics`, each of them about the declared kind of target.
+
+    Raises:
+        SpecError: at a metric of ranges where the target is classes, or the reverse.
+    """
+    if text.evaluate is None:
+        return ()
+    fitting = sorted(name for name in METRICS if METRICS[name].reach(domain.labels) is not None)
+    for metric in text.evaluate.metrics:
+        if metric not in fitting:
+            kind = "classes" if domain.classes else "a range"
+            raise SpecError(
+                f"evaluate.metrics: {metric} does not fit a target that is {kind}; "
+                f"valid: {', '.join(fitting)}",
+                child(node, "evaluate", "metrics").where,
+            )
+    return tuple(text.evaluate.metrics)
 
 
 def _on_invalid(text: SpecText, node: Node) -> Literal["refuse", "project"]:

@@ -9,7 +9,7 @@ import pytest
 from test_kit import SPEC, TooSmall, module
 from typer.testing import CliRunner
 
-from dpcore import REPLACE_ONE, Expansion, PublicCoins, Registry
+from dpcore import REPLACE_ONE, PublicCoins, Registry
 from dpcore.audit.pipeline import Pipeline
 from dpcore.audit.remembering import fixed_statistics
 from dpcore.budget import PrivacyBudget
@@ -17,11 +17,9 @@ from dpcore.cli.app import app
 from dpcore.conformance.audit_file import audit_path, read_audits
 from dpcore.conformance.case import Case
 from dpcore.conformance.falsifier import Means, falsify
-from dpcore.conformance.function_pairs import kernel_distance
 from dpcore.conformance.run_audit import Effort, audit_run
 from dpcore.conformance.worst_pair import worst_pair
 from dpcore.errors import NoClaimError, ReleaseError
-from dpcore.kernels.linear import LinearKernel
 from dpcore.kinds import BOUND
 from dpcore.learner import Public
 from dpcore.mechanisms.gaussian import Gaussian
@@ -120,19 +118,6 @@ def test_too_little_time_is_told_and_gives_no_bound():
 
 
 # Pairs
-
-
-def test_the_distance_of_functions_of_a_linear_kernel_is_that_of_their_weights():
-    rng = np.random.default_rng(0)
-    points, others = rng.normal(size=(2, 5, 3))
-    a, b = rng.normal(size=(2, 5))
-    others[0] = points[0]  # a point in both
-    first, second = (
-        Expansion(kernel=LinearKernel(), points=p, coefficients=c)
-        for p, c in ((points, a), (others, b))
-    )
-    expected = np.linalg.norm(points.T @ a - others.T @ b)
-    assert kernel_distance(first, second) == pytest.approx(expected)
 
 
 def test_a_pair_that_rounding_decides_is_replaced_by_a_steady_one():

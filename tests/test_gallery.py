@@ -58,9 +58,11 @@ def alarms(verdicts):
     return [(v.law.id, v.subject, v.detail) for v in verdicts if v.failed]
 
 
-@pytest.mark.parametrize(
-    ("make", "law"), wrong_bounds.LEARNERS_AND_BOUNDS, ids=lambda p: getattr(p, "__name__", p)
-)
+def named(part):
+    return getattr(part, "__name__", part)
+
+
+@pytest.mark.parametrize(("make", "law"), wrong_bounds.LEARNERS_AND_BOUNDS, ids=named)
 def test_every_wrong_learner_and_bound_is_caught_within_a_minute(make, law):
     started = time.monotonic()
     case = make()

@@ -4,11 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from accounting_oracles import gaussian_delta
 from mechanism_checks import bound, excess, noise, samples
 from scipy import stats
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.errors import ContractError, NoClaimError, ParameterError, ReleaseError
+from dpcore.events.base import Direction
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.noise.wishart import mirrored, wishart_mean
@@ -157,3 +159,24 @@ def test_parameters_queries_and_adjacencies_are_checked() -> None:
     with pytest.raises(ValueError, match="count"):
         wishart_mean(np.eye(2), 0, noise("none"))
     assert mechanism.arithmetic == "real"
+
+
+def test_whole_numbers_are_epsilons_too() -> None:
+    """delta(1) is delta(1.0): an array of integers must not round the curve down to 0."""
+    event = GaussianSamplingEvent(theta=0.1, samples=50, adjacency=REPLACE_ONE)
+    for epsilon in (0, 1, 2):
+        assert event.delta(epsilon, Direction.ADD) == event.delta(float(epsilon), Direction.ADD) > 0
+    whole = event.curve(np.array([0, 1]), Direction.ADD)
+    assert whole.tolist() == event.curve(np.array([0.0, 1.0]), Direction.ADD).tolist()
+
+
+@pytest.mark.parametrize("samples", [10**12, 10**14])
+def test_very_many_samples_are_nearly_a_gaussian(samples: int) -> None:
+    """sqrt(u) is within 1e-5 of sqrt(k) there, so that the curve is that of theta sqrt(k)."""
+    theta = 1.3 / math.sqrt(samples)
+    event = GaussianSamplingEvent(theta=theta, samples=samples, adjacency=REPLACE_ONE)
+    for epsilon in (0.5, 2.0, 6.0):
+        low, high = (gaussian_delta(epsilon, 1.3 * (1 + s * 1e-4)) for s in (-1, 1))
+        assert low <= event.delta_lower(epsilon, Direction.ADD)
+        assert event.delta_lower(epsilon, Direction.ADD) <= event.delta(epsilon, Direction.ADD)
+        assert event.delta(epsilon, Direction.ADD) <= high

@@ -13,13 +13,16 @@ PACKAGE = Path(dpcore.__file__).parent
 # position only. Vocabulary, descriptions, interfaces, implementations, wiring.
 LAYERS = [
     ["errors"],
-    ["checks"],
+    ["checks", "folders", "sameness"],
     ["adjacency", "distance", "interval", "randomness", "records"],
+    ["columns"],
+    ["classes"],
     ["domain"],
     ["events", "kernels"],
     ["losses"],
     ["guarantee"],
-    ["query", "sensitivity"],
+    ["sampling"],
+    ["query", "hit_law", "sensitivity"],
     ["mechanism", "accountant", "learner"],
     ["functions"],
     ["interactive"],
@@ -30,7 +33,8 @@ LAYERS = [
     ["hookspecs", "kinds", "yaml_text"],
     ["builtin", "plugin", "strict"],
     ["registry"],
-    ["schedule"],
+    ["ledger"],
+    ["schedule", "reuse"],
     ["serving"],
     ["runtime"],
     ["metrics"],
@@ -44,7 +48,7 @@ LAYERS = [
     ["lock"],
     ["run_folder"],
     ["audit"],
-    ["conformance", "scaffold"],
+    ["conformance", "scaffold", "sklearn"],
     ["cli"],
 ]
 

@@ -316,8 +316,6 @@ def test_functions_and_mechanisms_must_fit():
         priced(Gaussian())
     with pytest.raises(ContractError, match="open it"):
         PerQuery(questions=1).release(np.zeros(1), query(), SENSITIVITY, noise())
-    with pytest.raises(SpecError, match="hold-out"):
-        priced(GaussianProcess(), holdout=0.2)
     with pytest.raises(ParameterError, match="bandwidth"):
         GaussianKernel(bandwidth=1e-200)
     learner = Bump()

@@ -22,13 +22,14 @@ from dpcore import (
     hookimpl,
 )
 from dpcore.cli.app import app
-from dpcore.conformance.attacks import data_folder, lookup
+from dpcore.conformance.attacks import lookup
 from dpcore.conformance.bound_laws import bound_verdicts
 from dpcore.conformance.case import Case
 from dpcore.conformance.falsifier import Means, falsify
 from dpcore.conformance.kit import LAWS, examine
 from dpcore.conformance.law import Law, Outcome, judge
 from dpcore.conformance.pytest_checks import checks
+from dpcore.folders import data_folder
 
 from doubles import LabelMean, LabelMeanBound, domain
 from gallery import wrong_bounds as wrong

@@ -1,10 +1,8 @@
 r"""Numerical composition of privacy loss distributions, with both ends certified.
 
 Each direction by itself; equal events grouped; all exactly Gaussian events merged into one first.
-The
-masses come from `dpcore.losses.masses`, one measure above the curves and one below, and are
-composed by
-`dpcore.losses.convolution`.
+The masses come from `dpcore.losses.masses`, one measure above the curves and one below, and are
+composed by `dpcore.losses.convolution`.
 """
 
 import math

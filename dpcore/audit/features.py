@@ -8,8 +8,8 @@ answer, the log-likelihood ratios of the common noises are, up to a positive fac
 * k Gaussian samples, given by their second moment x:
   :math:`\langle(v+\lambda I)^{-1}-(v'+\lambda I)^{-1},\,x\rangle`;
 
-and a coordinate that got no noise lies exactly at v or at v'. Asks are added up with the weight
-that their noise gives them. Any function of public answers is a valid feature: these are the most
+a coordinate that got no noise lies exactly at v or at v', and a matrix of samples of a singular v has
+an eigenvalue 0, in whatever order its rows come. Asks are added up with the weight that their noise gives them. Any function of public answers is a valid feature: these are the most
 telling ones where the noise is of their kind.
 """
 
@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.calibration import Ask
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 
 NAMES = (
@@ -28,6 +27,7 @@ NAMES = (
     "the likelihood of l2-gamma noise",
     "the likelihood of Gaussian samples",
     "coordinates without noise",
+    "the least eigenvalue",
 )
 
 _EXACT = 1e-9  # of the claim: nearer than that counts as no noise
@@ -37,7 +37,7 @@ class Comparison:
     """Features of one ask's answers; it remembers what only the statistics determine."""
 
     def __init__(self, ask: Ask) -> None:
-        self._ask, self._unit, self._weight = ask, ask.sensitivity.unit, strength(ask)
+        self._ask, self._unit, self._weight = ask, ask.sensitivity.reach, strength(ask)
         self._seen: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         self._inverses = np.empty(0)
 
@@ -63,8 +63,7 @@ class Comparison:
                 scale * scale * (0.5 * (from_before + from_after) @ step),
                 scale * (np.abs(from_before).sum() - np.abs(from_after).sum()),
                 scale * (np.linalg.norm(from_before) - np.linalg.norm(from_after)),
-                self._samples(value, before, after),
-                float(at_after) - float(at_before),
+                *self._samples(value, before, after, float(at_after) - float(at_before)),
             ]
         )
 
@@ -73,16 +72,32 @@ class Comparison:
         value: NDArray[np.float64],
         before: NDArray[np.float64],
         after: NDArray[np.float64],
-    ) -> float:
-        """The inner product above, for a matrix bounded row by row; else 0."""
-        if self._ask.query.distance is not Distance.PSD_ROWS:
-            return 0.0
+        still: float,
+    ) -> tuple[float, float, float]:
+        """The inner product above, `still`, and the answer's least eigenvalue.
+
+        The outer two are 0 unless the statistics are symmetric matrices.
+        """
         if self._seen is None or self._seen[0] is not before or self._seen[1] is not after:
-            side = self._ask.query.shape[0]
-            noise = float(getattr(self._ask.mechanism, "lam0", None) or 0.0) * np.eye(side)
-            first, second = (np.linalg.pinv(v.reshape(side, side) + noise) for v in (before, after))
-            self._seen, self._inverses = (before, after), (first - second).reshape(-1)
-        return float(self._inverses @ value)
+            self._seen, self._inverses = (before, after), self._learned(before, after)
+        if not self._inverses.size:
+            return 0.0, still, 0.0
+        least = np.linalg.eigvalsh(value.reshape(self._ask.query.shape))[0]
+        return float(self._inverses @ value), still, float(least)
+
+    def _learned(
+        self, before: NDArray[np.float64], after: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The difference of the inverses, flat; empty where there is none."""
+        shape = self._ask.query.shape
+        if len(shape) != 2 or shape[0] != shape[1]:
+            return np.empty(0)
+        pair = before.reshape(shape), after.reshape(shape)
+        if any(not np.allclose(v, v.T) for v in pair):
+            return np.empty(0)
+        noise = float(getattr(self._ask.mechanism, "lam0", None) or 0.0) * np.eye(shape[0])
+        first, second = (np.linalg.pinv(v + noise, hermitian=True) for v in pair)
+        return np.asarray((first - second).reshape(-1))
 
 
 def strength(ask: Ask) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 import attrs
@@ -22,7 +22,7 @@ from dpcore.errors import ContractError, NoClaimError, ReleaseError
 from dpcore.functions import FunctionLearner, FunctionQuery
 from dpcore.learner import OneShot
 from dpcore.mechanism import to_real
-from dpcore.query import Answer
+from dpcore.query import Answer, Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records import Records
 from dpcore.runtime import Opened, release
@@ -51,6 +51,8 @@ class Pipeline:
 
     Args:
         before, after: Records of the learners' part, made up.
+        changed: Row of the record that changed or came: where the runtime draws records or their
+            order, features compare the neighbours at a draw in which it takes part.
         points: By the name of each function release, encoded points that are asked about.
         seed: Of the coins of all samples.
     """
@@ -61,6 +63,7 @@ class Pipeline:
         before: Records,
         after: Records,
         *,
+        changed: int = 0,
         coins: PublicCoins,
         points: Mapping[str, NDArray[np.float64]] | None = None,
         seed: int = 0,
@@ -68,7 +71,7 @@ class Pipeline:
         self._coins, self._seed, self._points = coins, seed, dict(points or {})
         self._pair = before, after
         self._tellers = [
-            _Teller(scheduled, (before, after), coins, self._points.get(scheduled.name))
+            _Teller(scheduled, (before, after), changed, coins, self._points.get(scheduled.name))
             for scheduled in schedule.releases
         ]
         self._schedules = tuple(
@@ -158,10 +161,12 @@ class _Teller:
         self,
         scheduled: Scheduled,
         pair: tuple[Records, Records],
+        changed: int,
         coins: PublicCoins,
         points: NDArray[np.float64] | None,
     ) -> None:
         self._scheduled, self._pair, self._points = scheduled, pair, points
+        self._changed = changed
         self._public = scheduled.public(coins)
         self._comparisons = {name: Comparison(ask) for name, ask in scheduled.asks.items()}
         learner = scheduled.learner
@@ -216,10 +221,23 @@ class _Teller:
             function = isinstance(query, FunctionQuery)
             value = answer.value[:, -1] if function else to_real(answer.value)
             values.append(value)
-            told = self._told.get(query.name) if query.args is None else self._statistics(answer)
+            told = self._told.get(query.name)
+            if told is None or query.args is not None:
+                told = None if function else self._statistics(answer)
+            if query.args is None and told is not None:
+                self._told[query.name] = told
             if told is not None:
                 total += self._comparisons[query.name].features(value, *told)
         return total, np.concatenate(values) if values else np.empty(0)
+
+    def _seen(self, query: Query) -> Iterator[Records]:
+        """Both neighbours as the private function sees them, at known coins."""
+        for records in self._pair:
+            if query.sampling is None:
+                yield records
+            else:
+                coins = _REFERENCE.sampling(0, query.name, 1)
+                yield query.sampling.attacked(records, self._changed, coins)
 
     def _statistics(self, answer: Answer) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Of both neighbours at the answer's own arguments; None where one fails."""
@@ -227,8 +245,8 @@ class _Teller:
         own = _REFERENCE.learner(0, query.name, answer.number)
         try:
             first, second = (
-                to_real(np.asarray(learner.statistic(query, side, self._public, own)))
-                for side in self._pair
+                to_real(np.asarray(learner.statistic(query, seen, self._public, own)))
+                for seen in self._seen(query)
             )
         except Exception:  # the runs show it: here nothing can be compared
             return None

@@ -45,7 +45,7 @@ def fixed_statistics(learner: Learner, records: Records, public: Public) -> dict
         return found
     shuffled = records.take(np.arange(len(records))[::-1])
     for query in learner.queries(public):
-        if getattr(query, "sampling", None) is not None:
+        if query.sampling is not None:
             continue  # the runtime draws anew for every ask
         watched = _Watched(SecretCoins.rehearsal(0).learner(0, query.name, 1))
         coins = cast(LearnerCoins, watched)

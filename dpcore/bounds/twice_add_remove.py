@@ -7,6 +7,7 @@ from typing import ClassVar
 import attrs
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.hit_law import HitLaw
 from dpcore.learner import Learner, Public
 from dpcore.query import Query
 from dpcore.sensitivity import Conditional, OverCoins, Refused, Sensitivity, SensitivityBound
@@ -53,6 +54,8 @@ class TwiceAddRemove(SensitivityBound):
                 "a conditional bound cannot be doubled: the dataset in between need not satisfy "
                 "its assumptions"
             )
+        if isinstance(inner.value, HitLaw):
+            return Refused("a law over orders cannot be doubled: both steps share the order")
         validity = inner.validity
         if isinstance(validity, OverCoins):  # either of the two steps may fail
             validity = OverCoins(min(2 * validity.gamma, 1 - 2.0**-53))

@@ -8,6 +8,7 @@ from dpcore.cli.account import account
 from dpcore.cli.audit import audit_spec
 from dpcore.cli.check import check
 from dpcore.cli.falsify import falsify_spec
+from dpcore.cli.ledger import ledger
 from dpcore.cli.plugins import plugins
 from dpcore.cli.replay import replay
 from dpcore.cli.reproduce import reproduce
@@ -36,7 +37,7 @@ def options(
         False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
     ),
 ) -> None:
-    """Exit codes: 0 done, 1 failed, 2 wrong spec or command line, 3 no claim, 5 wrong source."""
+    """Exit codes: 0 done, 1 failed, 2 wrong spec, 3 no claim, 4 ledger refuses, 5 wrong source."""
 
 
 app.command()(check)
@@ -49,3 +50,4 @@ app.command("falsify")(falsify_spec)
 app.command("audit")(audit_spec)
 app.command()(account)
 app.add_typer(plugins, name="plugins")
+app.add_typer(ledger, name="ledger")

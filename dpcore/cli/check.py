@@ -14,6 +14,7 @@ from dpcore.conformance.attacks import NEVER, AttackRecordError, lookup
 from dpcore.conformance.audit_file import AuditFileError, audit_path, of_plan
 from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.guarantee import Guarantee
+from dpcore.ledger.book import Ledger
 from dpcore.lock import Lock, lock_path, priced, read_lock
 from dpcore.plan import Plan
 from dpcore.spec import Spec, load_spec
@@ -26,12 +27,41 @@ def check(
     """State the guarantee of a spec without opening its data, and lock the public coins."""
     with guarded():
         loaded, plan, lock = lock_plan(spec)
+        ledger = ledger_of(loaded)
+        charged = {} if ledger is None else {"ledger": _would_be(ledger, plan)}
         if json:
-            print(msgspec.json.format(msgspec.json.encode(lock.plan), indent=2).decode())
+            found = {**lock.plan, **charged}
+            print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         else:
             show_plan(out(), plan.guarantee, lock)
             show_attacks(out(), loaded, plan)
             show_audits(out(), spec, lock)
+        if charged and not json:
+            told = charged["ledger"]
+            out().print(
+                f"Ledger {told['name']}: left {told['left']}; after this run {told['after']}.",
+                markup=False,
+            )
+
+
+def ledger_of(spec: Spec) -> Ledger | None:
+    """The ledger that a spec is charged to.
+
+    Raises:
+        SpecError: it names one that does not exist.
+        LedgerError: it cannot be used.
+    """
+    return None if spec.ledger is None else Ledger.open(spec.ledger)
+
+
+def _would_be(ledger: Ledger, plan: Plan) -> dict[str, str]:
+    """What is left, and what a run would leave; nothing is reserved."""
+    after = ledger.would_leave(plan.charge())
+    return {
+        "name": ledger.name,
+        "left": ledger.left().describe(),
+        "after": after.describe(),
+    }
 
 
 def lock_plan(path: Path) -> tuple[Spec, Plan, Lock]:
@@ -62,7 +92,7 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
                 "x".join(map(str, query["shape"])),
                 str(query["at_most"]),
                 query["distance"],
-                f"{query['sensitivity']:.6g}",
+                describe_sensitivity(query["sensitivity"]),
                 describe_mechanism(query["mechanism"]),
             )
     console.print(table)
@@ -95,6 +125,13 @@ def show_audits(console: Console, path: Path, lock: Lock) -> None:
     refuted = sum(one.refuted for one in found)
     if len(found) > 1:
         console.print(f"{len(found)} audits of this plan, {refuted} REFUTED it", markup=False)
+
+
+def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:
+    """A number, or a law's range: `law: 0.01 to 0.4`."""
+    if isinstance(sensitivity, dict):
+        return f"law: {sensitivity['smallest']:.4g} to {sensitivity['largest']:.4g}"
+    return f"{sensitivity:.6g}"
 
 
 def describe_mechanism(mechanism: dict[str, Any]) -> str:

@@ -11,9 +11,12 @@ from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
 from dpcore.conformance.counterexample import load
 from dpcore.conformance.falsifier import Finding, Means, falsify
 from dpcore.conformance.movement import ALLOWANCE
+from dpcore.conformance.release_attack import ReleaseFinding, attack_release
 from dpcore.conformance.subjects import bound_in_force, case_of
-from dpcore.errors import SpecError
+from dpcore.errors import NoClaimError, SpecError
+from dpcore.functions import FunctionLearner
 from dpcore.lock import lock_path, priced, read_lock
+from dpcore.plan import Plan
 from dpcore.spec import Spec, load_spec
 
 
@@ -33,41 +36,69 @@ def falsify_spec(
     """Search for neighbours that break the bounds of a spec: exit code 1 if any is found.
 
     The search uses the spec's domain, adjacency, part and locked coins, and made-up records; the
-    spec's data is not opened.
+    spec's data is not opened. What is refuted is attacked as printed. Of a function release the
+    answers are attacked too, at the worst neighbours found.
     """
     with guarded():
         loaded = load_spec(spec)
         if replay is not None:
             _replay(loaded, spec, replay)
             return
-        findings = _attack(loaded, spec, Means(seconds=seconds), seed)
+        findings, releases = _attack(loaded, spec, Means(seconds=seconds), seed)
         saved = keep(findings, loaded.registry, save)
         if json:
             found = {
                 "attacks": [finding.to_dict() for finding in findings],
+                "releases": [release.to_dict() for release in releases],
                 "counterexamples": [str(path) for path in saved],
             }
             print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         else:
             console = out()
             show_findings(console, findings)
+            for release in releases:
+                verdict = "BROKEN" if release.broken else "stands so far"
+                answers = f"answers of {release.release} ({release.mechanism}): {verdict}"
+                console.print(f"{answers}: {release.breach.describe()}", markup=False)
             for path in saved:
                 console.print(f"counterexample: {path}", markup=False)
             console.print(f"{SYNTHETIC} {NO_PROOF}", markup=False)
-        if any(failed(finding) for finding in findings):
+        if any(failed(finding) for finding in findings) or any(r.broken for r in releases):
             raise typer.Exit(1)
 
 
-def _attack(spec: Spec, path: Path, means: Means, seed: int) -> list[Finding]:
-    plan, _, _ = priced(spec, read_lock(lock_path(path)))
+def _attack(
+    spec: Spec, path: Path, means: Means, seed: int
+) -> tuple[list[Finding], list[ReleaseFinding]]:
+    """Findings on every bound, and on the answers of every function release."""
+    plan = _plan(spec, path)
     share = means.share(len(spec.releases))
-    return [
-        finding
-        for release in spec.releases
-        for finding in falsify(
-            case_of(plan, release, bound_in_force(plan, release, spec.registry)), share, seed
-        )
-    ]
+    half = share.share(2)
+    findings: list[Finding] = []
+    releases: list[ReleaseFinding] = []
+    for release in spec.releases:
+        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
+        function = isinstance(release.learner, FunctionLearner)
+        found = falsify(case, half if function else share, seed, refuted=True)
+        findings += found
+        asked = (attack_release(release.name, case, f, seed, half.seconds) for f in found)
+        releases += [answers for answers in asked if answers is not None]
+    return findings, releases
+
+
+def _plan(spec: Spec, path: Path) -> Plan:
+    """The priced plan; of what is refuted or only assumed, as `dpcore reproduce` prices it.
+
+    Raises:
+        NoClaimError: there is no claim to attack.
+    """
+    try:
+        return priced(spec, read_lock(lock_path(path)))[0]
+    except NoClaimError as refusal:
+        try:
+            return spec.price(spec.coins, reproduce=True)
+        except (NoClaimError, SpecError):
+            raise refusal from None
 
 
 def _replay(spec: Spec, path: Path, saved: Path) -> None:
@@ -76,7 +107,7 @@ def _replay(spec: Spec, path: Path, saved: Path) -> None:
         found = load(saved)
     except (OSError, ValueError, KeyError) as error:
         raise SpecError(f"no counterexample: {type(error).__name__}", str(saved)) from None
-    plan, _, _ = priced(spec, read_lock(lock_path(path)))
+    plan = _plan(spec, path)
     for release in spec.releases:
         case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
         try:

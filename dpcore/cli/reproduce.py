@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpcore.cli.check import show_plan
+from dpcore.cli.check import ledger_of, show_plan
 from dpcore.cli.console import guarded, out
 from dpcore.cli.run import load_all_points, open_and_run
 from dpcore.errors import SpecError
@@ -29,7 +29,10 @@ def reproduce(
             raise SpecError("a sealed run cannot be a reproduction: it has no operator channel")
         plan = loaded.price(reproduce=True)
         points = load_all_points(loaded)
+        ledger = ledger_of(loaded)
         folder = new_folder(runs, spec.stem)
+        if ledger is not None:
+            ledger.note(f"{folder.name}: a reproduction as printed, not private")
         kept = folder / "operator" / "reproduction"
         outcome = open_and_run(loaded, plan, source, SecretCoins.draw(), points)
         locked = lock_of(loaded, plan, outcome.coins)

@@ -13,17 +13,19 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from dpcore.cli.check import lock_plan, show_plan
+from dpcore.cli.check import ledger_of, lock_plan, show_plan
 from dpcore.cli.console import SlowProgress, guarded, out
 from dpcore.domain import Table
 from dpcore.errors import ReleaseError, SpecError
-from dpcore.evaluation import UNCOVERED, evaluate
+from dpcore.evaluation import STAND_IN, UNCOVERED, evaluate
 from dpcore.functions import FunctionLearner
+from dpcore.ledger.book import Reservation
 from dpcore.lock import lock_of
 from dpcore.look import RELEASE, stated
 from dpcore.plan import Outcome, Plan
 from dpcore.randomness import SecretCoins
 from dpcore.run_folder import new_folder, public_files, write_files
+from dpcore.serving import is_function
 from dpcore.source import load_points, load_table
 from dpcore.spec import Spec
 
@@ -51,11 +53,17 @@ def run(
             raise SpecError("a sealed run cannot be rehearsed: it has no operator channel")
         secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
         points = load_all_points(loaded)
+        ledger = ledger_of(loaded)
         folder = new_folder(runs, spec.stem)
         kept = folder / ("public" if rehearsal is None else "operator/rehearsal")
         try:
             release = _sealed if loaded.sealed else open_and_run
-            outcome = release(loaded, plan, source, secret, points)
+            reservation = None
+            if ledger is not None and rehearsal is None:
+                reservation = plan.reserve(ledger, folder.name, _uncovered(loaded))
+            elif ledger is not None:
+                ledger.note(f"{folder.name}: a rehearsal with known coins")
+            outcome = release(loaded, plan, source, secret, points, reservation)
             locked = lock_of(loaded, plan, outcome.coins)
             write_files(
                 kept, public_files(locked, outcome.answers, outcome.models, outcome.guarantee)
@@ -98,17 +106,34 @@ def load_all_points(spec: Spec) -> Points:
     return found
 
 
+def _uncovered(spec: Spec) -> tuple[str, ...]:
+    """Looks at the records beside the release, for the operator and not paid for."""
+    return (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
+
+
 def open_and_run(
-    spec: Spec, plan: Plan, source: str | None, secret: SecretCoins, points: Points
+    spec: Spec,
+    plan: Plan,
+    source: str | None,
+    secret: SecretCoins,
+    points: Points,
+    reservation: Reservation | None = None,
 ) -> Outcome:
     """Read the records, with progress on standard error, and release."""
     table = _open(spec, source)
     with SlowProgress(plan.most_asks, "releasing") as bar:
-        return plan.run(table, secret=secret, progress=bar.step, points=points)
+        return plan.run(
+            table, secret=secret, progress=bar.step, points=points, reservation=reservation
+        )
 
 
 def _sealed(
-    spec: Spec, plan: Plan, source: str | None, secret: SecretCoins, points: Points
+    spec: Spec,
+    plan: Plan,
+    source: str | None,
+    secret: SecretCoins,
+    points: Points,
+    reservation: Reservation | None,
 ) -> Outcome:
     """Once records are opened, tell nothing but success or one fixed sentence."""
     failed = False
@@ -119,7 +144,8 @@ def _sealed(
     ):
         warnings.simplefilter("ignore")
         try:
-            outcome = plan.run(_open(spec, source), secret=secret, points=points)
+            table = _open(spec, source)
+            outcome = plan.run(table, secret=secret, points=points, reservation=reservation)
         except Exception:
             failed = True
     if failed:
@@ -147,6 +173,9 @@ def _operator(
     notes: dict[str, Any] = {"warning": UNCOVERED}
     if spec.metrics:
         notes["evaluation"] = evaluate(plan, outcome, spec.metrics)
+        if names := [s.name for s in plan.schedule.releases if is_function(s)]:
+            notes["stand-ins"] = dict.fromkeys(names, STAND_IN)
+            console.print(f"{', '.join(names)}: {STAND_IN}.", markup=False)
         _show_evaluation(console, notes["evaluation"])
     notes["seconds"] = round(time.monotonic() - started, 3)
     operator = folder / "operator"

@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from dpcore.cli.console import err
-from dpcore.conformance.attacks import AttackRecordError, data_folder, record
+from dpcore.conformance.attacks import AttackRecordError, record
 from dpcore.conformance.falsifier import Finding
 from dpcore.conformance.law import Outcome, Verdict
+from dpcore.folders import data_folder
 from dpcore.registry import Registry
 
 SYNTHETIC = "Only made-up records inside the declared domain were used."

@@ -19,6 +19,7 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.conformance.case import Case
 from dpcore.conformance.falsifier import Finding
 from dpcore.errors import DpcoreError
+from dpcore.folders import data_folder
 from dpcore.registry import Registry
 
 
@@ -50,12 +51,6 @@ class Attack(msgspec.Struct, frozen=True):
 
 
 NEVER = "never attacked"
-
-
-def data_folder() -> Path:
-    """`$XDG_DATA_HOME/dpcore`, or `~/.local/share/dpcore`."""
-    home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(home) / "dpcore"
 
 
 def _file() -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from scipy import stats
 
 from dpcore.adjacency import (
     ADD_REMOVE,
@@ -16,13 +17,15 @@ from dpcore.adjacency import (
     Adjacency,
     replace_features,
 )
-from dpcore.conformance.case import Case, asks_of
+from dpcore.columns import Range
+from dpcore.conformance.case import Case, Pathwise, asks_of
 from dpcore.conformance.falsifier import Finding, Means, falsify
 from dpcore.conformance.law import BrokenLawError, Law, NotApplicableError, Outcome, Verdict, judge
 from dpcore.conformance.learner_laws import TOTAL
-from dpcore.domain import Range
 from dpcore.errors import ParameterError
-from dpcore.randomness import PublicCoins
+from dpcore.hit_law import HitLaw
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.sampling import Order
 from dpcore.sensitivity import OverCoins, Refused
 
 FINITE_OR_REFUSED = Law(
@@ -45,6 +48,11 @@ READS_PARAMETERS = Law(
 HOLDS = Law(
     "bound.holds", "No pair of neighbours moves the statistic farther than claimed (attacked)."
 )
+LAW_COVERS_ORDERS = Law(
+    "bound.law-covers-orders",
+    "A law over orders gives no movement a smaller chance of being exceeded than the orders drawn "
+    "do, by what the bound says of each order (sampled).",
+)
 COVERS_FALLBACK = Law(
     "bound.covers-fallback",
     "A claim that covers 0 bounds every statistic's distance from 0 (attacked).",
@@ -57,6 +65,7 @@ LAWS = (
     MONOTONE,
     ANY_ARGS,
     READS_PARAMETERS,
+    LAW_COVERS_ORDERS,
     HOLDS,
     COVERS_FALLBACK,
 )
@@ -74,6 +83,8 @@ RELATIONS = (
 REFUSED_EVERYWHERE = "it is refused for every relation and size"
 
 _COINS = 6  # fresh public keys for a bound that is a probability over them
+_ORDERS = 1000  # drawn against a law, at most
+_LAW_ERROR = 1e-6
 _RARE = 1e-4  # a count of broken keys that is less likely than this breaks such a bound
 
 
@@ -92,6 +103,7 @@ def bound_verdicts(
         FITS_QUERY: lambda: _fits_query(case),
         MONOTONE: lambda: _monotone(case),
         ANY_ARGS: lambda: _any_args(case, seed),
+        LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed),
     }
     verdicts = [judge(law, subject, check) for law, check in checks.items()]
     findings = _attack_relations(case, means, seed)
@@ -108,13 +120,13 @@ def covered(case: Case) -> Iterator[Case]:
 
     A smaller relation with the same value is part of the larger one and is left out.
     """
-    values: list[tuple[Adjacency, tuple[float, ...]]] = []
+    values: list[tuple[Adjacency, tuple[float | HitLaw, ...]]] = []
     for relation in dict.fromkeys((case.adjacency, *RELATIONS)):
         other = case.under(relation)
         claims = other.safe_claims()
         if isinstance(claims, Refused):
             continue
-        units = tuple(claim.unit for _, claim in claims)
+        units = tuple(claim.law or claim.unit for _, claim in claims)
         if any(relation <= larger and units == found for larger, found in values):
             continue
         values.append((relation, units))
@@ -133,8 +145,10 @@ def _finite_or_refused(case: Case) -> str:
                 continue
             for query, claim in claims:
                 checked += 1
-                if not (math.isfinite(claim.unit) and claim.unit > 0):
-                    raise BrokenLawError(f"{relation}, n={size}: {query.name!r} has {claim.unit!r}")
+                if not (math.isfinite(claim.reach) and claim.reach > 0):
+                    raise BrokenLawError(
+                        f"{relation}, n={size}: {query.name!r} has {claim.reach!r}"
+                    )
     if not checked:
         raise BrokenLawError(REFUSED_EVERYWHERE)
     return f"{checked} claims"
@@ -168,7 +182,7 @@ def _monotone(case: Case) -> str:
     for relation in RELATIONS:
         claims = case.under(relation).at_size(size).claims()
         if not isinstance(claims, Refused):
-            units[relation] = {query.name: claim.unit for query, claim in claims}
+            units[relation] = {query.name: claim.reach for query, claim in claims}
     compared = 0
     for small, ours in units.items():
         for large, theirs in units.items():
@@ -201,6 +215,43 @@ def _any_args(case: Case, seed: int) -> str:
     if not compared:
         raise NotApplicableError("no ask carries args")
     return f"{compared} asks"
+
+
+def _law_covers_orders(case: Case, seed: int) -> str:
+    """Orders drawn as a run draws them, against the law's tail at every atom.
+
+    A right law fails with probability at most `_LAW_ERROR`: binomial tails, shared by all atoms.
+    """
+    claims = case.claims()
+    laws = [] if isinstance(claims, Refused) else [(q, c) for q, c in claims if c.law is not None]
+    if not laws:
+        raise NotApplicableError("it states no law")
+    closest = 0.0
+    for query, claim in laws:
+        if not isinstance(case.bound, Pathwise):
+            raise BrokenLawError(f"{query.name!r}: no claim for one order (method `along`)")
+        assert isinstance(query.sampling, Order), "a law is over orders"
+        assert isinstance(claim.value, HitLaw), "a law is a value"
+        draws = int(np.clip(2e7 / query.sampling.steps, 50, _ORDERS))
+        coins = SecretCoins.rehearsal(seed)
+        moved = np.empty(draws)
+        for number in range(draws):
+            rows = query.sampling.rows(
+                case.domain.records, coins.sampling(0, query.name, number + 1)
+            )
+            moved[number] = case.bound.along(query, case.learner, case.public, rows, 0)
+        levels = (0.0, *claim.value.atoms)
+        for level in levels:
+            exceeded = int(np.count_nonzero(moved > level))
+            stated = min(1.0, claim.value.beyond(level))
+            if stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (len(levels) * len(laws)):
+                raise BrokenLawError(
+                    f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
+                    f"{level:.6g}, the law says {stated:.4g}"
+                )
+            if exceeded > draws / 20:
+                closest = max(closest, exceeded / draws / max(stated, 1e-300))
+    return f"closest {closest:.3g} of a stated tail"
 
 
 def _attack_relations(case: Case, means: Means, seed: int) -> tuple[Finding, ...]:
@@ -308,9 +359,10 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
     size = case.domain.at_most or 100
     for other_size in (max(1, size // 10), 10 * size if size < 300 else size // 3):
         yield f"n={other_size}", case.at_size(other_size)
-    labels = case.domain.labels
-    wide = Range(labels.centre - 3 * labels.half_width, labels.centre + 3 * labels.half_width)
-    yield "labels=3x", attrs.evolve(case, domain=attrs.evolve(case.domain, labels=wide))
+    if case.domain.classes < 3:
+        labels = case.domain.labels
+        wide = Range(labels.centre - 3 * labels.half_width, labels.centre + 3 * labels.half_width)
+        yield "labels=3x", attrs.evolve(case, domain=attrs.evolve(case.domain, labels=wide))
     if case.domain.norm is not None:
         longer = attrs.evolve(case.domain, norm=3 * case.domain.norm)
         yield "norm=3x", attrs.evolve(case, domain=longer)

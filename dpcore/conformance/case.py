@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.distance import Distance
 from dpcore.domain import Domain
-from dpcore.errors import UnknownCountError
+from dpcore.errors import UndeclaredError
+from dpcore.functions import FunctionLearner
 from dpcore.learner import Learner, Public
 from dpcore.mechanism import Mechanism
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.query import Answer, Query
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records import Records
 from dpcore.sensitivity import Refused, Sensitivity, SensitivityBound
 
@@ -34,6 +35,24 @@ class Checkable(Protocol):
 
     def assumption_holds(self, records: Records, learner: Learner, public: Public) -> bool:
         """Whether these records satisfy everything the bound assumes."""
+
+
+@runtime_checkable
+class Pathwise(Protocol):
+    """A bound that states a law over orders, and what it claims of one order."""
+
+    def along(
+        self, query: Query, learner: Learner, public: Public, order: NDArray[np.intp], changed: int
+    ) -> float:
+        """How far the statistic may move when row `changed` is replaced and rows are used in
+        `order`; 0 if it is not used. Solver errors come on top."""
+
+
+def seen(query: Query, records: Records, seed: int = 0) -> Records:
+    """What an ask's private function would see of made-up records, at known coins."""
+    if query.sampling is None:
+        return records
+    return query.sampling.draw(records, SecretCoins.rehearsal(seed).sampling(0, query.name, 1))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -77,7 +96,7 @@ class Case:
                 if not claim.adjacency.covers(self.adjacency):
                     return Refused(f"it holds for {claim.adjacency} only")
                 found.append((query, claim))
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             return Refused(str(error))
         return tuple(found)
 
@@ -143,8 +162,11 @@ def asks_of(case: Case, name: str, rng: np.random.Generator) -> list[Query]:
     """Asks of one query with arguments that answers of any size can lead to.
 
     Answers are noisy, so that every real number can be one: the machine is driven with random
-    answers from tiny to huge, and up to a dozen of the asks it then makes are kept.
+    answers from tiny to huge, and up to a dozen of the asks it then makes are kept. A function is
+    asked for as planned.
     """
+    if isinstance(case.learner, FunctionLearner):
+        return [query for query in case.learner.queries(case.public) if query.name == name]
     found: list[Query] = []
     for scale in (0.0, 1.0, 30.0, 1e4):
         asks = [query for _, query, _ in conversation(case, None, rng, scale) if query.name == name]

@@ -135,9 +135,14 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
-def starts(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
+def starts(
+    rows: Rows,
+    base: int,
+    rng: np.random.Generator,
+    families: tuple[Family, ...] = FAMILIES,
+) -> Iterator[Configuration]:
     """Every family in turn, for ever."""
-    streams = [family(rows, base, rng) for family in FAMILIES]
+    streams = [family(rows, base, rng) for family in families]
     while True:
         for stream in streams:
             yield next(stream)
@@ -166,7 +171,7 @@ def _of(
         if kinds > 1 and rng.integers(2):
             counts[:] = 1
         counts[int(rng.integers(kinds))] += size - counts.sum()
-    scaled = np.array([*labels[:kinds], *labels[-2:]]) * rows.domain.label_bound
+    scaled = np.array([*labels[:kinds], *labels[-2:]]) * rows.label_bound
     return Configuration(
         raw=np.vstack([*bases[:kinds], changing]),
         labels=scaled,

@@ -28,6 +28,7 @@ class Counterexample:
         query: Name of the query. arguments: The ask's `args`.
         records: The part's count or limit in the domain. coins: The public key.
         claimed: What the bound allows. moved: What the statistic did.
+        draw: Of the sample or order of the records, if the query has one.
     """
 
     query: str
@@ -38,6 +39,7 @@ class Counterexample:
     claimed: float
     moved: float
     origin: str
+    draw: int = 0
 
     def replay(self, case: Case) -> Shot:
         """The same pair against the same claim, computed anew.
@@ -57,7 +59,8 @@ class Counterexample:
         for query, claim in claims:
             if query.name == self.query:
                 ask = attrs.evolve(query, args=self.arguments)
-                return Target(case=case, ask=ask, claim=claim).fire(self.pair)
+                target = Target(case=case, ask=ask, claim=claim, draw=self.draw)
+                return target.fire(self.pair)
         raise ValueError(f"there is no query {self.query!r}")
 
     def save(self, path: Path) -> None:
@@ -89,6 +92,7 @@ class Counterexample:
             "claimed": self.claimed,
             "moved": self.moved,
             "origin": self.origin,
+            "draw": self.draw,
         }
         with path.open("wb") as file:
             np.savez_compressed(file, facts=np.array(json.dumps(facts)), **arrays)
@@ -121,6 +125,7 @@ def load(path: Path) -> Counterexample:
         claimed=facts["claimed"],
         moved=facts["moved"],
         origin=facts["origin"],
+        draw=facts["draw"],
     )
 
 

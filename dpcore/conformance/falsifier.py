@@ -15,13 +15,15 @@ import attrs
 import numpy as np
 
 from dpcore.conformance.ascent import SearchOverError, climb
-from dpcore.conformance.case import Case, asks_of
+from dpcore.conformance.case import Case, Pathwise, asks_of
 from dpcore.conformance.constructions import FAMILIES, starts
 from dpcore.conformance.counterexample import Counterexample, minimised
+from dpcore.conformance.function_constructions import FUNCTION_FAMILIES
 from dpcore.conformance.movement import ALLOWANCE, measurable
 from dpcore.conformance.neighbours import Configuration, pair_of
 from dpcore.conformance.rows import Rows
 from dpcore.conformance.target import Shot, Target
+from dpcore.functions import FunctionLearner
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.sensitivity import Conditional, Refused, Refuted, Sensitivity, WorstCase
@@ -30,7 +32,8 @@ _CONSTRUCTIONS = 0.4  # share of a claim's means that goes into constructions
 _SIMPLIFYING = 0.25  # of a claim's seconds, on top of them, for making a counterexample simple
 _CLIMBS = 8  # starts that are climbed from before random restarts begin
 _EVALUATIONS = 250  # of the score, per ascent
-_ROUND = 4 * len(FAMILIES)  # constructions between two restarts
+_DRAWS = 6  # samples or orders of the records, where the runtime draws them
+_EACH = 4  # constructions of a family between two restarts
 
 
 @attrs.frozen(kw_only=True)
@@ -99,7 +102,7 @@ class Finding:
         return {
             "case": self.case.name,
             "query": self.query,
-            "claimed": None if self.claim is None else self.claim.unit,
+            "claimed": None if self.claim is None else self.claim.reach,
             "source": None if self.claim is None else self.claim.source,
             "not_attacked": self.reason,
             "pairs": self.pairs,
@@ -146,10 +149,12 @@ def _attack(
     case: Case, query: Query, claim: Sensitivity, means: Means, rng: np.random.Generator
 ) -> Finding:
     unfit = ""
-    if not measurable(query.distance):
+    if not measurable(query):
         unfit = f"a movement in {query.distance} cannot be measured from arrays"
     elif isinstance(claim.validity, Refuted):
         unfit = f"it says itself that it is refuted: {claim.validity.reason}"
+    elif claim.law is not None and not isinstance(case.bound, Pathwise):
+        unfit = "it states a law over orders and makes no claim for one order (method `along`)"
     if unfit:
         return Finding(case=case, query=query.name, claim=claim, reason=unfit)
     try:
@@ -176,11 +181,16 @@ class _Search:
     ) -> None:
         self._case, self._claim, self._rng = case, claim, rng
         self._rows = Rows(case.domain)
+        function = isinstance(case.learner, FunctionLearner)
+        self._families = FUNCTION_FAMILIES if function else FAMILIES
+        self._round = _EACH * len(self._families)  # constructions between two restarts
         secrets = [SecretCoins.rehearsal(k).learner(0, asks[0].name, 1) for k in range(2)]
+        draws = range(1 if asks[0].sampling is None else _DRAWS)
         self._targets = [
-            Target(case=case, ask=ask, claim=claim, secret=secret)
+            Target(case=case, ask=ask, claim=claim, secret=secret, draw=draw)
             for ask in asks
             for secret in secrets
+            for draw in draws
         ]
         self._means = means
         self._end = time.monotonic() + means.seconds
@@ -200,8 +210,8 @@ class _Search:
         until = time.monotonic() + _CONSTRUCTIONS * self._means.seconds
         seen: list[tuple[float, int, Configuration, Target]] = []
         most = int(_CONSTRUCTIONS * self._means.pairs)
-        while self._pairs < max(most, _ROUND) and (
-            time.monotonic() < until or self._pairs < _ROUND
+        while self._pairs < max(most, self._round) and (
+            time.monotonic() < until or self._pairs < self._round
         ):
             self._try(stream, seen)
         if self._is_broken():
@@ -210,7 +220,7 @@ class _Search:
             self._climb(start, target)
         while not self._is_broken():
             seen = []
-            for _ in range(_ROUND):
+            for _ in range(self._round):
                 self._try(stream, seen)
             for start, target in _best(seen, 1):
                 self._climb(start, target)
@@ -219,15 +229,18 @@ class _Search:
         """Constructions of the exact size; where it is private, of sizes from 0 to its limit."""
         limit = self._case.domain.at_most
         if self._case.domain.exact is not None:
-            yield from starts(self._rows, self._case.domain.exact - 1, self._rng)
+            yield from self._of_size(self._case.domain.exact - 1)
             return
         largest = 200 if limit is None else limit - 1
         sizes = sorted({0, 1, 2, 5, 20, 100, largest} & {*range(largest + 1)})
-        streams = [starts(self._rows, size, self._rng) for size in sizes]
+        streams = [self._of_size(size) for size in sizes]
         while True:
             for stream in streams:
-                for _ in FAMILIES:
+                for _ in self._families:
                     yield next(stream)
+
+    def _of_size(self, base: int) -> Iterator[Configuration]:
+        return starts(self._rows, base, self._rng, self._families)
 
     def _try(
         self,
@@ -243,7 +256,7 @@ class _Search:
 
     def _score(self, configuration: Configuration, target: Target) -> float:
         if self._pairs >= self._means.pairs or (
-            self._pairs >= _ROUND and time.monotonic() > self._end
+            self._pairs >= self._round and time.monotonic() > self._end
         ):
             raise SearchOverError
         self._pairs += 1
@@ -301,8 +314,9 @@ class _Search:
             pair=pair,
             records=self._case.domain.at_most,
             coins=self._case.coins.key,
-            claimed=self._claim.unit,
-            moved=ratio * self._claim.unit,
+            draw=target.draw,
+            claimed=shot.claimed,
+            moved=ratio * shot.claimed,
             origin=configuration.origin,
         )
         if shot.inside is None and isinstance(self._claim.validity, Conditional):

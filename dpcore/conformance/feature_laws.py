@@ -18,8 +18,11 @@ NORM = Law("features.norm", "No row of the domain has features longer than the s
 SHAPE = Law("features.shape", "Features are finite, one row each, as wide as stated.")
 PURE = Law("features.pure", "Equal coins and equal rows give equal features, whatever came before.")
 ROW_WISE = Law("features.row-wise", "The features of a row do not depend on the other rows.")
+COLUMNS = Law(
+    "features.columns-agree", "Made in blocks of columns, features are the same to within rounding."
+)
 
-LAWS = (NORM, SHAPE, PURE, ROW_WISE)
+LAWS = (NORM, SHAPE, PURE, ROW_WISE, COLUMNS)
 
 _KEYS = 5
 
@@ -42,6 +45,7 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
         SHAPE: _shape,
         PURE: _pure,
         ROW_WISE: _row_wise,
+        COLUMNS: _columns,
     }
     subject = f"{type(features).__name__}, {rows.width} columns"
     return [
@@ -91,3 +95,18 @@ def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]
         if not np.allclose(drawn(encoded[row : row + 1])[0], whole[row], rtol=1e-9, atol=1e-12):
             raise BrokenLawError("a row alone has other features than among others")
     return ""
+
+
+def _columns(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
+    drawn = features.draw(domain, PublicCoins(0))
+    whole, blocks = drawn(encoded), list(drawn.columns(encoded))
+    if {block.shape[0] for block in blocks} != {len(encoded)}:
+        raise BrokenLawError("a block has not one row for each record")
+    put_together = np.hstack(blocks)
+    if put_together.shape != whole.shape:
+        raise BrokenLawError(f"blocks make up {put_together.shape}, the whole is {whole.shape}")
+    if drawn.rescaled:
+        put_together /= np.maximum(1.0, np.linalg.norm(put_together, axis=1, keepdims=True))
+    if not np.allclose(put_together, whole, rtol=1e-9, atol=1e-12):
+        raise BrokenLawError("blocks of columns are other features than the whole")
+    return f"{len(blocks)} blocks"

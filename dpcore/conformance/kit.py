@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from dpcore.conformance import (
     bound_laws,
     event_laws,
     feature_laws,
+    interactive_laws,
     learner_laws,
     mechanism_laws,
 )
@@ -28,6 +29,11 @@ from dpcore.conformance.case import Case
 from dpcore.conformance.event_laws import event_verdicts
 from dpcore.conformance.falsifier import Finding, Means
 from dpcore.conformance.feature_laws import feature_verdicts
+from dpcore.conformance.interactive_laws import (
+    interactive_cases,
+    interactive_verdicts,
+    refuted_evidence,
+)
 from dpcore.conformance.law import (
     BrokenLawError,
     Law,
@@ -69,6 +75,7 @@ LAWS = (
     *learner_laws.LAWS,
     *bound_laws.LAWS,
     *mechanism_laws.LAWS,
+    *interactive_laws.LAWS,
     *event_laws.LAWS,
     *accountant_laws.LAWS,
     *feature_laws.LAWS,
@@ -139,12 +146,13 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
     seen: list[Event] = []
     for name, mechanisms in subjects.mechanisms.items():
         for mechanism in mechanisms:
-            accepted = list(mechanism_cases(mechanism))
-            if not accepted:
+            judged = list(_judged(mechanism, seed))
+            if not judged:
                 verdicts.append(_refusing(name, mechanism, printed))
-            for mechanism_case in accepted:
-                verdicts += mechanism_verdicts(mechanism_case, seed)
-                verdicts.append(curve_audited(mechanism_case, seed))
+            for mechanism_case, found in judged:
+                verdicts += found
+                if not isinstance(mechanism, Interactive):
+                    verdicts.append(curve_audited(mechanism_case, seed))
                 ladder = _ladder(mechanism_case)
                 verdicts += _events(mechanism_case, [e for e in ladder if e not in seen])
                 if len(ladder) >= 3 and type(ladder[0]) not in {type(e) for e in seen}:
@@ -180,7 +188,9 @@ def _examples(
             spec = load_spec(loaded.examples[name], registry)
             spec.price(reproduce=True)  # raises unless it is a claim as printed
             for release in spec.releases:
-                printed.update(type(part) for part in (release.bound, release.mechanism))
+                given = release.mechanism
+                mechanisms = given.values() if isinstance(given, Mapping) else (given,)
+                printed.update(type(part) for part in (release.bound, *mechanisms))
             raise NotApplicableError(f"only dpcore reproduce runs it: {refusal}") from None
         found.extend(Example(name=name, release=r, plan=plan) for r in spec.releases)
         runs.append(Priced(f"{plugin}: {name}", spec, plan))
@@ -193,13 +203,22 @@ def _examples(
     return found
 
 
+def _judged(mechanism: Mechanism, seed: int) -> Iterator[tuple[MechanismCase, list[Verdict]]]:
+    """What of the kit's queries a mechanism accepts, each with the verdicts on it."""
+    if isinstance(mechanism, Interactive):
+        for function_case in interactive_cases(mechanism):
+            yield function_case.as_mechanism(), interactive_verdicts(function_case, seed)
+        return
+    for case in mechanism_cases(mechanism):
+        yield case, mechanism_verdicts(case, seed)
+
+
 def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]]) -> Verdict:
     """A mechanism that accepts none of the kit's queries."""
-    if isinstance(mechanism, Interactive):
-        reason = "it answers questions about a function, and the kit makes up arrays only"
-        return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
     if type(mechanism) in printed:
-        reason = "it refuses whatever is not refuted: only dpcore reproduce runs it"
+        reason = "it refuses whatever the kit makes up, and its example is as printed"
+        if isinstance(mechanism, Interactive):
+            reason += refuted_evidence(mechanism)
         return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
     reason = f"it refuses every {mechanism.distance} query that was tried"
     return Verdict(TESTABLE, name, Outcome.FAILED, reason)

@@ -11,12 +11,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.conformance.case import Case, conversation
+from dpcore.conformance.case import Case, conversation, seen
 from dpcore.conformance.constructions import starts
 from dpcore.conformance.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.conformance.neighbours import Pair, pair_of
 from dpcore.conformance.rows import Rows
-from dpcore.errors import UnknownCountError
+from dpcore.conformance.statistic import Statistic, compute, same, unfit
+from dpcore.errors import UndeclaredError
 from dpcore.functions import FunctionLearner
 from dpcore.learner import Learner
 from dpcore.query import Query
@@ -78,19 +79,31 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     subject = f"{type(case.learner).__name__}, {case.adjacency}, n={size}"
     trial = _Trial(case, seed)
     if isinstance(case.learner, FunctionLearner):
-        checks |= {PUBLIC_BLIND: _asked_only, MODEL_REPLAYS: _asked_only}
+        checks |= {PUBLIC_BLIND: _plan_blind, MODEL_REPLAYS: _no_model}
     return [judge(law, subject, _needing_n(check, trial)) for law, check in checks.items()]
 
 
-def _asked_only(trial: _Trial) -> str:
-    raise NotApplicableError("it fits a function: an oracle answers, and no model is published")
+def _plan_blind(trial: _Trial) -> str:
+    """A function's public part is its plan, which the private part must leave alone."""
+    learner, public = copy.deepcopy(trial.case.learner), trial.case.public
+    (first,) = learner.queries(public)
+    for pair in trial.pairs(5):
+        for records in (pair.before, pair.after):
+            trial.statistic(learner, first, records)
+            if learner.queries(public) != (first,):
+                raise BrokenLawError("the planned function changed once records were seen")
+    return "10 fits"
+
+
+def _no_model(trial: _Trial) -> str:
+    raise NotApplicableError("it publishes no model: a run's answers are replayed by the core")
 
 
 def _needing_n(check: Callable[[_Trial], str], trial: _Trial) -> Callable[[], str]:
     def run() -> str:
         try:
             return check(trial)
-        except UnknownCountError as error:
+        except UndeclaredError as error:
             raise NotApplicableError(f"it is refused by the plan: {error}") from None
 
     return run
@@ -119,17 +132,16 @@ class _Trial:
         return [answer.value for _, _, answer in asked]
 
     def asks(self) -> list[Query]:
-        """The asks of that run, at most twenty of them."""
+        """The asks of that run, at most twenty of them; a function is asked for as planned."""
+        if isinstance(self.case.learner, FunctionLearner):
+            return list(self.case.learner.queries(self.case.public))
         asked = [query for _, query, _ in conversation(self.case, None, self.rng(), 1.0)]
         return asked[:10] + asked[10:][-10:]
 
-    def statistic(self, learner: Learner, query: Query, records: Records) -> NDArray[Any]:
+    def statistic(self, learner: Learner, query: Query, records: Records) -> Statistic:
         coins = SecretCoins.rehearsal(self.seed).learner(0, query.name, 1)
-        return np.array(learner.statistic(query, records, self.case.public, coins))
-
-
-def _same(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=True))
+        drawn = seen(query, records, self.seed)
+        return compute(learner, query, drawn, self.case.public, coins)
 
 
 def _queries_pure(trial: _Trial) -> str:
@@ -175,7 +187,7 @@ def _statistic_pure(trial: _Trial) -> str:
             np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
             again = trial.statistic(used, query, pair.before)
             fresh = trial.statistic(copy.deepcopy(trial.case.learner), query, pair.before)
-            if not _same(first, again) or not _same(first, fresh):
+            if not same(first, again) or not same(first, fresh):
                 raise BrokenLawError(f"{query.name!r}: equal arguments gave different statistics")
             compared += 1
     return f"{compared} statistics"
@@ -190,16 +202,10 @@ def _total(trial: _Trial) -> str:
         for query, records in itertools.product(queries, (pair.before, pair.after)):
             value = trial.statistic(trial.case.learner, query, records)
             tried += 1
-            if value.shape != query.shape:
+            if reason := unfit(value, query):
                 raise BrokenLawError(
-                    f"{query.name!r}: shape {value.shape} instead of {query.shape}"
+                    f"{query.name!r}: {reason} on a dataset of {len(records)} records"
                 )
-            if not np.isfinite(value).all():
-                raise BrokenLawError(
-                    f"{query.name!r}: not finite on a dataset of {len(records)} records"
-                )
-            if np.iscomplexobj(value) and query.field == "real":
-                raise BrokenLawError(f"{query.name!r}: complex where the query is real")
     return f"{tried} statistics"
 
 
@@ -222,7 +228,7 @@ def _inputs_unchanged(trial: _Trial) -> str:
         asked += 1
         value = answer.value.copy()
         learner.update(state, answer)
-        if not _same(value, answer.value):
+        if not same(value, answer.value):
             raise BrokenLawError(f"{query.name!r}: update changed the answer")
         again = learner.ask(state)
         if again != query or not _equal(query.args, again.args):
@@ -244,7 +250,7 @@ def _public_blind(trial: _Trial) -> str:
     for pair in trial.pairs(5):
         for records in (pair.before, pair.after):
             seen.append(_transcript(trial, records, answers))
-            if not all(_same(a, b) for a, b in zip(seen[0], seen[-1], strict=False)):
+            if not all(same(a, b) for a, b in zip(seen[0], seen[-1], strict=False)):
                 raise BrokenLawError(
                     "with equal answers, the asks or the model differ between neighbours: the "
                     "public part has seen records"
@@ -287,10 +293,10 @@ def _model_replays(trial: _Trial) -> str:
             raise BrokenLawError("after all answers, it asks once more")
         models.append(learner.model(state))
     first, second = (model.arrays() for model in models)
-    if first.keys() != second.keys() or not all(_same(first[k], second[k]) for k in first):
+    if first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first):
         raise BrokenLawError("equal answers gave models with different arrays")
     predictions = [np.asarray(model.predict(table)) for model in models]
-    if not _same(*predictions):
+    if not same(*predictions):
         raise BrokenLawError("equal answers gave models that predict differently")
     if predictions[0].shape != (7,) or not np.isfinite(predictions[0]).all():
         raise BrokenLawError(

@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.conformance.certify import certified
 from dpcore.conformance.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
@@ -30,6 +30,10 @@ NOISE_ONLY = Law(
     "mechanism.noise-only",
     "A release depends on the value and its noise stream: equal streams give equal releases, and "
     "the value itself is not changed.",
+)
+PREPARED = Law(
+    "mechanism.prepared-agrees",
+    "What `prepared` returns releases, ask after ask, exactly what `release` does.",
 )
 EVERY_COORDINATE = Law(
     "mechanism.every-coordinate", "Noise reaches every real coordinate, imaginary parts included."
@@ -48,6 +52,7 @@ LAWS = (
     SHAPE,
     FINITE,
     NOISE_ONLY,
+    PREPARED,
     EVERY_COORDINATE,
     ASKS_INDEPENDENT,
     ADJACENCY,
@@ -127,12 +132,18 @@ def mechanism_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
         SHAPE: _shape,
         FINITE: _finite,
         NOISE_ONLY: _noise_only,
+        PREPARED: _prepared,
         EVERY_COORDINATE: _every_coordinate,
         ASKS_INDEPENDENT: _asks_independent,
-        ADJACENCY: _adjacency,
         EVENT_MATCHES: _event_matches,
-        FALLS_IN_SCALE: _falls_in_scale,
     }
+    found = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    return found + priced_verdicts(case, seed)
+
+
+def priced_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
+    """The laws about events alone, which hold for interactive mechanisms too."""
+    checks = {ADJACENCY: _adjacency, FALLS_IN_SCALE: _falls_in_scale}
     return [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
 
 
@@ -188,6 +199,20 @@ def _noise_only(case: MechanismCase, seed: int) -> str:
     if not np.array_equal(kept, value):
         raise BrokenLawError("release changed the value it was given")
     return ""
+
+
+def _prepared(case: MechanismCase, seed: int) -> str:
+    """The first ask comes back at the end, after others have used the same preparation."""
+    asks = [(number, size) for number, size in enumerate((0.0, 1.0, 0.0, 2.0))]
+    for scale in (0.3, 1.0, 30.0):
+        release = case.at(scale).prepared(case.query, case.sensitivity)
+        for number, size in [*asks, asks[0]]:
+            value = _start(case, size)
+            noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, number)
+            found = release(value, case.query, noise)
+            if not np.array_equal(found, _release(case, value, seed, number, scale)):
+                raise BrokenLawError(f"ask {number} at scale {scale:g} is released differently")
+    return f"{len(asks) + 1} asks at 3 scales"
 
 
 def _replicates(case: MechanismCase, seed: int, number: int) -> NDArray[np.float64]:
@@ -294,7 +319,7 @@ def _event_matches(case: MechanismCase, seed: int) -> str:
         ]
         for direction, (p, q) in zip(Direction, (scores, scores[::-1]), strict=True):
             for epsilon in _EPSILONS:
-                least = _certified(p, q, epsilon, level)
+                least = certified(p, q, epsilon, level)
                 claimed = max(event.delta(epsilon, d) for d in Direction)
                 closest = max(closest, least / claimed if claimed > 0 else 0.0)
                 if least > claimed * (1 + 1e-9):
@@ -313,29 +338,6 @@ def _affordable(case: MechanismCase, seed: int, values: int) -> int:
         _release(case, _start(case), seed, number)
     each = (time.perf_counter() - started) / 20
     return int(np.clip(_SECONDS / (values * each), *_SAMPLES))
-
-
-def _certified(
-    p: NDArray[np.float64], q: NDArray[np.float64], epsilon: float, level: float
-) -> float:
-    """A lower confidence end of sup_E P(E) - e^epsilon Q(E) over half-lines, chosen apart."""
-    half = len(p) // 2
-    cuts = np.unique(np.concatenate([p[:half], q[:half]]))
-    cuts = cuts[:: max(1, len(cuts) // 200)]
-    best, chosen = -math.inf, (cuts[0], 1.0)
-    for side in (1.0, -1.0):
-        above_p = np.array([(side * p[:half] >= side * cut).mean() for cut in cuts])
-        above_q = np.array([(side * q[:half] >= side * cut).mean() for cut in cuts])
-        gain = above_p - math.exp(epsilon) * above_q
-        if gain.max() > best:
-            best, chosen = float(gain.max()), (cuts[int(gain.argmax())], side)
-    cut, side = chosen
-    hits_p = int((side * p[half:] >= side * cut).sum())
-    hits_q = int((side * q[half:] >= side * cut).sum())
-    left = len(p) - half
-    low = float(stats.beta.ppf(level, hits_p, left - hits_p + 1)) if hits_p else 0.0
-    high = float(stats.beta.isf(level, hits_q + 1, left - hits_q)) if hits_q < left else 1.0
-    return low - math.exp(epsilon) * high
 
 
 def _falls_in_scale(case: MechanismCase, seed: int) -> str:

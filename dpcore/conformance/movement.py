@@ -7,32 +7,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.conformance.kernel_norm import kernel_distance, kernel_norm
+from dpcore.conformance.statistic import Statistic
 from dpcore.distance import Distance
+from dpcore.functions import FunctionQuery
+from dpcore.kernels.base import Expansion
 from dpcore.mechanism import to_real
+from dpcore.query import Query
 
 ALLOWANCE = 1e-9
 """Relative excess that is not called a violation: rounding in the statistic and in this file."""
 
 
-def measurable(distance: Distance) -> bool:
-    """Whether arrays alone tell the movement; the norm of a kernel's space is not in them."""
-    return distance is not Distance.RKHS
+def measurable(query: Query) -> bool:
+    """Whether values tell the movement: in a kernel's norm only functions do, arrays do not."""
+    return query.distance is not Distance.RKHS or isinstance(query, FunctionQuery)
 
 
-def movement(distance: Distance, before: NDArray[Any], after: NDArray[Any], changed: int) -> float:
+def movement(distance: Distance, before: Statistic, after: Statistic, changed: int) -> float:
     """How far `after` lies from `before`.
 
     Args:
         changed: Position of the record that changed, for `psd_rows`.
 
     Raises:
-        ValueError: the distance is not measurable from arrays.
+        ValueError: values of this kind do not tell the distance.
     """
+    if isinstance(before, Expansion) and isinstance(after, Expansion):
+        if distance is not Distance.RKHS:
+            raise ValueError(f"{distance} cannot be measured from functions")
+        return kernel_distance(before, after)
+    before, after = np.asarray(before), np.asarray(after)
     if distance is Distance.PSD_ROWS:
         return _row_movement(before, after, changed)
     if distance is Distance.HAMMING:
-        return float(np.count_nonzero(np.asarray(before) != np.asarray(after)))
-    difference = to_real(np.asarray(after) - np.asarray(before))
+        return float(np.count_nonzero(before != after))
+    difference = to_real(after - before)
     if distance is Distance.L1:
         return float(np.abs(difference).sum())
     if distance is Distance.L2:
@@ -40,6 +50,13 @@ def movement(distance: Distance, before: NDArray[Any], after: NDArray[Any], chan
     if distance is Distance.LINF:
         return float(np.abs(difference).max())
     raise ValueError(f"{distance} cannot be measured from arrays")
+
+
+def length(value: Statistic) -> float:
+    """The l2 norm of an array, the kernel's norm of a function."""
+    if isinstance(value, Expansion):
+        return kernel_norm(value.kernel, value.points, value.coefficients)
+    return float(np.linalg.norm(to_real(value)))
 
 
 def _row_movement(before: NDArray[Any], after: NDArray[Any], changed: int) -> float:

@@ -60,7 +60,7 @@ def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
     A label that may not change is kept; features that moved too far are pulled back.
     """
     raw, labels = _constrained(configuration, rows, adjacency)
-    bound = rows.domain.label_bound
+    bound = rows.label_bound
     found = rows.project(raw, np.clip(labels, -bound, bound))
     kinds = len(configuration.counts)
     base = np.repeat(np.arange(kinds), configuration.counts)

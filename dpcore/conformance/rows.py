@@ -12,7 +12,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain import Categories, Column, Domain
+from dpcore.classes import Classes
+from dpcore.columns import Categories, Column, Range
+from dpcore.domain import Domain
 from dpcore.records import Records
 
 _UNKNOWN = "\x00unknown"
@@ -33,6 +35,11 @@ class Rows:
         """Entries of a raw row."""
         return self.domain.width
 
+    @property
+    def label_bound(self) -> float:
+        """Largest raw label: M, or 1 where labels are classes."""
+        return 1.0 if self.domain.classes else self.domain.label_bound
+
     def project(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> Records:
         """The records that raw rows with centred labels become. Shapes (k, width), (k,)."""
         return self.domain.project(self.table(raw, labels))
@@ -44,7 +51,7 @@ class Rows:
         for name, column in self.domain.columns.items():
             table[name] = _values(column, raw[:, start : start + column.width])
             start += column.width
-        table[self.domain.target] = np.asarray(labels) + self.domain.labels.centre
+        table[self.domain.target] = _target(self.domain.labels, np.asarray(labels))
         return table
 
     def corners(self, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
@@ -75,6 +82,15 @@ class Rows:
             second = np.roll(np.eye(1, self.width)[0], 1)
         scale = np.array([np.abs(first).max(), np.abs(second).max()])
         return np.asarray(np.array([first, second]) / scale[:, None])
+
+
+def _target(target: Range | Classes, labels: NDArray[np.float64]) -> NDArray[Any]:
+    """Labels in the file's units. Of classes, [-1, 1] is cut into equal parts; near 0: unknown."""
+    if not isinstance(target, Classes):
+        return labels + target.centre
+    chosen = np.clip((labels + 1) / 2 * target.count, 0, target.count - 1).astype(np.intp)
+    values = np.array([*target.values, _UNKNOWN], dtype=object)
+    return np.asarray(values[np.where(np.abs(labels) < 0.05, target.count, chosen)])
 
 
 def _values(column: Column, raw: NDArray[np.float64]) -> NDArray[Any]:

@@ -10,18 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.accountants.auto import AutoAccountant
 from dpcore.audit.auditor import Audit, audit_samples
 from dpcore.audit.claims import Claim, claims_of
 from dpcore.audit.pipeline import Pipeline, Samples
 from dpcore.calibration import compose
-from dpcore.conformance.case import Case
 from dpcore.conformance.counterexample import Counterexample
 from dpcore.conformance.falsifier import Means, falsify
-from dpcore.conformance.function_pairs import FunctionPair, function_pair
+from dpcore.conformance.question_points import question_points
 from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.conformance.worst_pair import WorstPair, worst_pair
 from dpcore.errors import NoClaimError
@@ -118,34 +115,34 @@ def audit_run(
     effort = effort or Effort()
     started = time.monotonic()
     coins = plan.coins or PublicCoins(1)
-    searching = SEARCHING * effort.seconds / len(releases)
+    searching = Means(seconds=SEARCHING * effort.seconds / len(releases))
+    cases = {
+        release.name: case_of(plan, release, bound_in_force(plan, release, registry))
+        for release in releases
+    }
     found: list[WorstPair] = []
-    points: dict[str, NDArray[np.float64]] = {}
     reasons: list[str] = []
-    for release in releases:
-        case = case_of(plan, release, bound_in_force(plan, release, registry))
-        if isinstance(release.learner, FunctionLearner):
-            one = function_pair(case, _most_points(plan, release), searching, effort.seed)
-            if one is None:
-                reasons.append(f"{release.name}: no function could be fitted")
-                continue
-            points[release.name] = one.points
-            found.append(WorstPair(one.pair, _kernel_ratio(case, one), one.origin))
-            continue
-        if given is not None:
-            continue
-        findings = falsify(case, Means(seconds=searching), effort.seed, refuted=True)
-        found += [pair for finding in findings if (pair := worst_pair(finding)) is not None]
-        reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
     if given is not None:
         found = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
+    for case in cases.values() if given is None else ():
+        findings = falsify(case, searching, effort.seed, refuted=True)
+        found += [pair for finding in findings if (pair := worst_pair(finding)) is not None]
+        reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
     if not found:
         raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")
     best = max(found, key=lambda candidate: candidate.ratio)
+    points = {
+        release.name: question_points(
+            cases[release.name], best.pair, _most_points(plan, release), effort.seed
+        )
+        for release in releases
+        if isinstance(release.learner, FunctionLearner)
+    }
     pipeline = Pipeline(
         plan.schedule,
         best.pair.before,
         best.pair.after,
+        changed=best.pair.changed,
         coins=coins,
         points=points,
         seed=effort.seed,
@@ -172,13 +169,6 @@ def plan_claims(plan: Plan) -> tuple[Claim, ...]:
     events = [(ask.event(), ask.query.at_most) for ask in asks]
     accountant = compose(asks, AutoAccountant(plan.schedule.adjacency))
     return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)
-
-
-def _kernel_ratio(case: Case, found: FunctionPair) -> float:
-    claims = case.claims()
-    assert isinstance(claims, tuple), "a priced release has claims"
-    ((_, claim),) = claims
-    return found.distance / claim.unit
 
 
 def _most_points(plan: Plan, release: Release) -> int:

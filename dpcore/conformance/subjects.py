@@ -15,13 +15,15 @@ from typing import Any
 
 import attrs
 
-from dpcore.adjacency import REPLACE_ONE
+from dpcore.adjacency import REPLACE_ONE, Adjacency
+from dpcore.columns import Range
 from dpcore.conformance.case import Case
 from dpcore.conformance.sample import LabelSum, LabelSumAddRemove
-from dpcore.domain import Domain, Range
+from dpcore.domain import Domain
 from dpcore.errors import ParameterError, SpecError
 from dpcore.features.base import FeatureMap
 from dpcore.features.identity import Identity
+from dpcore.functions import FunctionLearner
 from dpcore.kinds import BOUND
 from dpcore.learner import Learner
 from dpcore.mechanism import Mechanism
@@ -140,9 +142,17 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
 def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
     """The examples' learners, and those that no example uses but defaults can build."""
     used: set[type[Learner]] = set()
+    functions: list[tuple[Learner, Domain, Adjacency]] = []
     for example in examples:
-        used.add(type(example.release.learner))
-        yield example.case(example.release.bound or _Unbounded())
+        fitted = example.release.learner
+        used.add(type(fitted))
+        case = example.case(example.release.bound or _Unbounded())
+        if isinstance(fitted, FunctionLearner):  # asks nothing: its mechanism changes nothing
+            facts = (fitted, case.domain, case.adjacency)
+            if facts in functions:
+                continue
+            functions.append(facts)
+        yield case
     plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum]
     for cls in plain:
         learner = None if cls in used else _built(cls)

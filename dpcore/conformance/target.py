@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
-from dpcore.conformance.case import Case, Checkable
-from dpcore.conformance.movement import movement
+from dpcore.conformance.case import Case, Checkable, Pathwise
+from dpcore.conformance.movement import length, movement
 from dpcore.conformance.neighbours import Pair
-from dpcore.mechanism import to_real
+from dpcore.conformance.statistic import Statistic, compute, nothing, unfit
+from dpcore.kernels.base import Expansion
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records import Records
@@ -24,6 +23,7 @@ class Shot:
 
     Args:
         ratio: Movement over claim; None when a statistic failed and nothing may stand for it.
+        claimed: The claim for this pair: of a law, what its bound says of the order drawn.
         inside: Whether the pair satisfies the claim's assumptions; None if nobody can tell.
         length: The longer statistic's distance from 0, over the claim.
         failure: How a statistic failed, or empty.
@@ -33,6 +33,7 @@ class Shot:
     inside: bool | None
     length: float
     failure: str = ""
+    claimed: float = 0.0
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -41,6 +42,7 @@ class Target:
 
     Args:
         ask: The query with its `args`.
+        draw: Which sample or order of the records is drawn, the same for both neighbours.
     """
 
     case: Case
@@ -49,41 +51,60 @@ class Target:
     secret: LearnerCoins = attrs.field(
         factory=lambda: SecretCoins.rehearsal(0).learner(0, "attack", 1)
     )
+    draw: int = 0
 
-    def value(self, records: Records) -> tuple[NDArray[Any] | None, str]:
+    def value(self, records: Records) -> tuple[Statistic | None, str]:
         """The statistic, or None and what went wrong."""
+        case = self.case
         try:
-            raw = self.case.learner.statistic(self.ask, records, self.case.public, self.secret)
-            value = np.asarray(raw)
+            found = compute(case.learner, self.ask, records, case.public, self.secret)
         except Exception as error:
             lines = str(error).splitlines() or [""]
             return None, f"{type(error).__name__}: {lines[0]}"
-        if value.shape != self.ask.shape:
-            return None, f"shape {value.shape} instead of {self.ask.shape}"
-        if np.iscomplexobj(value) and self.ask.field == "real":
-            return None, "complex instead of real"
-        if not np.isfinite(value).all():
-            return None, "not finite"
-        return value.astype(self.ask.dtype), ""
+        if reason := unfit(found, self.ask):
+            return None, reason
+        return found if isinstance(found, Expansion) else found.astype(self.ask.dtype), ""
 
     def fire(self, pair: Pair) -> Shot:
         """Evaluate both neighbours with the same secret coins."""
         inside = self._inside(pair)
-        (before, first), (after, second) = self.value(pair.before), self.value(pair.after)
+        kept, other = (self._seen(records, pair.changed) for records in (pair.before, pair.after))
+        (before, first), (after, second) = self.value(kept), self.value(other)
         failure = first or second
         if self.claim.covers_fallback:
-            zero = np.zeros(self.ask.shape, dtype=self.ask.dtype)
+            zero = nothing(self.ask)
             before, after = (zero if v is None else v for v in (before, after))
         if before is None or after is None:
             return Shot(None, inside, 0.0, failure)
         moved = movement(self.ask.distance, before, after, pair.changed)
         size = max(self._size(before), self._size(after))
-        return Shot(moved / self.claim.unit, inside, size / self.claim.unit, failure)
+        claimed = self._claimed(other, pair.changed)
+        if claimed == 0.0:
+            return Shot(math.inf if moved > 0 else 0.0, inside, 0.0, failure)
+        return Shot(moved / claimed, inside, size / claimed, failure, claimed)
 
-    def _size(self, value: NDArray[Any]) -> float:
+    def _seen(self, records: Records, changed: int) -> Records:
+        """What the private function sees: the draw, made so that the changed record takes part."""
+        sampling = self.ask.sampling
+        if sampling is None or not len(records):
+            return records
+        coins = SecretCoins.rehearsal(self.draw).sampling(0, self.ask.name, 1)
+        return sampling.attacked(records, changed, coins)
+
+    def _claimed(self, records: Records, changed: int) -> float:
+        """The claim; of a law, for the order drawn."""
+        if self.claim.law is None:
+            return self.claim.unit
+        bound, case = self.case.bound, self.case
+        assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"
+        assert records.order is not None, "laws are over orders"
+        reach = bound.along(self.ask, case.learner, case.public, records.order, changed)
+        return (reach + 2 * self.claim.solver_error) * (1 + 2.0**-51)
+
+    def _size(self, value: Statistic) -> float:
         if not self.claim.covers_fallback:
-            return float(np.linalg.norm(to_real(value)))
-        return movement(self.ask.distance, np.zeros_like(value), value, 0)
+            return length(value)
+        return movement(self.ask.distance, nothing(self.ask), value, 0)
 
     def _inside(self, pair: Pair) -> bool | None:
         if not isinstance(self.claim.validity, Conditional):

@@ -8,19 +8,23 @@ tell more than one that moves fifty times too far.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from itertools import chain, islice
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcore.conformance.constructions import starts
 from dpcore.conformance.falsifier import Finding
 from dpcore.conformance.neighbours import Configuration, Pair, pair_of
 from dpcore.conformance.rows import Rows
 from dpcore.conformance.target import Target
+from dpcore.kernels.base import Expansion
 from dpcore.mechanism import to_real
+from dpcore.randomness import SecretCoins
 from dpcore.records import Records
 
 _STEADY = 1e-3  # of the movement: what another order of the records may change
@@ -47,6 +51,8 @@ def worst_pair(finding: Finding) -> WorstPair | None:
     (ask,) = (q for q in finding.case.learner.queries(finding.case.public) if q.name == found.query)
     ask = attrs.evolve(ask, args=found.arguments)
     target = Target(case=finding.case, ask=ask, claim=finding.claim)
+    if ask.sampling is not None:
+        return _least_random(finding, target)
     own = WorstPair(found.pair, finding.worst, found.origin)
     if not finding.broken or (finding.worst <= _ENOUGH and _steady(target, found.pair)):
         return own
@@ -72,6 +78,37 @@ def _steadiest(finding: Finding, target: Target) -> WorstPair | None:
         if time.monotonic() > end and best is not None:
             break
     return best
+
+
+def _least_random(finding: Finding, target: Target) -> WorstPair | None:
+    """Where the runtime draws records or their order: the most movement for what draws change."""
+    case = finding.case
+    best: tuple[float, WorstPair] | None = None
+    other = attrs.evolve(target, draw=target.draw + 1)
+    rows, end = Rows(case.domain), time.monotonic() + _SECONDS
+    size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
+    for configuration in islice(starts(rows, size, np.random.default_rng(0)), 2 * _TRIED):
+        pair = pair_of(configuration, rows, case.adjacency)
+        shot, ends = target.fire(pair), (_value(target, pair), _value(other, pair))
+        if not shot.ratio or shot.inside is False or not math.isfinite(shot.ratio):
+            continue
+        if ends[0] is None or ends[1] is None:
+            continue
+        moved = float(np.linalg.norm(ends[0] - ends[1]))
+        worth = shot.ratio / (1 + moved / finding.claim.reach) if finding.claim else 0.0
+        if best is None or worth > best[0]:
+            best = worth, WorstPair(pair, shot.ratio, configuration.origin)
+        if time.monotonic() > end:
+            break
+    return None if best is None else best[1]
+
+
+def _value(target: Target, pair: Pair) -> NDArray[np.float64] | None:
+    """Of the first neighbour, at the target's draw."""
+    assert target.ask.sampling is not None, "only what is drawn has draws"
+    coins = SecretCoins.rehearsal(target.draw).sampling(0, target.ask.name, 1)
+    found, _ = target.value(target.ask.sampling.attacked(pair.before, pair.changed, coins))
+    return None if found is None or isinstance(found, Expansion) else to_real(found)
 
 
 def _different(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Configuration]:
@@ -100,6 +137,8 @@ def _steady(target: Target, pair: Pair) -> bool:
         (own, _), (turned, _) = target.value(records), target.value(_turned(records))
         if own is None or turned is None:
             return False
+        if isinstance(own, Expansion) or isinstance(turned, Expansion):
+            return True
         values.append((to_real(own), to_real(turned)))
     (first, turned_first), (second, turned_second) = values
     moved = float(np.linalg.norm(second - first))

@@ -27,7 +27,10 @@ from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import gaussian_curve
 
-_CELLS = 1024
+MOST = 10**14
+"""Largest number of samples: double precision resolves the cells of u up to it."""
+_FEWEST, _CELLS = 64, 1024
+_WIDTH = 5e-4  # of a cell of sqrt(u), relative, where fewer cells than `_CELLS` reach it
 _TAIL = 1e-18  # of u above the last cell
 _ROUNDING = 1e-9  # relative, granted to the cells' probabilities and ends
 
@@ -38,7 +41,7 @@ class GaussianSamplingEvent(Event):
 
     Args:
         theta: b / sqrt(lam0), > 0.
-        samples: k, an integer in [1, 10^12].
+        samples: k, an integer in [1, 10^14].
         adjacency: The relation under which b is bounded; the number of records is public.
     """
 
@@ -47,9 +50,9 @@ class GaussianSamplingEvent(Event):
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
-        if self.samples > 10**12:
+        if self.samples > MOST:
             raise ParameterError(
-                "GaussianSamplingEvent", "at most 10^12 samples", "samples", self.samples
+                "GaussianSamplingEvent", "at most 10^14 samples", "samples", self.samples
             )
 
     @cached_property
@@ -58,7 +61,8 @@ class GaussianSamplingEvent(Event):
         half = self.samples / 2
         top = math.sqrt(2 * float(special.gammainccinv(half, _TAIL))) * (1 + _ROUNDING)
         bottom = math.sqrt(2 * float(special.gammaincinv(half, _TAIL))) * (1 - _ROUNDING)
-        ends = np.linspace(bottom, top, _CELLS + 1)
+        cells = math.ceil((top - bottom) / (_WIDTH * top))
+        ends = np.linspace(bottom, top, min(max(cells, _FEWEST), _CELLS) + 1)
         below = special.gammainc(half, ends * ends / 2)
         above = special.gammaincc(half, ends * ends / 2)
         weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above))
@@ -91,7 +95,7 @@ class GaussianSamplingEvent(Event):
         sign = -1 if lower else 1
         kept = (weights > 0) & (at > 0)
         mus = np.maximum(self.theta * at[kept] * (1 + sign * _ROUNDING), 1e-290)
-        total = np.empty_like(epsilons)
+        total = np.empty(len(epsilons))  # floats, whatever was asked
         for start in range(0, len(epsilons), 512):  # bounded memory
             part = epsilons[start : start + 512]
             curves = gaussian_curve(part[:, None], mus[None, :], lower=lower)

@@ -19,12 +19,15 @@ import math
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import gaussian_curve
+
+_CELLS = 1 << 18  # curve values computed at a time
 
 
 def _floats(values: object) -> tuple[float, ...]:
@@ -90,13 +93,37 @@ class HitMixtureEvent(Event):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
         inner = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
         inner = inner * (1 - sign * 16 * 2.0**-52)
-        total = np.zeros_like(epsilons)
-        for mu, weight in zip(self.mus, self.weights, strict=True):
-            if weight > 0:
-                total += weight * gaussian_curve(inner, mu, lower=lower)
+        total = self._weighted(inner, lower=lower)
         if lower:  # beyond the largest exponent no lower end is claimed
             total = np.where(epsilons > 700.0, 0.0, total)
-        return np.minimum((total + extra) * (1 + sign * 2.0**-46), 1.0)
+        rounding = 1 + sign * (64 + len(self.mus)) * 2.0**-52
+        return np.minimum((total + extra) * rounding, 1.0)
+
+    def _weighted(self, inner: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
+        """The weighted sum of curves, some atoms at a time."""
+        mus, weights = np.array(self.mus), np.array(self.weights)
+        total = np.zeros_like(inner)
+        together = max(1, _CELLS // max(1, inner.size))
+        for start in range(0, mus.size, together):
+            part = slice(start, start + together)
+            curves = gaussian_curve(inner[:, None], mus[part], lower=lower)
+            total += curves @ weights[part]
+        return total
+
+    def _sectioned(
+        self, direction: Direction, delta: float, below: float, above: float, *, lower: bool
+    ) -> tuple[float, float]:
+        """By interpolation: a value costs one Gaussian curve per atom, and many would cost more."""
+        curve = self.delta_lower if lower else self.delta
+
+        def excess(epsilon: float) -> float:
+            return math.log(max(curve(epsilon, direction), 1e-300) / delta)
+
+        root = optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
+        near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))
+        if excess(near) > 0 >= excess(far):
+            return near, far
+        return below, above
 
     @property
     def symmetric(self) -> bool:

@@ -1,6 +1,7 @@
 r"""Stacked cosines and sines: :math:`[\cos w_k^T x,\ \sin w_k^T x]_k/\sqrt N`, norm exactly 1."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -11,6 +12,7 @@ from dpcore.checks import positive, positive_integer
 from dpcore.domain import Domain
 from dpcore.features.base import FeatureMap, Features
 from dpcore.features.frequencies import ROUNDING, gaussian_frequencies
+from dpcore.features.turns import Turns, cosines, sines
 from dpcore.randomness import PublicCoins
 
 
@@ -19,10 +21,17 @@ class _CosSin(Features):
     frequencies: NDArray[np.float64]
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
-        angles = encoded @ self.frequencies
-        stacked: NDArray[Any] = np.hstack([np.cos(angles), np.sin(angles)])
+        angles = Turns(self.frequencies, None).at(encoded)
+        stacked: NDArray[Any] = np.hstack([cosines(angles.copy()), sines(angles)])
         stacked /= math.sqrt(self.frequencies.shape[1])
         return stacked
+
+    def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        for wave in (cosines, sines):
+            for angles in Turns(self.frequencies, None).blocks(encoded):
+                waves = wave(angles)
+                waves /= math.sqrt(self.frequencies.shape[1])
+                yield waves
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"frequencies": self.frequencies}
@@ -32,7 +41,8 @@ class _CosSin(Features):
 class CosSin(FeatureMap):
     """`count` frequencies of the Gaussian kernel with `bandwidth`: 2 count features, kappa = 1.
 
-    The real form of complex exponentials: cos^2 + sin^2 = 1 makes the norm 1 for every row.
+    The real form of complex exponentials: cos^2 + sin^2 = 1 makes the norm 1 for every row; as
+    computed, each wave is within 2^-49 of its value, and the norm below 1 + 2^-46.
 
     Source: T2 in docs/theorems.md.
     """

@@ -1,7 +1,8 @@
 r"""Random-phase cosines: :math:`\sqrt{2/N}\cos(w_k^T x + b_k)`, rows rescaled to norm at most 1."""
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from dpcore.checks import positive, positive_integer
 from dpcore.domain import Domain
 from dpcore.features.base import FeatureMap, Features
-from dpcore.features.frequencies import ROUNDING, gaussian_frequencies
+from dpcore.features.frequencies import ROUNDING, gaussian_frequencies, shared
+from dpcore.features.turns import Turns, cosines
 from dpcore.randomness import PublicCoins
 
 
@@ -18,12 +20,19 @@ from dpcore.randomness import PublicCoins
 class _Cosines(Features):
     frequencies: NDArray[np.float64]
     phases: NDArray[np.float64]
+    rescaled: ClassVar[bool] = True
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
-        waves: NDArray[Any] = np.cos(encoded @ self.frequencies + self.phases)
+        waves: NDArray[Any] = cosines(Turns(self.frequencies, self.phases).at(encoded))
         waves *= math.sqrt(2 / self.phases.size)
         waves /= np.maximum(1.0, np.linalg.norm(waves, axis=1, keepdims=True))
         return waves
+
+    def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        for angles in Turns(self.frequencies, self.phases).blocks(encoded):
+            waves = cosines(angles)
+            waves *= math.sqrt(2 / self.phases.size)
+            yield waves
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"frequencies": self.frequencies, "phases": self.phases}
@@ -54,4 +63,4 @@ class Cosines(FeatureMap):
         """Frequencies from the Gaussian's spectrum, phases uniform on [0, 2 pi)."""
         stream = coins.stream("features")
         frequencies = gaussian_frequencies(stream, domain.width, self.count, self.bandwidth)
-        return _Cosines(frequencies, 2 * math.pi * stream.uniform(self.count))
+        return _Cosines(frequencies, shared(2 * math.pi * stream.uniform(self.count)))

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from dpcore.domain import Domain, Table
 from dpcore.features.base import Features
 
+_ENTRIES = 1 << 22  # of a feature matrix that are held at a time
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class LinearModel:
@@ -22,9 +24,15 @@ class LinearModel:
     features: Features
     coefficients: NDArray[np.float64]
 
-    def predict(self, table: Table) -> NDArray[np.float64]:
-        """Predictions in the file's units, shape (n,)."""
-        return self.domain.uncentre(self.features(self.domain.encode(table)) @ self.coefficients)
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, or classes. Shape (n,)."""
+        encoded = self.domain.encode(table)
+        centred = np.empty(encoded.shape[0])
+        step = max(1, _ENTRIES // max(1, self.coefficients.size))
+        for start in range(0, encoded.shape[0], step):
+            rows = slice(start, start + step)
+            centred[rows] = self.features(encoded[rows]) @ self.coefficients
+        return self.domain.uncentre(centred)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpcore.domain import Domain
 
 _ENTRIES = 1 << 22  # of a kernel matrix that are held at a time
+_BLOCK = 128  # columns of a triangle
 
 
 class Kernel(ABC):
@@ -32,6 +33,19 @@ class Kernel(ABC):
         self, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """K(x, y), shapes (n, p) and (m, p) to (n, m)."""
+
+
+def triangle(kernel: Kernel, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The lower triangle of K(x_i, x_j), shape (n, n), in Fortran order; what is above is not set.
+
+    Whole blocks of columns from the diagonal down, so that half of the entries are computed.
+    """
+    count = rows.shape[0]
+    matrix = np.empty((count, count), order="F")
+    for start in range(0, count, _BLOCK):
+        below = rows[start:]
+        matrix[start:, start : start + _BLOCK] = kernel(rows[start : start + _BLOCK], below).T
+    return matrix
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

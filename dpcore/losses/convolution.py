@@ -8,17 +8,14 @@ With :math:`K(\theta)=\sum_i n_i\log\sum_k p_{ik}e^{\theta x_k}` the tilted mass
 
 With theta near the saddle point of epsilon the tilted masses are of the order of their maximum
 where it matters, so that the transform's error, which is the same in every cell, is relatively
-small
-however small delta is. Every error is bounded and added (or, for a lower end, subtracted):
+small however small delta is. Every error is bounded and added (or, for a lower end, subtracted):
 
 * each output of a transform is a linear form computed along log2(N) butterflies, so its error is at
   most `_BUTTERFLY log2(N) ulp` times the sum of absolute inputs (Higham 2002, Theorem 24.2, the
-  componentwise
-  form); a factor |phi| <= 1 to the power n multiplies it by n |phi|^(n-1);
+  componentwise form); a factor |phi| <= 1 to the power n multiplies it by n |phi|^(n-1);
 * tilted mass outside the window of N cells is at most 2 e^{-_TAIL} by Chernoff's bound with the
-  exact
-  log moment generating function; outside, above, it adds to delta, and wrapped into the window it
-  changes the sum above by at most itself;
+  exact log moment generating function; outside, above, it adds to delta, and wrapped into the
+  window it changes the sum above by at most itself;
 * relative errors of masses, of tilting and of the sums multiply up to (1 + c)^n.
 """
 
@@ -171,8 +168,7 @@ class Composed:
         if target <= 0:
             return math.inf
         tilt = self.saddle.tilt
-        # a reference at which e^{K - theta r} is the target: weights are of order 1 where it
-        # matters
+        # a reference at which e^{K - theta r} is the target: weights of order 1 where it matters
         near = (self.saddle.log_moment - math.log(target)) / tilt
         middle = min(max(near, float(self.losses[0])), float(self.losses[-1]))
         x = self.losses - middle

@@ -17,18 +17,14 @@ neither needs to be normalised. (Zhu, Dong & Wang 2022, arXiv:2106.08567, Theore
 probability distributions.)
 
 * From above: the chords of H between the knots ("connect the dots": Doroshenko, Ghazi, Kamath,
-  Kumar
-  & Manurangsi 2022, arXiv:2207.04380); the chord over (0, first knot) starts at (0, 1), and what
-  the curve keeps beyond the last knot is infinite. Knots above the lower convex hull are dropped:
-  the
-  hull of upper bounds of a convex function is one too.
+  Kumar & Manurangsi 2022, arXiv:2207.04380); the chord over (0, first knot) starts at (0, 1), and
+  what the curve keeps beyond the last knot is infinite. Knots above the lower convex hull are
+  dropped: the hull of upper bounds of a convex function is one too.
 * From below: on each interval a line below H. A chord, extended beyond its two knots, lies below a
-  convex
-  function, so between two knots H is above the chords of both neighbouring intervals; the line
-  parallel to the interval's chord through the lowest point of their maximum is the one taken. The
-  polygon through the smaller of the two lines' values at each knot lies below all of them, and so
-  does
-  its convex hull. Both gaps are of second order in the step.
+  convex function, so between two knots H is above the chords of both neighbouring intervals; the
+  line parallel to the interval's chord through the lowest point of their maximum is the one taken.
+  The polygon through the smaller of the two lines' values at each knot lies below all of them, and
+  so does its convex hull. Both gaps are of second order in the step.
 """
 
 import math
@@ -76,8 +72,7 @@ def _checked(event: Event, values: Array) -> Array:
 
 
 def extended_curve(event: Event, epsilons: Array, direction: Direction, *, lower: bool) -> Array:
-    """The curve (upper or lower end) at any real epsilons, sorted, shape (k,), clipped to [0,
-    1]."""
+    """The curve (upper or lower end) at sorted real epsilons, in [0, 1]; shape (k,)."""
     method = event.curve_lower if lower else event.curve
     split = int(np.searchsorted(epsilons, 0.0))
     values = np.empty_like(epsilons)
@@ -297,8 +292,7 @@ def _last_line(event: Event, direction: Direction, extent: Extent, step: float) 
     """A secant close to the anchor, lowered below the curve.
 
     Outside its two points an extended chord lies below a convex function; between them the curve is
-    below the
-    chord by at most twice what it is in the middle.
+    below the chord by at most twice what it is in the middle.
     """
     near = min(step, extent.top) / 64
     at = np.array([extent.top - 2 * near, extent.top - 1.5 * near, extent.top - near])

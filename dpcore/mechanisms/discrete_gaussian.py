@@ -14,8 +14,9 @@ from dpcore.events.base import Event
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.mechanism import Arithmetic, Mechanism, free, from_real, integers
-from dpcore.noise.discrete_gaussian import discrete_gaussian
+from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, from_real, integers
+from dpcore.noise.discrete_gaussian import gaussian_law
+from dpcore.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
@@ -78,9 +79,25 @@ class DiscreteGaussian(Mechanism):
             ContractError: `value` does not hold integers, or has a wrong shape.
             ReleaseError: the noise is wider than 2^53.
         """
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """With the sampler's tables, which depend on the width alone, made once.
+
+        Raises:
+            ReleaseError: the noise is wider than 2^53.
+        """
         assert self.noise_width is not None, "calibrate the mechanism first"
         if not self.noise_width <= _WIDEST:
             raise ReleaseError(f"noise of width {self.noise_width:.3g} is too wide to be exact")
+        return _OnIntegers(gaussian_law(self.noise_width, query.real_size))
+
+
+@attrs.frozen(eq=False)
+class _OnIntegers:
+    law: Magnitudes
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
         noisy = integers(value, query)
-        noisy += discrete_gaussian(self.noise_width, query.real_size, noise)
+        noisy += self.law.symmetric(noisy.size, noise)
         return from_real(noisy.astype(np.float64), query)

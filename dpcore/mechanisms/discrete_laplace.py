@@ -13,8 +13,9 @@ from dpcore.errors import ReleaseError
 from dpcore.events.base import Event
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.randomized_response import PureEvent
-from dpcore.mechanism import Arithmetic, Mechanism, free, from_real, integers
-from dpcore.noise.discrete_laplace import discrete_laplace
+from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, from_real, integers
+from dpcore.noise.discrete_laplace import laplace_law
+from dpcore.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
@@ -65,9 +66,25 @@ class DiscreteLaplace(Mechanism):
             ContractError: `value` does not hold integers, or has a wrong shape.
             ReleaseError: the noise is wider than 2^53.
         """
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """With the sampler's tables, which depend on the scale alone, made once.
+
+        Raises:
+            ReleaseError: the noise is wider than 2^53.
+        """
         assert self.noise_scale is not None, "calibrate the mechanism first"
         if not self.noise_scale <= _WIDEST:
             raise ReleaseError(f"noise of scale {self.noise_scale:.3g} is too wide to be exact")
+        return _OnIntegers(laplace_law(self.noise_scale, query.real_size))
+
+
+@attrs.frozen(eq=False)
+class _OnIntegers:
+    law: Magnitudes
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
         noisy = integers(value, query)
-        noisy += discrete_laplace(self.noise_scale, query.real_size, noise)
+        noisy += self.law.symmetric(noisy.size, noise)
         return from_real(noisy.astype(np.float64), query)

@@ -10,10 +10,22 @@ from numpy.typing import NDArray
 from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
 from dpcore.errors import ReleaseError
+from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
-from dpcore.noise.discrete_gaussian import discrete_gaussian
+from dpcore.events.hit_mixture import HitMixtureEvent
+from dpcore.hit_law import HitLaw
+from dpcore.mechanism import (
+    Arithmetic,
+    Mechanism,
+    Prepared,
+    coordinates,
+    finite,
+    free,
+    from_real,
+)
+from dpcore.noise.discrete_gaussian import gaussian_law
 from dpcore.noise.grid import Grid
+from dpcore.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
@@ -43,6 +55,11 @@ class Gaussian(Mechanism):
     * `noise: float`. Floating-point Gaussian draws: the claim holds in real arithmetic only, as
       low bits can tell neighbours apart (Mironov 2012).
 
+    Where the sensitivity is a `HitLaw`, the unit of the noise and of the grid is its smallest atom,
+    and atom a is a shift of
+    :math:`\mu_a=(a/g+\sqrt d)/(\text{noise\_multiplier}\,\Delta_{grid})`: the rounding is added to
+    every atom.
+
     Args:
         noise_multiplier: Noise standard deviation over l2 sensitivity; calibrated if left out.
         noise: `grid` or `float`.
@@ -55,6 +72,8 @@ class Gaussian(Mechanism):
         "Balle & Wang (2018), arXiv:1805.06530v2, Theorem 8; on a grid, the smoothing lemma T13"
     )
 
+    prices_laws: ClassVar[bool] = True
+
     noise_multiplier: float | None = free(validator=positive)
     noise: Literal["grid", "float"] = attrs.field(default="grid", validator=one_of("grid", "float"))
 
@@ -64,34 +83,51 @@ class Gaussian(Mechanism):
         return "exact" if self.noise == "grid" else "real"
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Gaussian":
-        """mu = 1/noise_multiplier exactly, so noise_multiplier = scale."""
-        return attrs.evolve(self, noise_multiplier=scale)
+        """mu = 1/noise_multiplier exactly, so noise_multiplier = scale; for a law, of its top."""
+        law = sensitivity.law
+        spread = 1.0 if law is None else law.largest / law.smallest
+        return attrs.evolve(self, noise_multiplier=scale * spread)
 
     def noise_std(self, sensitivity: Sensitivity) -> float:
         """noise_multiplier * l2_sensitivity, in the units of the statistic; the grid adds to it."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        return self.noise_multiplier * sensitivity.unit
+        return self.noise_multiplier * _unit(sensitivity)
 
     def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
         """The grid of one ask; the plan fixes it."""
-        return Grid.for_release(sensitivity.unit, query.real_size, sensitivity.distance)
+        return Grid.for_release(_unit(sensitivity), query.real_size, sensitivity.distance)
 
     def width(self, query: Query, sensitivity: Sensitivity) -> float:
         """s above, in steps of the grid, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        steps = float(self.grid(query, sensitivity).sensitivity(sensitivity.unit)) * _ROUND_UP
+        steps = _steps(self.grid(query, sensitivity), _unit(sensitivity))
         return math.hypot(self.noise_multiplier * steps, _SMOOTHING) * _ROUND_UP
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> GaussianEvent:
-        """A Gaussian of mu = 1/noise_multiplier, rounded up.
+    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+        """A Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its atoms.
 
         Raises:
             ParameterError: the sensitivity is too far from 1 for a grid.
         """
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        if self.noise == "grid":
-            self.grid(query, sensitivity)
+        grid = self.grid(query, sensitivity) if self.noise == "grid" else None
+        if sensitivity.law is not None:
+            return self._mixture(sensitivity.law, grid, sensitivity)
         return GaussianEvent(mu=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency)
+
+    def _mixture(self, law: HitLaw, grid: Grid | None, sensitivity: Sensitivity) -> HitMixtureEvent:
+        """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
+        assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        atoms = np.array(law.atoms)
+        if grid is not None:
+            atoms = np.ldexp(atoms, -grid.exponent) + float(grid.sensitivity(0.0)) * _ROUND_UP
+        relative = atoms / atoms[0] * _ROUND_UP**2
+        return HitMixtureEvent(
+            mus=relative / self.noise_multiplier * _ROUND_UP,
+            weights=law.weights,
+            uncovered=law.uncovered,
+            adjacency=sensitivity.adjacency,
+        )
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
@@ -102,15 +138,50 @@ class Gaussian(Mechanism):
             ContractError: `value` is not a finite statistic of the query's shape.
             ReleaseError: the noise is wider than 2^53 steps of the grid, or a float sum overflows.
         """
-        exact = coordinates(value, query)
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """With the grid and the sampler's tables, which depend on the width alone, made once.
+
+        Raises:
+            ReleaseError: the noise is wider than 2^53 steps of the grid.
+        """
         if self.noise == "float":
-            draws = noise.normal(query.real_size)
-            with np.errstate(over="ignore"):
-                noisy = exact + self.noise_std(sensitivity) * draws
-            return from_real(finite(noisy, query), query)
-        grid, width = self.grid(query, sensitivity), self.width(query, sensitivity)
+            return _InFloats(self.noise_std(sensitivity))
+        width = self.width(query, sensitivity)
         if not width <= _WIDEST:
             raise ReleaseError(f"noise of {width:.3g} grid steps is too wide for exact sampling")
-        steps = grid.round(exact)
-        steps += discrete_gaussian(width, query.real_size, noise)
-        return from_real(grid.values(steps), query)
+        return _OnGrid(self.grid(query, sensitivity), gaussian_law(width, query.real_size))
+
+
+def _unit(sensitivity: Sensitivity) -> float:
+    """What one unit of the noise multiplier stands for: the sensitivity, or a law's first atom."""
+    law = sensitivity.law
+    return sensitivity.unit if law is None else law.smallest
+
+
+def _steps(grid: Grid, distance: float) -> float:
+    """A movement in steps of the grid, of the rounded statistic; rounded up."""
+    return float(grid.sensitivity(distance)) * _ROUND_UP
+
+
+@attrs.frozen(eq=False)
+class _InFloats:
+    noise_std: float
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        exact = coordinates(value, query)
+        with np.errstate(over="ignore"):
+            noisy = exact + self.noise_std * noise.normal(exact.size)
+        return from_real(finite(noisy, query), query)
+
+
+@attrs.frozen(eq=False)
+class _OnGrid:
+    grid: Grid
+    law: Magnitudes
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        steps = self.grid.round(coordinates(value, query))
+        steps += self.law.symmetric(steps.size, noise)
+        return from_real(self.grid.values(steps), query)

@@ -161,6 +161,16 @@ class GaussianProcess(Interactive):
         reach = math.sqrt(1 + _SLACK) * sensitivity.unit + errors
         return self.noise_multiplier * reach * _ROUND_UP
 
+    def covariance(
+        self, points: NDArray[np.float64], query: FunctionQuery, sensitivity: Sensitivity
+    ) -> NDArray[np.float64]:
+        """Of the answers' noise at different points: noise_std^2 (K + tau), shapes (n, p), (n, n).
+
+        Up to 2^-42 kappa^2 a point, the jitter of those that are kept.
+        """
+        own = NUGGET * query.kappa**2 * np.eye(points.shape[0])
+        return self.noise_std(query, sensitivity) ** 2 * (query.kernel(points, points) + own)
+
     def event(self, query: Query, sensitivity: Sensitivity) -> GaussianEvent:
         """A Gaussian of mu = 1/noise_multiplier, rounded up, for all questions together."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"

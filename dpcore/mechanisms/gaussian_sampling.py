@@ -42,7 +42,7 @@ class GaussianSampling(Mechanism):
 
     Args:
         samples: k; calibrated if left out.
-        lam0: lam0 > 0, public; in the units of K.
+        lam0: lam0 > 0, public; in the units of K. Where it is left out, the learner's query says.
 
     Source: the mechanism of Gu, Liang, Sha, Shi & Song's private NTK regression, on K + lam0 I
     instead of K; the proof is in docs/mechanisms.md.
@@ -55,7 +55,13 @@ class GaussianSampling(Mechanism):
     )
 
     samples: int | None = free(validator=positive_integer)
-    lam0: float = attrs.field(validator=positive)
+    lam0: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+
+    def _ridge(self) -> float:
+        """lam0, given by now."""
+        if self.lam0 is None:
+            raise ParameterError("GaussianSampling", "a finite lam0 > 0", "lam0", None)
+        return self.lam0
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GaussianSampling":
         """k = floor(lam0 / (b scale)^2), so that mu is about 1/scale.
@@ -63,7 +69,7 @@ class GaussianSampling(Mechanism):
         At least 1, and at most 10^4 n: more would only spend privacy.
         """
         most = min(_USEFUL * query.shape[0], _MOST)
-        wanted = self.lam0 / (sensitivity.unit * scale) ** 2
+        wanted = self._ridge() / (sensitivity.unit * scale) ** 2
         return attrs.evolve(self, samples=max(1, int(min(wanted, float(most)))))
 
     def event(self, query: Query, sensitivity: Sensitivity) -> GaussianSamplingEvent:
@@ -71,7 +77,7 @@ class GaussianSampling(Mechanism):
 
         Raises:
             NoClaimError: records may come or go, so that n is not public.
-            ParameterError: the query is not a real square matrix.
+            ParameterError: the query is not a real square matrix, or lam0 was left to it in vain.
         """
         assert self.samples is not None, "calibrate the mechanism first"
         if not sensitivity.adjacency.replaces:
@@ -79,7 +85,7 @@ class GaussianSampling(Mechanism):
         if query.field != "real" or len(query.shape) != 2 or query.shape[0] != query.shape[1]:
             raise ParameterError("GaussianSampling", "a real square matrix", "shape", query.shape)
         return GaussianSamplingEvent(
-            theta=sensitivity.unit / math.sqrt(self.lam0) * _ROUND_UP,
+            theta=sensitivity.unit / math.sqrt(self._ridge()) * _ROUND_UP,
             samples=self.samples,
             adjacency=sensitivity.adjacency,
         )
@@ -99,7 +105,7 @@ class GaussianSampling(Mechanism):
         if not np.allclose(gram, gram.T, rtol=0.0, atol=_ASYMMETRY * largest):
             raise ContractError(f"the statistic of {query.name!r} is not symmetric")
         with np.errstate(over="ignore"):
-            covariance = gram + self.lam0 * np.eye(query.shape[0])
+            covariance = gram + self._ridge() * np.eye(query.shape[0])
         try:
             moments = wishart_mean(covariance, self.samples, noise)
         except ValueError:
@@ -108,3 +114,7 @@ class GaussianSampling(Mechanism):
                 "positive definite"
             ) from None
         return from_real(finite(moments.reshape(-1), query), query)
+
+    def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
+        """PRIVATE: K + lam0 I."""
+        return np.asarray(value + self._ridge() * np.eye(query.shape[0]))

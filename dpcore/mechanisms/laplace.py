@@ -11,9 +11,18 @@ from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
 from dpcore.errors import ReleaseError
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
-from dpcore.noise.discrete_laplace import floored_laplace
+from dpcore.mechanism import (
+    Arithmetic,
+    Mechanism,
+    Prepared,
+    coordinates,
+    finite,
+    free,
+    from_real,
+)
+from dpcore.noise.discrete_laplace import laplace_law
 from dpcore.noise.grid import Grid
+from dpcore.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
@@ -90,17 +99,42 @@ class Laplace(Mechanism):
             ContractError: `value` is not a finite statistic of the query's shape.
             ReleaseError: the noise is wider than 2^53 steps of the grid, or a float sum overflows.
         """
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """With the grid and the sampler's tables, which depend on the scale alone, made once.
+
+        Raises:
+            ReleaseError: the noise is wider than 2^53 steps of the grid.
+        """
         assert self.noise_scale is not None, "calibrate the mechanism first"
-        exact = coordinates(value, query)
         if self.noise == "float":
-            words = noise.uniform((2, query.real_size))
-            draws = np.log(words[0]) * np.where(words[1] < 0.5, 1.0, -1.0)
-            with np.errstate(over="ignore"):
-                noisy = exact + self.noise_scale * draws
-            return from_real(finite(noisy, query), query)
-        grid, scale = self.grid(query, sensitivity), self.scale(query, sensitivity)
+            return _InFloats(self.noise_scale)
+        scale = self.scale(query, sensitivity)
         if not scale <= _WIDEST:
             raise ReleaseError(f"noise of {float(scale):.3g} grid steps is too wide to be exact")
-        steps = grid.round(exact)
-        steps += floored_laplace(scale, query.real_size, noise)
-        return from_real(grid.values(steps, halves=1), query)
+        return _OnGrid(self.grid(query, sensitivity), laplace_law(scale, query.real_size))
+
+
+@attrs.frozen(eq=False)
+class _InFloats:
+    noise_scale: float
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        exact = coordinates(value, query)
+        words = noise.uniform((2, exact.size))
+        draws = np.log(words[0]) * np.where(words[1] < 0.5, 1.0, -1.0)
+        with np.errstate(over="ignore"):
+            noisy = exact + self.noise_scale * draws
+        return from_real(finite(noisy, query), query)
+
+
+@attrs.frozen(eq=False)
+class _OnGrid:
+    grid: Grid
+    law: Magnitudes
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        steps = self.grid.round(coordinates(value, query))
+        steps += self.law.floored(steps.size, noise)
+        return from_real(self.grid.values(steps, halves=1), query)

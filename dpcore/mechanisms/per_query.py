@@ -35,14 +35,15 @@ class _PerQueryOracle(Oracle):
         noise: Stream,
     ) -> None:
         super().__init__(query, function, at_most)
-        self._mechanism, self._sensitivity, self._noise = mechanism, sensitivity, noise
+        self._one = one_answer(query)
+        self._release = mechanism.prepared(self._one, sensitivity)
+        self._noise = noise
 
     def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
-        bound, one = self._query.label_bound, one_answer(self._query)
+        bound = self._query.label_bound
         values = np.clip(self._function(fresh), -bound, bound)
         released = [
-            float(self._mechanism.release(np.array([v]), one, self._sensitivity, self._noise)[0])
-            for v in values
+            float(self._release(np.array([value]), self._one, self._noise)[0]) for value in values
         ]
         return np.clip(released, -bound, bound)
 

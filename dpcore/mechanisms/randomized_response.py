@@ -22,6 +22,8 @@ _ROUND_UP = 1 + 2.0**-50
 
 
 def _at_least_two(instance: Any, attribute: Any, value: Any) -> None:
+    if value is None:
+        return
     if isinstance(value, bool) or not isinstance(value, int) or value < 2:
         raise ParameterError(
             component_name(instance), f"an integer {attribute.name} >= 2", attribute.name, value
@@ -41,7 +43,7 @@ class RandomizedResponse(Mechanism):
 
     Args:
         epsilon: Of one entry, in nats; calibrated if left out.
-        categories: C, at least 2.
+        categories: C, at least 2. Where it is left out, the learner's query says, or it is 2.
 
     Source: Warner (1965); Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3.
     """
@@ -51,7 +53,12 @@ class RandomizedResponse(Mechanism):
     source: ClassVar[str] = "Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3"
 
     epsilon: float | None = free(validator=positive)
-    categories: int = attrs.field(default=2, validator=_at_least_two)
+    categories: int | None = attrs.field(default=None, validator=_at_least_two)
+
+    @property
+    def classes(self) -> int:
+        """C."""
+        return 2 if self.categories is None else self.categories
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "RandomizedResponse":
         """epsilon = 1/(scale h), so that h entries cost 1/scale together."""
@@ -74,7 +81,7 @@ class RandomizedResponse(Mechanism):
         entries = self._entries(sensitivity)
         if entries == 1:
             return RandomizedResponseEvent(
-                epsilon=self.epsilon, classes=self.categories, adjacency=sensitivity.adjacency
+                epsilon=self.epsilon, classes=self.classes, adjacency=sensitivity.adjacency
             )
         epsilon = self.epsilon * entries * _ROUND_UP
         return PureEvent(epsilon=epsilon, adjacency=sensitivity.adjacency)
@@ -89,9 +96,9 @@ class RandomizedResponse(Mechanism):
         """
         assert self.epsilon is not None, "calibrate the mechanism first"
         true = coordinates(value, query)
-        if not bool(((true >= 0) & (true < self.categories) & (true == np.rint(true))).all()):
+        if not bool(((true >= 0) & (true < self.classes) & (true == np.rint(true))).all()):
             raise ContractError(
-                f"the statistic of {query.name!r} must hold categories 0 to {self.categories - 1}"
+                f"the statistic of {query.name!r} must hold categories 0 to {self.classes - 1}"
             )
-        reports = randomized_response(true.astype(np.int64), self.categories, self.epsilon, noise)
+        reports = randomized_response(true.astype(np.int64), self.classes, self.epsilon, noise)
         return reports.astype(np.float64).reshape(query.shape)

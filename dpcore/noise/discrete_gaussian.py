@@ -23,10 +23,17 @@ def discrete_gaussian(width: Fraction | float, count: int, stream: Stream) -> ND
     Raises:
         ValueError: `width` is outside that range, or not finite.
     """
+    return gaussian_law(width, count).symmetric(count, stream)
+
+
+def gaussian_law(width: Fraction | float, count: int) -> Magnitudes:
+    """The law of what `discrete_gaussian` draws `count` at a time, to draw from again and again.
+
+    Raises:
+        ValueError: as for `discrete_gaussian`.
+    """
     exact = positive_rational(width, "width")
-    magnitudes = Magnitudes.for_draws(1 / (2 * exact * exact), 2, count)
-    values, signs = magnitudes.draw(count, stream, zero_is_unsigned=True)
-    return with_signs(values, signs)
+    return Magnitudes.for_draws(1 / (2 * exact * exact), 2, count)
 
 
 def positive_rational(value: Fraction | float, name: str) -> Fraction:
@@ -38,9 +45,3 @@ def positive_rational(value: Fraction | float, name: str) -> Fraction:
     if not 0 < value <= 2**53:  # false for NaN
         raise ValueError(f"{name} must be in (0, 2^53], got {name}={value!r}")
     return Fraction(value)
-
-
-def with_signs(values: NDArray[np.int64], signs: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """`values`, negated where the sign is 1."""
-    flip = -signs.view(np.int64)  # 0 or all ones
-    return (values ^ flip) - flip

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.noise.discrete_gaussian import positive_rational, with_signs
+from dpcore.noise.discrete_gaussian import positive_rational
 from dpcore.noise.exponential import bernoulli_exp
 from dpcore.noise.magnitudes import Magnitudes
 from dpcore.noise.uniform import uniform_below
@@ -29,9 +29,7 @@ def discrete_laplace(scale: Fraction | float, count: int, stream: Stream) -> NDA
     Raises:
         ValueError: `scale` is outside that range, or not finite.
     """
-    magnitudes = Magnitudes.for_draws(1 / positive_rational(scale, "scale"), 1, count)
-    values, signs = magnitudes.draw(count, stream, zero_is_unsigned=True)
-    return with_signs(values, signs)
+    return laplace_law(scale, count).symmetric(count, stream)
 
 
 def floored_laplace(
@@ -50,23 +48,30 @@ def floored_laplace(
     if steps is not None and not 1 <= steps <= 1 << 62:
         raise ValueError(f"steps must be in [1, 2^62], got steps={steps!r}")
     if steps is not None and steps <= exact:
-        values, signs = _below(steps, exact, count, stream)
-    else:
-        magnitudes = Magnitudes.for_draws(1 / exact, 1, count)
-        values, signs = magnitudes.draw(count, stream, zero_is_unsigned=False)
-        while steps is not None and (beyond := np.flatnonzero(values >= steps)).size:
-            again = magnitudes.draw(beyond.size, stream, zero_is_unsigned=False)
-            values[beyond], signs[beyond] = again
-    return np.where(signs, -1 - values, values)
+        return _below(steps, exact, count, stream)
+    law = laplace_law(exact, count)
+    values = law.floored(count, stream)
+    while (
+        steps is not None and (beyond := np.flatnonzero((values >= steps) | (values < -steps))).size
+    ):
+        values[beyond] = law.floored(beyond.size, stream)
+    return values
 
 
-def _below(
-    steps: int, scale: Fraction, count: int, stream: Stream
-) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Geometric draws conditioned on a range shorter than `scale`, from uniform proposals."""
+def laplace_law(scale: Fraction | float, count: int) -> Magnitudes:
+    """The law of what is drawn `count` at a time above, to draw from again and again.
+
+    Raises:
+        ValueError: `scale` is outside (0, 2^53], or not finite.
+    """
+    return Magnitudes.for_draws(1 / positive_rational(scale, "scale"), 1, count)
+
+
+def _below(steps: int, scale: Fraction, count: int, stream: Stream) -> NDArray[np.int64]:
+    """Floored draws conditioned on a range shorter than `scale`, from uniform proposals."""
     values = uniform_below(steps, count, stream)
     waiting = np.arange(count)
     while waiting.size:
         waiting = waiting[~bernoulli_exp(values[waiting], 1 / scale, stream)]
         values[waiting] = uniform_below(steps, waiting.size, stream)
-    return values, stream.words(count) & np.uint64(1)
+    return np.where(stream.words(count) & np.uint64(1), -1 - values, values)

@@ -8,6 +8,7 @@ one by one with as many bits as it takes. The probability of heads is therefore 
 
 import math
 from fractions import Fraction
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -98,7 +99,7 @@ def fixed_exp(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return value
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class FixedRate:
     """Multiplies integers 0 <= n <= `largest` by a rational rate, in 32-bit fixed point.
 
@@ -141,7 +142,11 @@ class FixedRate:
     def _scaled(self) -> Fraction:
         return self._rate * (1 << (32 + self._shift))
 
-    @property
+    @cached_property
+    def _beyond(self) -> bool:
+        return self._rate * self._clip >= _HIGHEST
+
+    @cached_property
     def margin(self) -> int:
         """How far `fixed_exp(times(n))` may lie from 2^32 exp(-x), in units of 2^-32.
 
@@ -157,7 +162,7 @@ class FixedRate:
         x = x >> np.uint64(self._shift)
         x *= np.uint64(self._factor)
         x >>= np.uint64(self._down)
-        if self._rate * self._clip >= _HIGHEST:
+        if self._beyond:
             np.minimum(x, np.uint64((_HIGHEST << 32) - 1), out=x)
         return x
 

@@ -218,3 +218,14 @@ class Magnitudes:
             bits[have : have + kept.size] = fair[keep][: kept.size]
             have += kept.size
         return values, bits
+
+    def floored(self, count: int, stream: Stream) -> NDArray[np.int64]:
+        """`count` draws of y or -1 - y, as a fair bit has it: floor(X) of a symmetric X."""
+        values, signs = self.draw(count, stream, zero_is_unsigned=False)
+        return np.where(signs, -1 - values, values)
+
+    def symmetric(self, count: int, stream: Stream) -> NDArray[np.int64]:
+        """`count` draws of z on all integers, P(z) proportional to exp(-rate |z|^power)."""
+        values, signs = self.draw(count, stream, zero_is_unsigned=True)
+        flip = -signs.view(np.int64)  # 0 or all ones
+        return (values ^ flip) - flip

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpcore.errors import ParameterError
 from dpcore.events.concentrated import zcdp_to_delta
@@ -36,6 +37,29 @@ def gdp_to_zcdp(mu: float) -> float:
     """
     _need("gdp_to_zcdp", "mu", mu, mu >= 0, "a finite mu >= 0")
     return mu * mu / 2 * _UP
+
+
+def pure_to_gdp(epsilon: float) -> float:
+    r"""The least mu for which every epsilon-DP release is mu-Gaussian-DP, rounded up.
+
+    .. math:: \mu=-2\,\Phi^{-1}\big(1/(1+e^{\epsilon})\big)
+
+    The trade-off curve of epsilon-DP is two straight lines that meet on the diagonal, at type I and
+    type II errors of 1/(1+e^epsilon). A Gaussian curve is convex and has the same ends, so that it
+    lies below both lines exactly if it does where they meet, where its error is Phi(-mu/2).
+
+    Raises:
+        ParameterError: `epsilon` is not finite and >= 0.
+
+    Source: Dong, Roth & Su (2022), Definition 2.3 and Proposition 2.5 (the curve of epsilon-DP).
+    """
+    _need("pure_to_gdp", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
+    total_variation = math.tanh(epsilon / 2)  # of the two-point pair; 1 - 2/(1+e^eps)
+    if total_variation < 0.5:  # Phi(mu/2) - 1/2 = total_variation/2
+        mu = 2 * math.sqrt(2) * float(special.erfinv(total_variation))
+    else:  # log Phi(-mu/2) = -log(1 + e^eps)
+        mu = -2 * float(special.ndtri_exp(-(epsilon + math.log1p(math.exp(-epsilon)))))
+    return mu * _UP
 
 
 def zcdp_to_renyi(rho: float, orders: Array) -> Array:
@@ -166,6 +190,7 @@ __all__ = [
     "gdp_group",
     "gdp_to_zcdp",
     "pure_group",
+    "pure_to_gdp",
     "pure_to_zcdp",
     "renyi_to_delta",
     "renyi_to_epsilon",

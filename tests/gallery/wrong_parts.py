@@ -3,7 +3,7 @@
 import attrs
 import numpy as np
 
-from dpcore import REPLACE_LABEL, REPLACE_ONE, FeatureMap
+from dpcore import REPLACE_LABEL, REPLACE_ONE, FeatureMap, Features
 from dpcore.accountants.gdp import GdpAccountant
 from dpcore.checks import positive
 from dpcore.events.gaussian import GaussianEvent
@@ -17,7 +17,7 @@ AUDITED = "mechanism.curve-audited"
 EVERY = "mechanism.every-coordinate"
 
 
-def gaussian_like(release=None, event=None):
+def gaussian_like(release=None, event=None, prepared=None):
     """The Gaussian mechanism with one method replaced."""
 
     class Wrong(Mechanism):
@@ -38,6 +38,11 @@ def gaussian_like(release=None, event=None):
             if release:
                 return release(value, query, std, noise)
             return from_real(to_real(value) + std * noise.normal(query.real_size), query)
+
+        def prepared(self, query, sensitivity):
+            if prepared:
+                return prepared(self.noise_multiplier * sensitivity.unit)
+            return super().prepared(query, sensitivity)
 
     return attrs.frozen(kw_only=True)(Wrong)()
 
@@ -66,6 +71,22 @@ def _half_the_noise(value, query, std, noise):
 
 def _variance_for_deviation(value, query, std, noise):
     return from_real(to_real(value) + std**2 * noise.normal(query.real_size), query)
+
+
+def _noise_kept(std):
+    """Draws at the first ask, and adds the same to the next ones."""
+    drawn = []
+
+    def release(value, query, noise):
+        if not drawn:
+            drawn.append(noise.normal(query.real_size))
+        return from_real(to_real(value) + std * drawn[0], query)
+
+    return release
+
+
+def _less_noise_prepared(std):
+    return lambda value, query, noise: _half_the_noise(value, query, std, noise)
 
 
 def _flattened(value, query, std, noise):
@@ -185,6 +206,8 @@ MECHANISMS = [
     (gaussian_like(_variance_for_deviation), "mechanism.event-matches-noise"),
     (gaussian_like(_one_draw), "mechanism.event-matches-noise"),
     (gaussian_like(_flattened), "mechanism.shape"),
+    (gaussian_like(prepared=_noise_kept), "mechanism.prepared-agrees"),
+    (gaussian_like(prepared=_less_noise_prepared), "mechanism.prepared-agrees"),
     (
         gaussian_like(event=lambda e: attrs.evolve(e, mu=0.5 * e.mu)),
         "mechanism.event-matches-noise",
@@ -269,4 +292,33 @@ class CentredIdentity(FeatureMap):
         return lambda encoded: encoded - encoded.mean(axis=0) if len(encoded) else encoded
 
 
-FEATURES = [(LongCosines(), "features.norm"), (CentredIdentity(), "features.row-wise")]
+class _Unscaled(Features):
+    """Twice the columns, which come as they are when a block at a time."""
+
+    def __call__(self, encoded):
+        return 0.5 * np.hstack([encoded, encoded])
+
+    def columns(self, encoded):
+        yield encoded
+        yield encoded
+
+
+@attrs.frozen(kw_only=True)
+class UnscaledBlocks(FeatureMap):
+    """Forgets the scale where features are made in blocks."""
+
+    def width(self, domain):
+        return 2 * domain.width
+
+    def norm(self, domain):
+        return domain.feature_norm
+
+    def draw(self, domain, coins):
+        return _Unscaled()
+
+
+FEATURES = [
+    (LongCosines(), "features.norm"),
+    (CentredIdentity(), "features.row-wise"),
+    (UnscaledBlocks(), "features.columns-agree"),
+]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dpcore import Kernel
+from dpcore.kernels.base import triangle
 from dpcore.solvers.rounding import gamma
 
 
@@ -57,7 +58,7 @@ def solve_kernel_ridge(
     Args:
         rows: Shape (m, p). labels: Shape (m,). total_regularization: m lam > 0.
     """
-    matrix = kernel(rows, rows)
-    matrix.flat[:: rows.shape[0] + 1] += total_regularization
+    matrix = triangle(kernel, rows)
+    matrix[np.diag_indices_from(matrix)] += total_regularization
     factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     return np.asarray(linalg.cho_solve(factor, labels, check_finite=False))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain, Features
-from dpcore.domain import Range
+from dpcore.columns import Range
 
 INTERCEPT = 0.7
 _PAIRS = 0.7

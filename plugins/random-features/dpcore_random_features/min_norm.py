@@ -6,6 +6,7 @@ of norm at most 1 and :math:`\lambda_{min}(AA^*/N)\ge1-2\eta`: conditional, as n
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -17,6 +18,7 @@ from dpcore import (
     Conditional,
     Distance,
     Domain,
+    Features,
     Learner,
     LearnerCoins,
     OneShot,
@@ -27,13 +29,18 @@ from dpcore import (
     Refuted,
     Sensitivity,
     SensitivityBound,
+    Stream,
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.domain import Table
 from dpcore.errors import ParameterError
 from dpcore.features.frequencies import gaussian_frequencies
+from dpcore.features.turns import Turns, cosines, sines
+from dpcore.solvers.kaczmarz import kaczmarz
+from dpcore.solvers.min_norm import fit_min_norm
 
 _UP = 1 + 2.0**-48
+_ENTRIES = 1 << 22  # of a matrix of waves that are held at a time
 
 IMAGINARY = (
     "Algorithm 1 adds real noise to complex coefficients, so that their imaginary part is "
@@ -57,8 +64,11 @@ class WaveModel:
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, shape (n,)."""
-        waves = features(self.domain.encode(table), self.frequencies, self.phases)
-        return self.domain.uncentre(np.real(waves @ self.coefficients))
+        waves, rows = Waves(self.frequencies, self.phases), self.domain.encode(table)
+        step = max(1, _ENTRIES // max(1, self.coefficients.size))
+        parts = [rows[start : start + step] for start in range(0, rows.shape[0], step)]
+        found = [np.real(waves(part) @ self.coefficients) for part in parts]
+        return self.domain.uncentre(np.concatenate([np.zeros(0), *found]))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients and what was drawn."""
@@ -66,30 +76,47 @@ class WaveModel:
         return drawn if self.phases is None else {**drawn, "phases": self.phases}
 
 
-def features(
-    rows: NDArray[np.float64],
-    frequencies: NDArray[np.float64],
-    phases: NDArray[np.float64] | None,
-) -> NDArray[Any]:
-    """exp(i w.x), of modulus 1; or with phases sqrt(2/N) cos(w.x + b). Shape (n, N)."""
-    angles = rows @ frequencies
-    if phases is None:
-        return np.asarray(np.exp(1j * angles))
-    return np.asarray(math.sqrt(2 / phases.size) * np.cos(angles + phases))
+@attrs.frozen(eq=False)
+class Waves(Features):
+    """exp(i w.x), of modulus 1; or with phases sqrt(2/N) cos(w.x + b), as they come."""
+
+    frequencies: NDArray[np.float64]
+    phases: NDArray[np.float64] | None
+
+    def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
+        return self._wave(Turns(self.frequencies, self.phases).at(encoded))
+
+    def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        return map(self._wave, Turns(self.frequencies, self.phases).blocks(encoded))
+
+    def _wave(self, turns: NDArray[np.float64]) -> NDArray[Any]:
+        if self.phases is not None:
+            turns = cosines(turns)
+            turns *= math.sqrt(2 / self.phases.size)
+            return turns
+        waves = np.empty_like(turns, dtype=np.complex128)
+        waves.real = cosines(turns.copy(order="K"))
+        waves.imag = sines(turns)
+        return waves
 
 
 @attrs.frozen(kw_only=True)
 class MinNorm(OneShot):
     r"""Publish :math:`c^\sharp=A^+y`, the shortest interpolant.
 
-    Not total: a singular system or a decomposition that does not converge ends the run, so that
-    the claim also rests on `no_failure`.
+    Not total: a decomposition that does not converge ends the run, so that the claim also rests on
+    `no_failure`.
 
     Args:
         waves: `complex`, exp(i w.x) as printed; or `cosines`, as the published code.
         count: N, number of features.
         variance: sigma^2 of the frequencies, per column.
-        solver: `pinv`, or `gram`: A^*(A A^*)^{-1} y.
+        solver: `pinv`, as printed; `gram`, the same coefficients by way of A A^*, many times as
+            fast and without ever holding A, but with half the digits where A is ill conditioned; or
+            `kaczmarz`, the paper's own: as many steps as `passes` times the records, from 0, each
+            projecting on the equation of one record drawn by its squared length. Which records are
+            drawn is secret, and no claim rests on it.
+        passes: Of `kaczmarz`; 1 as in the paper, where what is published is then not c.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.liao_lemma_9",)
@@ -100,7 +127,10 @@ class MinNorm(OneShot):
     )
     count: int = attrs.field(validator=positive_integer)
     variance: float = attrs.field(default=1.0, validator=positive)
-    solver: Literal["pinv", "gram"] = attrs.field(default="pinv", validator=one_of("pinv", "gram"))
+    solver: Literal["pinv", "gram", "kaczmarz"] = attrs.field(
+        default="pinv", validator=one_of("pinv", "gram", "kaczmarz")
+    )
+    passes: int = attrs.field(default=1, validator=positive_integer)
 
     def draw(self, public: Public) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Frequencies and, for cosines, phases."""
@@ -120,13 +150,15 @@ class MinNorm(OneShot):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
-        """The shortest interpolant, by either solver."""
-        matrix = features(records.features, *self.draw(public))
-        if self.solver == "pinv":
-            return np.linalg.pinv(matrix) @ records.labels
-        adjoint = matrix.conj().T
-        found: NDArray[Any] = adjoint @ np.linalg.solve(matrix @ adjoint, records.labels)
-        return found
+        """The shortest interpolant, or Kaczmarz's way towards it."""
+        waves = Waves(*self.draw(public))
+        if self.solver == "gram":
+            return fit_min_norm(waves, self.count, records.features, records.labels)
+        matrix = waves(records.features)
+        if self.solver == "kaczmarz":
+            steps = self.passes * len(records)
+            return projections(matrix, records.labels, steps, secret.stream("rows"))
+        return np.linalg.pinv(matrix) @ records.labels
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> WaveModel:
         """The real part of the waves' sum."""
@@ -137,6 +169,33 @@ class MinNorm(OneShot):
             phases=phases,
             coefficients=answers["coefficients"],
         )
+
+
+def projections(
+    matrix: NDArray[Any], labels: NDArray[np.float64], steps: int, stream: Stream
+) -> NDArray[Any]:
+    """Randomised Kaczmarz from 0 for rows that may be complex, shape (n, N) to (N,).
+
+    A complex equation with a real right side is two real ones whose rows are orthogonal and
+    equally long, so that projecting on both in turn projects on it.
+
+    Source: Strohmer & Vershynin (2009), Algorithm 1.
+    """
+    lengths = np.cumsum(np.sum(np.abs(matrix) ** 2, axis=1))
+    if not lengths.size or lengths[-1] == 0.0:
+        return np.zeros(matrix.shape[1], dtype=matrix.dtype)
+    rows = np.searchsorted(lengths, stream.uniform(steps) * lengths[-1], side="right")
+    order = np.minimum(rows, len(labels) - 1)
+    if not np.iscomplexobj(matrix):
+        return kaczmarz(matrix, labels, order)
+    count = matrix.shape[1]
+    stacked = np.empty((2 * len(labels), 2 * count))
+    stacked[::2] = np.hstack([matrix.real, -matrix.imag])
+    stacked[1::2] = np.hstack([matrix.imag, matrix.real])
+    right = np.zeros(2 * len(labels))
+    right[::2] = labels
+    found = kaczmarz(stacked, right, (2 * order[:, None] + [0, 1]).reshape(-1))
+    return np.asarray(found[:count] + 1j * found[count:])
 
 
 def lemma_9(count: int, eta: float, *, unit_modulus: bool = True) -> float:
@@ -164,6 +223,10 @@ class LiaoLemma9(SensitivityBound):
     The triangle inequality needs the assumptions of both datasets of a pair and nothing of their
     relation. With noise on both parts of a complex coefficient (T2) nothing more is needed.
 
+    For `solver: kaczmarz` the number is doubled: the lemma is about c, and says nothing about what
+    some steps towards it give. Each step projects on a set that holds c, wherever the order leads;
+    so that from 0 no iterate is ever farther than |c| from c, nor longer than 2 |c|.
+
     Args:
         eta: In (0, 1/2).
     """
@@ -179,11 +242,14 @@ class LiaoLemma9(SensitivityBound):
         assert isinstance(learner, MinNorm)
         gram = "A A*/N" if learner.waves == "complex" else "A A^T"
         pair = "of this dataset and of every neighbour it is compared with"
+        iterates = learner.solver == "kaczmarz"
+        printed = lemma_9(learner.count, self.eta, unit_modulus=learner.waves == "complex")
+        source = "Liao, Needell, Schaeffer & Xue (2025), Lemma 9"
         return Sensitivity(
-            value=lemma_9(learner.count, self.eta, unit_modulus=learner.waves == "complex"),
+            value=2 * printed if iterates else printed,
             distance=Distance.L2,
             adjacency=adjacency,
-            source="Liao, Needell, Schaeffer & Xue (2025), Lemma 9",
+            source=f"{source}, doubled for iterates" if iterates else source,
             validity=Conditional(
                 (
                     ("label_norm", f"the centred labels {pair} have l2 norm at most 1"),
@@ -195,6 +261,16 @@ class LiaoLemma9(SensitivityBound):
                 )
             ),
         )
+
+    def assumption_holds(self, records: Records, learner: Learner, public: Public) -> bool:
+        """Of made-up records: labels of norm at most 1, and the smallest eigenvalue."""
+        assert isinstance(learner, MinNorm)
+        matrix = Waves(*learner.draw(public))(records.features)
+        if learner.waves == "complex":
+            matrix = matrix / math.sqrt(learner.count)
+        smallest = np.linalg.eigvalsh(matrix @ matrix.conj().T).min(initial=1.0)
+        length = float(np.linalg.norm(records.labels))
+        return length <= 1 and bool(smallest >= 1 - 2 * self.eta)
 
 
 @attrs.frozen(kw_only=True)

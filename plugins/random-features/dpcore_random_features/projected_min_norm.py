@@ -27,7 +27,7 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.solvers.ball import into_ball
-from dpcore.solvers.min_norm import solve_min_norm
+from dpcore.solvers.min_norm import fit_min_norm
 from dpcore.theorems.projection import ball_diameter
 
 
@@ -37,7 +37,8 @@ class ProjectedMinNorm(FeatureRegression):
 
     Total: equal records are merged, a deficient rank is cut off, and where arithmetic breaks down
     the solver returns 0; the projection is certified in floating point. No number of records is
-    read.
+    read. Features are made in blocks: memory grows with the square of the smaller of the numbers of
+    records and features, and not with their product.
 
     Args:
         features: Map from encoded columns to features.
@@ -54,8 +55,9 @@ class ProjectedMinNorm(FeatureRegression):
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """A point of the ball, whatever the records."""
-        phi = self.mapped(records, public)
-        return into_ball(solve_min_norm(phi, records.labels), self.radius)
+        features = self.features.drawn(public.domain, public.coins)
+        found = fit_min_norm(features, query.shape[0], records.features, records.labels)
+        return into_ball(found, self.radius)
 
 
 @attrs.frozen(kw_only=True)

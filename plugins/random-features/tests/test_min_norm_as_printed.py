@@ -1,5 +1,6 @@
 import math
 
+import attrs
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,9 +10,11 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Conditional,
+    Domain,
     PrivacyBudget,
     Public,
     PublicCoins,
+    Range,
     Records,
     Refused,
     Refuted,
@@ -21,6 +24,8 @@ from dpcore import (
     price,
 )
 from dpcore.cli.app import app
+from dpcore.conformance.case import Case
+from dpcore.conformance.falsifier import Means, falsify
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.mechanisms.gaussian import Gaussian
@@ -31,7 +36,7 @@ from dpcore_random_features.min_norm import (
     LiaoLemma9,
     MinNorm,
     PublishedCode,
-    features,
+    Waves,
     lemma_9,
 )
 from dpcore_random_features.real_noise import RealNoise
@@ -64,7 +69,7 @@ def test_the_estimator_is_the_shortest_interpolant(waves, solver):
     facts, learner = public(), MinNorm(waves=waves, count=300, variance=10, solver=solver)
     rows, labels = rng.uniform(-1, 1, (12, 4)), rng.uniform(-1, 1, 12)
     found = fit(learner, facts, rows, labels)
-    matrix = features(rows, *learner.draw(facts))
+    matrix = Waves(*learner.draw(facts))(rows)
     assert np.allclose(matrix @ found, labels)
     assert np.allclose(found, np.linalg.lstsq(matrix, labels.astype(matrix.dtype), rcond=None)[0])
 
@@ -81,7 +86,7 @@ def test_lemma_9_holds_for_pairs_that_meet_its_assumptions(waves):
             smallest = 0.0
             while smallest < 1 - 2 * eta:  # pairs that meet the assumption, by rejection
                 rows = rng.uniform(-1, 1, (12, 4))
-                matrix = features(rows, *learner.draw(facts))
+                matrix = Waves(*learner.draw(facts))(rows)
                 gram = matrix @ matrix.conj().T / (2000 if waves == "complex" else 1)
                 smallest = np.linalg.eigvalsh(gram)[0]
             labels = rng.choice([-1.0, 1.0], 12) / np.sqrt(12)
@@ -100,6 +105,91 @@ def test_lemma_9_fails_where_two_records_nearly_agree():
     flipped[0] *= -1
     moved = np.linalg.norm(fit(learner, facts, rows, labels) - fit(learner, facts, rows, flipped))
     assert moved > 20 * claim.value
+
+
+def one_by_one(matrix, labels, order):
+    """Kaczmarz's definition: project on one (complex) equation after the other."""
+    found = np.zeros(matrix.shape[1], dtype=matrix.dtype)
+    for row in order:
+        a = matrix[row]
+        found = found + (labels[row] - a @ found) * a.conj() / np.sum(np.abs(a) ** 2)
+    return found
+
+
+@pytest.mark.parametrize("waves", ["complex", "cosines"])
+def test_kaczmarz_is_the_sequence_of_projections_and_tends_to_the_interpolant(waves):
+    rng = np.random.default_rng(0)
+    facts = public()
+    rows, labels = rng.uniform(-1, 1, (12, 4)), rng.uniform(-1, 1, 12)
+    learner = MinNorm(waves=waves, count=300, variance=10, solver="kaczmarz", passes=3)
+    matrix = Waves(*learner.draw(facts))(rows)
+    weights = np.cumsum(np.sum(np.abs(matrix) ** 2, axis=1))
+    uniform = SECRET.stream("rows").uniform(36)
+    order = [int(np.sum(u * weights[-1] >= weights)) for u in uniform]
+    assert np.allclose(fit(learner, facts, rows, labels), one_by_one(matrix, labels, order))
+    long = fit(attrs.evolve(learner, passes=400), facts, rows, labels)
+    assert np.allclose(long, fit(attrs.evolve(learner, solver="pinv"), facts, rows, labels))
+    assert set(order) != set(range(36))  # with replacement
+    none = fit(learner, facts, np.zeros((0, 4)), np.zeros(0))
+    assert none.shape == (300,)
+    assert not none.any()
+
+
+def test_kaczmarz_draws_its_rows_from_its_own_secret_stream():
+    rng = np.random.default_rng(1)
+    facts, learner = public(), MinNorm(count=60, variance=10, solver="kaczmarz")
+    rows, labels = rng.uniform(-1, 1, (12, 4)), rng.uniform(-1, 1, 12)
+    (query,) = learner.queries(facts)
+    records = Records(features=rows, labels=labels)
+    one, same, other = (
+        learner.statistic(query, records, facts, SecretCoins.rehearsal(seed).learner(0, "c", 1))
+        for seed in (0, 0, 1)
+    )
+    assert (one == same).all()
+    assert (one != other).any()
+
+
+@pytest.mark.parametrize("waves", ["complex", "cosines"])
+def test_no_order_of_projections_moves_further_than_twice_lemma_9(waves):
+    """Pairs that meet the assumptions, and for each the worst of many secret orders."""
+    rng = np.random.default_rng(2)
+    facts, eta, worst = public(), 0.45, 0.0
+    learner = MinNorm(waves=waves, count=400, variance=4, solver="kaczmarz")
+    claim = bounded(LiaoLemma9(eta=eta), learner)
+    assert claim.value == 2 * bounded(LiaoLemma9(eta=eta), MinNorm(waves=waves, count=400)).value
+    for _ in range(10):
+        found = []
+        for _ in range(2):
+            smallest = 0.0
+            while smallest < 1 - 2 * eta:
+                rows = rng.uniform(-1, 1, (12, 4))
+                matrix = Waves(*learner.draw(facts))(rows)
+                gram = matrix @ matrix.conj().T / (400 if waves == "complex" else 1)
+                smallest = np.linalg.eigvalsh(gram)[0]
+            labels = np.linalg.eigh(gram.real)[1][:, 0]  # of length 1, along the weak direction
+            orders = [rng.integers(0, 12, rng.integers(1, 30)) for _ in range(20)]
+            found.append([one_by_one(matrix, labels, order) for order in orders])
+            shortest = np.linalg.pinv(matrix) @ labels
+            for iterate in found[-1]:
+                assert np.linalg.norm(iterate - shortest) <= np.linalg.norm(shortest) * (1 + 1e-9)
+        for one in found[0]:
+            worst = max(worst, *(np.linalg.norm(one - two) for two in found[1]))
+    assert 0.1 * claim.value < worst <= claim.value
+
+
+@pytest.mark.parametrize("solver", ["pinv", "kaczmarz"])
+def test_lemma_9_stands_inside_its_assumptions_under_attack(solver):
+    where = Domain(
+        columns={name: Range(-1, 1) for name in "abcd"},
+        target="y",
+        labels=Range(-0.3, 0.3),
+        exact=6,
+    )
+    learner = MinNorm(count=200, variance=8, solver=solver)
+    case = Case(learner=learner, bound=LiaoLemma9(eta=0.4), domain=where, adjacency=REPLACE_ONE)
+    (finding,) = falsify(case, Means(seconds=60, pairs=300))
+    assert 0.05 < finding.worst <= 1
+    assert solver == "kaczmarz" or finding.outside > 100
 
 
 def test_each_printed_claim_has_its_status():
@@ -147,7 +237,7 @@ def test_real_noise_publishes_the_imaginary_part_exactly_and_carries_no_claim():
         RealNoise(noise_multiplier=2.0).event(query, sound)
 
 
-@pytest.mark.parametrize("name", ["algorithm_1", "published_code"])
+@pytest.mark.parametrize("name", ["algorithm_1", "kaczmarz", "published_code"])
 def test_what_is_printed_runs_under_reproduce_alone(name, tmp_path):
     spec = tmp_path / f"{name}.yaml"
     spec.write_text(dpcore_examples()[f"random_features.{name}"].read_text())

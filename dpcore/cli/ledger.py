@@ -1,0 +1,181 @@
+"""`dpcore ledger`: budgets that several runs on the same records share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich import box
+from rich.table import Table as RichTable
+
+from dpcore.account import read_adjacency
+from dpcore.cli.console import guarded, out
+from dpcore.ledger.book import (
+    COMMITTED,
+    CREATED,
+    RESERVED,
+    SPENT,
+    UNCOVERED,
+    Ledger,
+    ledger_names,
+)
+from dpcore.ledger.journal import LedgerError, Row
+from dpcore.ledger.total import Notion
+from dpcore.run_folder import GUARANTEE_JSON
+from dpcore.yaml_text import parse
+
+ledger = typer.Typer(
+    help="Create, look at and check ledgers: budgets that several runs share.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Name = Annotated[str, typer.Argument(help="The ledger's name.", show_default=False)]
+
+
+@ledger.command()
+def create(
+    name: Name,
+    epsilon: Annotated[float, typer.Option(help="What everything may cost together.")],
+    delta: Annotated[float, typer.Option(help="Likewise; 0 for pure releases only.")],
+    adjacency: Annotated[str, typer.Option(help="As in a spec: add_remove, replace_one, ...")],
+    notion: Annotated[
+        Notion | None,
+        typer.Option(
+            help="How costs add up; fixed for ever. [default: gaussian; basic at delta 0]"
+        ),
+    ] = None,
+    failures: Annotated[
+        float | None, typer.Option(help="Part of delta kept for failure probabilities.")
+    ] = None,
+    order: Annotated[
+        float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
+    ] = None,
+) -> None:
+    """Create a ledger in the user's data folder: the total can never be changed."""
+    with guarded():
+        relation = read_adjacency(parse(adjacency, "--adjacency").plain())
+        made = Ledger.create(
+            name,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=relation,
+            notion=notion,
+            failures=failures,
+            order=order,
+        )
+        out().print(f"Created {made.journal.path}", markup=False)
+        _state(made)
+
+
+@ledger.command("list")
+def list_ledgers() -> None:
+    """Every ledger of this user, with what is left."""
+    with guarded():
+        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("ledger", "epsilon", "delta", "adjacency", "left"):
+            table.add_column(heading, overflow="fold")
+        for name in ledger_names():
+            try:
+                found = Ledger.open(name)
+                total = found.total
+                left = found.left().describe()
+                table.add_row(
+                    name, f"{total.epsilon:g}", f"{total.delta:g}", str(total.adjacency), left
+                )
+            except LedgerError as error:
+                table.add_row(name, "", "", "", str(error))
+        out().print(table)
+
+
+@ledger.command()
+def show(name: Name) -> None:
+    """What was spent, on what, and what is left."""
+    with guarded():
+        found = Ledger.open(name)
+        _state(found)
+        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("row", "time", "what", "cost", "status"):
+            table.add_column(heading, overflow="fold")
+        rows = found.rows()
+        committed = {row.body["reservation"] for row in rows if row.kind == COMMITTED}
+        for row in rows:
+            if row.kind not in (CREATED, COMMITTED):
+                status = _status(row, row.digest in committed)
+                table.add_row(
+                    str(row.number), row.body["time"], row.body["what"], _cost(row.body), status
+                )
+        out().print(table)
+
+
+@ledger.command()
+def export(name: Name) -> None:
+    """Everything recorded, as JSON."""
+    with guarded():
+        found = Ledger.open(name).export()
+        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+
+
+@ledger.command()
+def verify(
+    name: Name,
+    run: Annotated[
+        list[Path] | None, typer.Option(help="Also find this run folder's guarantee in it.")
+    ] = None,
+) -> None:
+    """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
+    with guarded():
+        found = Ledger.open(name)
+        if faults := found.faults():
+            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(faults)}")
+        rows = found.rows()
+        for folder in run or []:
+            _verify_run(found, folder)
+        out().print(
+            f"{len(rows)} rows, chained and recomputed; the chain ends in {rows[-1].digest}",
+            markup=False,
+        )
+
+
+def _verify_run(found: Ledger, folder: Path) -> None:
+    """Raise `LedgerError` unless the run's guarantee is in the ledger, word for word."""
+    path = folder / "public" / GUARANTEE_JSON
+    try:
+        stated = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        entered = stated["ledger"]
+        digest = str(entered["digest"])
+    except (OSError, msgspec.MsgspecError, KeyError, TypeError, ValueError):
+        raise LedgerError(f"{path}: no guarantee that names a ledger") from None
+    if found.guarantee_of(digest) != stated:
+        raise LedgerError(
+            f"{path}: it is not in the ledger {found.name!r} as it stands: the run belongs to "
+            f"another ledger, was changed, or an older copy of the ledger was put back"
+        )
+
+
+def _state(found: Ledger) -> None:
+    console, total, spent = out(), found.total, found.spent()
+    console.print(
+        f"{found.name}: all together ({total.epsilon:g}, {total.delta:g}) under {total.adjacency}, "
+        f"{total.notion} composition",
+        markup=False,
+    )
+    console.print(f"left: {spent.left().describe()}", markup=False)
+
+
+def _status(row: Row, committed: bool) -> str:
+    if row.kind == RESERVED:
+        looks = "".join(f"; uncovered: {look}" for look in row.body["uncovered"])
+        return ("guaranteed" if committed else "spent without a guarantee") + looks
+    told = {SPENT: "spent by other code", UNCOVERED: "uncovered, not charged"}
+    return told.get(row.kind) or f"refused: {row.body['reason']}"
+
+
+def _cost(body: dict[str, Any]) -> str:
+    """`691 x gaussian, 1 x laplace`; nothing for an uncovered look."""
+    kinds: dict[str, int] = {}
+    for event in body.get("events", ()):
+        kinds[event["kind"]] = kinds.get(event["kind"], 0) + event["count"]
+    return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())

@@ -1,0 +1,1 @@
+"""The ledger: one budget for everything that is ever released about the same records."""

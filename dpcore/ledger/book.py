@@ -1,0 +1,412 @@
+"""Ledger: one budget for all releases about the same records, kept in a file that outlives them.
+
+A run reserves its whole event list before its records are opened. What is reserved stays spent,
+whatever becomes of the run. Entries say what was asked for, never what the records answered.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import secrets
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.errors import (
+    AdjacencyError,
+    ContractError,
+    DpcoreError,
+    ParameterError,
+    SpecError,
+)
+from dpcore.filters import BudgetExceededError
+from dpcore.folders import data_folder
+from dpcore.guarantee import Guarantee, Recorded, Status
+from dpcore.ledger.charge import Charge
+from dpcore.ledger.event_text import (
+    EventTextError,
+    read_adjacency,
+    read_event,
+    read_number,
+    write_adjacency,
+    write_event,
+    write_number,
+)
+from dpcore.ledger.journal import Journal, LedgerError, Row, Transaction
+from dpcore.ledger.total import Left, Notion, Spent, Total
+from dpcore.strict import nearest
+
+CREATED, RESERVED, SPENT = "created", "reserved", "spent"
+COMMITTED, REFUSED, UNCOVERED = "committed", "refused", "uncovered"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SUFFIX = ".ledger"
+
+
+class UnknownLedgerError(SpecError):
+    """No ledger of that name."""
+
+
+def ledgers_folder() -> Path:
+    """Where ledgers live that go by a name: `ledgers` in the user's data folder."""
+    return data_folder() / "ledgers"
+
+
+def ledger_names() -> list[str]:
+    """Every ledger of this user, sorted."""
+    return sorted(path.stem for path in ledgers_folder().glob(f"[!.]*{_SUFFIX}"))
+
+
+def _path_of(place: str | Path) -> Path:
+    if isinstance(place, Path):
+        return place
+    if not _NAME.fullmatch(place):
+        raise ParameterError(
+            "a ledger", "a name of letters, digits, - and _ (a Path for a file)", "name", place
+        )
+    return ledgers_folder() / f"{place}{_SUFFIX}"
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@attrs.frozen(kw_only=True)
+class Ledger:
+    """A budget on disk. Any number of processes may spend it at once.
+
+    Args:
+        name: As it was created.
+        total: What everything together may cost.
+        journal: Its file.
+    """
+
+    name: str
+    total: Total
+    journal: Journal
+
+    @classmethod
+    def create(
+        cls,
+        place: str | Path,
+        *,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency,
+        notion: Notion | None = None,
+        failures: float | None = None,
+        order: float | None = None,
+    ) -> Ledger:
+        """A new ledger, by name among the user's or at a path.
+
+        Args:
+            place: A name, or the path of a new file.
+            epsilon, delta, adjacency: What everything together may cost, for ever.
+            notion: How costs add up, as in `Total`; by default `gaussian`, and `basic` where delta
+                is 0.
+            failures: Part of delta kept for failure probabilities, as in `Total`.
+            order: Of the notion `renyi`.
+
+        Raises:
+            ParameterError: an argument is out of its range.
+            LedgerError: it exists already, or cannot be written.
+        """
+        kind: Notion = notion or ("gaussian" if delta > 0 else "basic")
+        options = {"failures": failures, "order": order}
+        total = Total(
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=adjacency,
+            notion=kind,
+            **{name: value for name, value in options.items() if value is not None},
+        )
+        path = _path_of(place)
+        body = {
+            "name": path.stem,
+            "id": secrets.token_hex(16),
+            "time": _now(),
+            "dpcore": metadata.version("dpcore"),
+            "epsilon": write_number(total.epsilon),
+            "delta": write_number(total.delta),
+            "adjacency": write_adjacency(total.adjacency),
+            "notion": total.notion,
+            "failures": write_number(total.failures),
+            "order": None if total.order is None else write_number(total.order),
+        }
+        return cls(name=path.stem, total=total, journal=Journal.create(path, CREATED, body))
+
+    @classmethod
+    def open(cls, place: str | Path) -> Ledger:
+        """An existing ledger, by name or path.
+
+        Raises:
+            UnknownLedgerError: there is none.
+            LedgerError: the file is no ledger, damaged, of a newer version, or a copy of another.
+        """
+        path = _path_of(place)
+        journal = Journal(path)
+        if not journal.exists():
+            if isinstance(place, Path):
+                raise UnknownLedgerError(f"no ledger at {place}")
+            raise UnknownLedgerError(
+                f"no ledger is called {place!r}{nearest(place, ledger_names())}; create one with "
+                f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
+            )
+        with journal.reading() as transaction:
+            first = next(transaction.rows(CREATED), None)
+        if first is None or not first.stands_first:
+            raise LedgerError(f"{path}: the ledger's first row is missing or was changed")
+        name, total = _opening(path, first)
+        if name != path.stem:
+            raise LedgerError(
+                f"{path}: this file was created as {name!r}; a copy would be a second budget for "
+                f"the same records"
+            )
+        return cls(name=name, total=total, journal=journal)
+
+    def reserve(
+        self, charge: Charge, what: str = "", uncovered: tuple[str, ...] = ()
+    ) -> Reservation:
+        """Spend a whole charge, before the records are opened; on disk when this returns.
+
+        Args:
+            charge: All events, as planned.
+            what: What it is for, in a few public words.
+            uncovered: Looks at records that the run will take and that nothing accounts for.
+
+        Raises:
+            BudgetExceededError: it does not fit, its claims do not cover the ledger's adjacency, or
+                it is stated for another frame than earlier ones; the refusal is recorded.
+            ContractError: an event is of a kind that cannot be stored.
+            LedgerError: the ledger cannot be written; nothing is spent.
+        """
+        row, after, assumptions = self._charge(RESERVED, charge, what, uncovered)
+        recorded = Recorded(
+            ledger=self.name,
+            entry=after.charges,
+            digest=row.digest,
+            epsilon=self.total.epsilon,
+            delta=self.total.delta,
+            adjacency=str(self.total.adjacency),
+            assumptions=assumptions,
+            left=after.left().describe(),
+        )
+        return Reservation(ledger=self, charge=charge, recorded=recorded)
+
+    def spend(self, charge: Charge, what: str = "") -> Left:
+        """Spend a charge of other code than a plan's; what is left.
+
+        The ledger's promise then rests on that code, too.
+
+        Raises: as `reserve`.
+        """
+        _, after, _ = self._charge(SPENT, charge, what, ())
+        return after.left()
+
+    def would_leave(self, charge: Charge) -> Left:
+        """What would be left after a charge; nothing is spent.
+
+        Raises:
+            BudgetExceededError: it would be refused.
+        """
+        try:
+            with self.journal.reading() as transaction:
+                self._require_frame(transaction, charge)
+                return self._spent(transaction).spend(charge).left()
+        except (BudgetExceededError, AdjacencyError) as error:
+            raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
+
+    def spent(self) -> Spent:
+        """Everything let through so far."""
+        with self.journal.reading() as transaction:
+            return self._spent(transaction)
+
+    def left(self) -> Left:
+        """What would still be let through."""
+        return self.spent().left()
+
+    def note(self, what: str) -> None:
+        """Record a look at the records that nothing accounts for; nothing is charged."""
+        with self.journal.writing() as transaction:
+            transaction.append(UNCOVERED, {"time": _now(), "what": what})
+
+    def rows(self) -> tuple[Row, ...]:
+        """Everything recorded, in order."""
+        with self.journal.reading() as transaction:
+            return tuple(transaction.rows())
+
+    def faults(self) -> list[str]:
+        """What is wrong with the file, its chain or its sums; empty if nothing is."""
+        found = self.journal.faults()
+        if found:
+            return found
+        spent = self.total.start()
+        reserved: set[str] = set()
+        committed: set[str] = set()
+        for row in self.rows():
+            if row.kind in (RESERVED, SPENT):
+                try:
+                    spent = spent.spend(_charge_of(row.body))
+                    stored = self._after(row)
+                except (EventTextError, BudgetExceededError, KeyError) as error:
+                    return [f"row {row.number} does not recompute: {error}"]
+                if not spent.covered_by(stored):
+                    return [f"row {row.number} spends more than it says"]
+                reserved.add(row.digest)
+            elif row.kind == COMMITTED:
+                if row.body["reservation"] not in reserved - committed:
+                    return [f"row {row.number} commits what was not reserved, or twice"]
+                committed.add(row.body["reservation"])
+        return []
+
+    def export(self) -> dict[str, Any]:
+        """Everything recorded, as JSON-ready data."""
+        return {"ledger": self.name, "rows": [attrs.asdict(row) for row in self.rows()]}
+
+    def guarantee_of(self, digest: str) -> dict[str, Any] | None:
+        """The guarantee that was committed for a reservation, by its digest; None without one."""
+        with self.journal.reading() as transaction:
+            return _committed(transaction, digest)
+
+    def _charge(
+        self, kind: str, charge: Charge, what: str, uncovered: tuple[str, ...]
+    ) -> tuple[Row, Spent, tuple[str, ...]]:
+        body = {"time": _now(), "what": what, **_charge_text(charge)}
+        with self.journal.writing() as transaction:
+            latest = transaction.last(RESERVED, SPENT)
+            try:
+                self._require_frame(transaction, charge)
+                after = self._after(latest).spend(charge)
+            except (BudgetExceededError, AdjacencyError) as error:
+                transaction.append(REFUSED, {**body, "reason": str(error)})
+                reason = str(error)
+            else:
+                earlier = () if latest is None else latest.body["all_assumptions"]
+                assumptions = tuple(sorted({*earlier, *charge.assumptions}))
+                more = {
+                    "uncovered": list(uncovered),
+                    "all_assumptions": list(assumptions),
+                    "after": after.state(),
+                }
+                return transaction.append(kind, {**body, **more}), after, assumptions
+        raise BudgetExceededError(f"the ledger {self.name!r} refuses: {reason}")
+
+    def _spent(self, transaction: Transaction) -> Spent:
+        return self._after(transaction.last(RESERVED, SPENT))
+
+    def _after(self, latest: Row | None) -> Spent:
+        if latest is None:
+            return self.total.start()
+        try:
+            return self.total.start().at(latest.body["after"])
+        except (KeyError, EventTextError) as error:
+            raise LedgerError(
+                f"{self.journal.path}: row {latest.number} is damaged: {error}"
+            ) from None
+
+    def _require_frame(self, transaction: Transaction, charge: Charge) -> None:
+        """A relation in encoded coordinates means one thing only while the encoding stays."""
+        if not charge.framed:
+            return
+        for row in transaction.rows():
+            if row.kind in (RESERVED, SPENT) and row.body["frame"] not in ("", charge.frame):
+                raise AdjacencyError(
+                    f"{self.total.adjacency} is about one declared domain; row {row.number} "
+                    f"declared another: columns, ranges, target and norm must be the same"
+                )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Reservation:
+    """A charge that is spent, waiting for the run it was made for.
+
+    Args:
+        recorded: What the run's guarantee will say about the ledger.
+    """
+
+    ledger: Ledger
+    charge: Charge
+    recorded: Recorded
+    _begun: list[object] = attrs.field(factory=list, init=False, repr=False)
+
+    def begin(self, charge: Charge) -> None:
+        """Begin the run that this was reserved for.
+
+        Raises:
+            ContractError: it was reserved for something else, or has begun already.
+        """
+        if charge != self.charge:
+            raise ContractError("the reservation was made for another plan: reserve for this one")
+        begun = object()
+        self._begun.append(begun)
+        if self._begun[0] is not begun:
+            raise ContractError("this reservation has served a run: make another")
+
+    def commit(self, guarantee: Guarantee) -> Guarantee:
+        """Put the guarantee into the ledger; the guarantee, which now names it.
+
+        Raises:
+            ContractError: nothing is guaranteed, or the entry has a guarantee already.
+            LedgerError: the ledger cannot be written; the charge stays spent.
+        """
+        if guarantee.status is Status.NONE:
+            raise ContractError("only a guarantee is committed: what has none stays spent without")
+        found = guarantee.record(self.recorded)
+        with self.ledger.journal.writing() as transaction:
+            if _committed(transaction, self.recorded.digest) is not None:
+                raise ContractError(f"entry {self.recorded.entry} has a guarantee already")
+            body = {"reservation": self.recorded.digest, "guarantee": found.to_dict()}
+            transaction.append(COMMITTED, body)
+        return found
+
+
+def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:
+    for row in transaction.rows(COMMITTED):
+        if row.body["reservation"] == digest:
+            found: dict[str, Any] = row.body["guarantee"]
+            return found
+    return None
+
+
+def _opening(path: Path, first: Row) -> tuple[str, Total]:
+    """Name and total of a ledger, from its first row."""
+    body = first.body
+    try:
+        order = body["order"]
+        total = Total(
+            epsilon=read_number(body["epsilon"]),
+            delta=read_number(body["delta"]),
+            adjacency=read_adjacency(body["adjacency"]),
+            notion=body["notion"],
+            failures=read_number(body["failures"]),
+            order=None if order is None else read_number(order),
+        )
+        return str(body["name"]), total
+    except (KeyError, TypeError, EventTextError, DpcoreError) as error:
+        raise LedgerError(f"{path}: the ledger's first row is damaged: {error}") from None
+
+
+def _charge_text(charge: Charge) -> dict[str, Any]:
+    return {
+        "events": [{"count": count, **write_event(event)} for event, count in charge.events],
+        "failures": write_number(charge.failures),
+        "frame": charge.frame,
+        "assumptions": list(charge.assumptions),
+    }
+
+
+def _charge_of(body: dict[str, Any]) -> Charge:
+    events = []
+    for data in body["events"]:
+        fields = dict(data)
+        count = fields.pop("count")
+        events.append((read_event(fields), count))
+    return Charge(
+        events=tuple(events),
+        failures=read_number(body["failures"]),
+        frame=body["frame"],
+        assumptions=tuple(body["assumptions"]),
+    )

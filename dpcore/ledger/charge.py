@@ -1,0 +1,51 @@
+"""Charge: everything one run may cost, fixed before its records are opened."""
+
+from __future__ import annotations
+
+import attrs
+
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.checks import probability
+from dpcore.errors import ParameterError
+from dpcore.events.base import Event
+
+
+@attrs.frozen(kw_only=True)
+class Charge:
+    """A run's whole event list.
+
+    Args:
+        events: Pairs (event, count), each count an integer >= 1; at least one pair.
+        failures: What bounds that are a probability over public coins take of delta, in [0, 1].
+        frame: What is declared of the records, where a relation is stated in its terms (a radius in
+            encoded units, the label's column); empty where it is not.
+        assumptions: Names of what the events rest on, where they are conditional.
+    """
+
+    events: tuple[tuple[Event, int], ...]
+    failures: float = attrs.field(default=0.0, validator=probability)
+    frame: str = ""
+    assumptions: tuple[str, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if not self.events:
+            raise ParameterError("Charge", "at least one event", "events", self.events)
+        for event, count in self.events:
+            if not isinstance(event, Event):
+                raise ParameterError("Charge", "pairs (event, count)", "events", event)
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ParameterError("Charge", "integer counts >= 1", "count", count)
+            if not self.frame and event.adjacency not in (ADD_REMOVE, REPLACE_ONE):
+                raise ParameterError(
+                    "Charge", f"a frame for events under {event.adjacency}", "frame", self.frame
+                )
+
+    @classmethod
+    def of(cls, event: Event, count: int = 1) -> Charge:
+        """`count` applications of one event."""
+        return cls(events=((event, count),))
+
+    @property
+    def framed(self) -> bool:
+        """Whether some event's relation depends on the frame."""
+        return any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in self.events)

@@ -1,0 +1,291 @@
+"""Journal: an append-only, hash-chained table in one SQLite file that survives crashes.
+
+Every row's digest is SHA-256 over the digest before it and the row itself, so that no row can be
+changed, removed from the middle or put in between without a trace. A lost *end* of the chain (an
+older copy of the file put back) leaves none inside; the digests that published guarantees carry do.
+
+A transaction is BEGIN IMMEDIATE (one writer at a time, others wait), in rollback-journal mode with
+`synchronous=EXTRA`: when `append` returns, the row, the file and the removal of the rollback
+journal from its folder are on disk, and a power failure cannot take the row back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn
+
+import attrs
+
+from dpcore.errors import DpcoreError
+
+APPLICATION = 0x64706C67  # "dplg" in the file's header
+STEPS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE journal (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL, "
+        "digest TEXT NOT NULL UNIQUE)",
+        "CREATE TRIGGER no_change BEFORE UPDATE ON journal "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END",
+        "CREATE TRIGGER no_removal BEFORE DELETE ON journal "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END",
+    ),
+)
+"""From the empty file to each next version of the schema; a file's version is how many it has."""
+
+PATIENCE = 60.0  # seconds to wait for another process's transaction
+
+
+class LedgerError(DpcoreError):
+    """A ledger cannot be used: damaged, unwritable, of another version. Nothing was spent by it."""
+
+    exit_code: ClassVar[int] = 4
+
+
+@attrs.frozen
+class Row:
+    """One line of the journal."""
+
+    number: int
+    kind: str
+    body: dict[str, Any]
+    digest: str
+
+    @property
+    def stands_first(self) -> bool:
+        """Whether it is a chain's first row, unchanged."""
+        return self.digest == chained("", 1, self.kind, canonical(self.body))
+
+
+def canonical(data: Any) -> str:
+    """JSON with sorted keys and no spaces: one text for equal data."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def chained(before: str, number: int, kind: str, body: str) -> str:
+    """The digest of a row after the row whose digest is `before`."""
+    return hashlib.sha256(canonical([before, number, kind, body]).encode()).hexdigest()
+
+
+@attrs.frozen
+class Transaction:
+    """The journal while it is this process's turn."""
+
+    _connection: sqlite3.Connection
+
+    def last(self, *kinds: str) -> Row | None:
+        """The latest row of these kinds; of any, without arguments."""
+        where = f"WHERE kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+        query = f"SELECT * FROM journal {where} ORDER BY number DESC LIMIT 1"
+        found = self._connection.execute(query, kinds).fetchone()
+        return None if found is None else _row(found)
+
+    def rows(self, kind: str | None = None) -> Iterator[Row]:
+        """All rows of one kind, or all, in order."""
+        where, values = ("", ()) if kind is None else ("WHERE kind = ?", (kind,))
+        query = f"SELECT * FROM journal {where} ORDER BY number"
+        for found in self._connection.execute(query, values):
+            yield _row(found)
+
+    def append(self, kind: str, body: dict[str, Any]) -> Row:
+        """Add a row at the end; on disk once the transaction is over.
+
+        Raises:
+            LedgerError: the last row does not fit the one before it.
+        """
+        query = "SELECT * FROM journal ORDER BY number DESC LIMIT 2"
+        latest = self._connection.execute(query).fetchall()
+        before = "" if not latest else str(latest[0][3])
+        if len(latest) == 2 and before != chained(latest[1][3], *latest[0][:3]):
+            raise LedgerError(f"row {latest[0][0]} was changed: the ledger is damaged")
+        number = int(latest[0][0]) + 1 if latest else 1
+        text = canonical(body)
+        digest = chained(before, number, kind, text)
+        self._connection.execute(
+            "INSERT INTO journal VALUES (?, ?, ?, ?)", (number, kind, text, digest)
+        )
+        return Row(number, kind, body, digest)
+
+
+def _row(found: tuple[Any, ...]) -> Row:
+    number, kind, body, digest = found
+    try:
+        data = json.loads(body)
+    except (TypeError, ValueError):
+        raise sqlite3.DatabaseError(f"row {number} is no JSON") from None
+    return Row(number, kind, data, digest)
+
+
+@attrs.frozen
+class Journal:
+    """One file. Nothing is kept open between calls, so that threads and forks cannot share it."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path, kind: str, body: dict[str, Any]) -> Journal:
+        """A new file, readable by its owner alone, with one first row; all of it or nothing.
+
+        Raises:
+            LedgerError: it exists, or cannot be written.
+        """
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            try:
+                with cls(beside)._connected(new=True) as connection:
+                    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                    _upgrade(connection)
+                with cls(beside).writing() as transaction:
+                    transaction.append(kind, body)
+                os.link(beside, path)  # unlike a renaming, never over an existing file
+            finally:
+                beside.unlink(missing_ok=True)
+            _sync(path.parent)
+        except FileExistsError:
+            raise LedgerError(f"{path}: there is a ledger already") from None
+        except OSError as error:
+            raise LedgerError(f"{path}: cannot be created ({error.strerror})") from None
+        return cls(path)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """One transaction that no other process's can come between; nothing, if it raises.
+
+        Raises:
+            LedgerError: another process holds the ledger for too long, or it cannot be written.
+        """
+        with self._connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield Transaction(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """One consistent view.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        with self._connected() as connection:
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("BEGIN")
+            yield Transaction(connection)
+
+    def faults(self) -> list[str]:
+        """What is wrong with the file and its chain; empty if nothing is."""
+        with self._connected() as connection:
+            found = [row[0] for row in connection.execute("PRAGMA integrity_check")]
+            if found != ["ok"]:
+                return found
+            guards = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+            if missing := sorted({"no_change", "no_removal"} - guards):
+                return [f"the guard {missing[0]} against changes is gone"]
+            before = ""
+            for place, found_row in enumerate(
+                connection.execute("SELECT * FROM journal ORDER BY number"), start=1
+            ):
+                number, kind, body, digest = found_row
+                if number != place:
+                    return [f"row {place} is missing"]
+                if digest != chained(before, number, kind, body):
+                    return [f"row {number} does not fit the chain: it or an earlier one changed"]
+                before = digest
+        return []
+
+    def exists(self) -> bool:
+        """Whether there is such a file.
+
+        Raises:
+            LedgerError: this user may not know.
+        """
+        try:
+            self.path.stat()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be used ({error.strerror})") from None
+        return True
+
+    @contextlib.contextmanager
+    def _connected(self, *, new: bool = False) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=PATIENCE,
+                isolation_level=None,
+            )
+        except sqlite3.Error as error:
+            self._refuse(error)
+        with contextlib.closing(connection):
+            try:
+                connection.execute("PRAGMA trusted_schema = OFF")
+                connection.execute("PRAGMA synchronous = EXTRA")
+                if not new:
+                    self._require_version(connection)
+                yield connection
+            except sqlite3.Error as error:
+                self._refuse(error)
+
+    def _require_version(self, connection: sqlite3.Connection) -> None:
+        """Refuse what is no ledger or a newer one; bring an older one up to date."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION or version < 1:
+            raise LedgerError(f"{self.path}: not a ledger, or damaged")
+        if version > len(STEPS):
+            raise LedgerError(
+                f"{self.path}: made by a newer dpcore (ledger version {version}, this one knows "
+                f"{len(STEPS)}): upgrade dpcore"
+            )
+        if version < len(STEPS):
+            _upgrade(connection)
+
+    def _refuse(self, error: sqlite3.Error) -> NoReturn:
+        name = getattr(error, "sqlite_errorname", "")
+        hint = next((text for start, text in _HINTS.items() if name.startswith(start)), "")
+        raise LedgerError(f"{self.path}: the ledger cannot be used ({error}){hint}") from None
+
+
+_HINTS = {
+    "SQLITE_BUSY": f"; another process has held it for {PATIENCE:g} seconds",
+    "SQLITE_FULL": "; make room and run again",
+    "SQLITE_IOERR": "; is the disk full, or a size limit reached?",
+    "SQLITE_READONLY": "; the file or its folder may not be written by this user",
+    "SQLITE_CANTOPEN": "; it is gone, or its folder may not be written by this user",
+    "SQLITE_CORRUPT": "; it is damaged: keep it, and consider all of it spent",
+    "SQLITE_NOTADB": "; it is damaged: keep it, and consider all of it spent",
+}
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Take the steps that the file has not had, in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for step in STEPS[version:]:
+        for statement in step:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {max(version, len(STEPS))}")
+    connection.execute("COMMIT")
+
+
+def _sync(folder: Path) -> None:
+    """Put a folder's entries on disk, where the system lets a folder be opened."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

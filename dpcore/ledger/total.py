@@ -1,0 +1,340 @@
+r"""Total: what a ledger promises about everything it ever lets through, and the sums that keep it.
+
+Events arrive one list after another, each chosen from earlier answers. Every accepted history is of
+one of these types:
+
+* *pure*: every event has a pure epsilon, and they add up to at most epsilon. Along such a history
+  the likelihood ratio never exceeds :math:`e^\epsilon`: it costs no delta.
+* *composed*: the events pass one filter, the ledger's `notion`, at (epsilon, delta - failures).
+* *alone*: the first list passes neither way but is (epsilon, delta)-DP by itself, by the core's
+  accountants. Nothing may follow. The first list is chosen before any answer, so that a ledger
+  either has this one history or those above.
+
+An event that is known by an (epsilon_0, delta_0) claim only is, but for a leak of probability
+delta_0, an epsilon_0-DP event (Murtagh & Vadhan 2016, Lemma 3.2): it is charged as that, and
+delta_0 to `failures`, as is what a bound fails with over public coins.
+
+Together they are (epsilon, delta)-DP. Let S be any set of complete histories, w the probability of
+no leak along one, P and Q the laws without leaks. The excess :math:`\Pr[S]-e^\epsilon\Pr'[S]` is
+at most :math:`\int_S w\,(dP-e^\epsilon dQ)` plus the probability of a leak. The latter is at most
+`failures`. The integrand is not positive on pure histories; on the others it adds up to at most the
+excess of the mechanism that stops where the composed filter would, which is delta - failures.
+
+Two filters that both cost delta may *not* be joined like this at full delta each: which one ends up
+binding depends on answers. That is why `notion` is fixed at the start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, cast
+
+import attrs
+import numpy as np
+
+from dpcore.accountant import UnsupportedEventError
+from dpcore.accountants.auto import AutoAccountant
+from dpcore.adjacency import Adjacency
+from dpcore.checks import one_of, positive, probability
+from dpcore.errors import NoClaimError, ParameterError
+from dpcore.events.base import Event
+from dpcore.events.randomized_response import PureEvent
+from dpcore.filters import (
+    BasicFilter,
+    BudgetExceededError,
+    Filter,
+    GaussianFilter,
+    RenyiFilter,
+    order_for,
+)
+from dpcore.ledger.charge import Charge
+from dpcore.ledger.event_text import EventTextError, read_number, write_number
+
+Notion = Literal["gaussian", "renyi", "basic"]
+F = TypeVar("F", bound=Filter)
+_UP = 1 + 2.0**-48
+
+
+@attrs.frozen(kw_only=True)
+class Total:
+    """What all releases of a ledger may cost together.
+
+    Args:
+        epsilon: In nats, > 0.
+        delta: In [0, 1); at 0 the notion is `basic`.
+        adjacency: Which datasets are to be indistinguishable.
+        notion: Which filter composes what is not pure: `gaussian` (exact; Gaussian and pure
+            events), `renyi` (at one order; every event with Rényi divergences) or `basic` (none:
+            epsilons and deltas add up).
+        failures: The part of delta that is kept for failure probabilities; all of it for `basic`.
+        order: Of `renyi`; by default the one that admits the most Gaussian releases.
+    """
+
+    epsilon: float = attrs.field(validator=positive)
+    delta: float = attrs.field(validator=probability)
+    adjacency: Adjacency
+    notion: Notion = attrs.field(default="gaussian", validator=one_of("gaussian", "renyi", "basic"))
+    failures: float = attrs.field(validator=probability)
+    order: float | None = attrs.field()
+
+    @failures.default
+    def _failures(self) -> float:
+        return self.delta if self.notion == "basic" else 0.0
+
+    @order.default
+    def _order(self) -> float | None:
+        good = self.notion == "renyi" and 0 <= self.failures < self.delta < 1
+        return order_for(self.epsilon, self.delta - self.failures) if good else None
+
+    def __attrs_post_init__(self) -> None:
+        if self.delta >= 1:
+            raise ParameterError("ledger", "a delta in [0, 1)", "delta", self.delta)
+        if self.notion == "basic" and self.failures != self.delta:
+            raise ParameterError(
+                "a basic ledger", "failures equal to delta, or left out", "failures", self.failures
+            )
+        if self.notion != "basic" and not self.failures < self.delta:
+            raise ParameterError(
+                f"a {self.notion} ledger", "failures < delta (with delta = 0 it is basic)",
+                "failures", self.failures,
+            )  # fmt: skip
+        if (self.order is None) == (self.notion == "renyi"):
+            raise ParameterError(f"a {self.notion} ledger", "no order", "order", self.order)
+        self.start()  # a budget that no filter can have is refused here
+
+    def start(self) -> Spent:
+        """Nothing spent."""
+        return Spent(
+            total=self,
+            pure=BasicFilter(adjacency=self.adjacency, epsilon=self.epsilon),
+            composed=_COMPOSED[self.notion](self),
+        )
+
+    def lowered(self, event: Event) -> tuple[Event, float]:
+        """What the filters are asked about, and with what probability it is not what happens."""
+        known = event.pure_epsilon() is not None or _NATIVE[self.notion](event)
+        claim = None if known else event.approximate_claim()
+        if claim is None:
+            return event, 0.0
+        return PureEvent(epsilon=claim[0], adjacency=event.adjacency), claim[1]
+
+    def alone(self, charge: Charge) -> bool:
+        """Whether `charge` and nothing else is within the total, by the core's accountants."""
+        if charge.failures > self.delta:
+            return False
+        accountant = AutoAccountant(self.adjacency)
+        try:
+            for event, count in charge.events:
+                accountant = accountant.compose(event, count)
+            return accountant.epsilon(_less(self.delta, charge.failures)).upper <= self.epsilon
+        except NoClaimError:
+            return False
+
+    def claims(self) -> dict[str, float | str]:
+        """Epsilon, delta and adjacency, for whoever quotes them."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.adjacency)}
+
+
+def _gaussian(total: Total) -> GaussianFilter:
+    delta = _less(total.delta, total.failures)
+    return GaussianFilter(adjacency=total.adjacency, epsilon=total.epsilon, delta=delta)
+
+
+def _renyi(total: Total) -> RenyiFilter:
+    assert total.order is not None, "checked on creation"
+    return RenyiFilter(
+        adjacency=total.adjacency,
+        epsilon=total.epsilon,
+        delta=_less(total.delta, total.failures),
+        order=total.order,
+    )
+
+
+_COMPOSED: Mapping[Notion, Callable[[Total], Filter | None]] = {
+    "gaussian": _gaussian,
+    "renyi": _renyi,
+    "basic": lambda total: None,
+}
+
+_NATIVE: Mapping[Notion, Callable[[Event], bool]] = {
+    "gaussian": lambda event: event.gaussian_mu() is not None,
+    "renyi": lambda event: event.renyi(np.array([2.0])) is not None,
+    "basic": lambda event: False,
+}
+
+
+def _less(whole: float, part: float) -> float:
+    """whole - part, rounded down."""
+    return whole if part == 0 else math.nextafter(whole - part, 0.0)
+
+
+@attrs.frozen(kw_only=True)
+class Left:
+    """What a ledger would still let through; each figure by itself, and about.
+
+    Args:
+        epsilon: Of further pure releases, while all have been pure; else 0.
+        mu: Of one further Gaussian release.
+        failures: Of further failure probabilities.
+    """
+
+    epsilon: float
+    mu: float
+    failures: float
+
+    def describe(self) -> str:
+        """One clause."""
+        parts = []
+        if self.mu > 0:
+            parts.append(f"Gaussian releases of mu = {_down(self.mu)}")
+        if self.epsilon > 0:
+            parts.append(f"pure releases of epsilon = {_down(self.epsilon)}")
+        if not parts:
+            return "nothing"
+        kept = f", and {_down(self.failures)} of delta for failures" if self.failures > 0 else ""
+        return " or ".join(parts) + kept
+
+
+def _down(value: float) -> str:
+    """Six digits, rounded down."""
+    text = f"{value:.6g}"
+    if float(text) <= value:
+        return text
+    return f"{value - 10.0 ** (int(f'{value:e}'.split('e')[1]) - 5):.6g}"
+
+
+@attrs.frozen(kw_only=True)
+class Spent:
+    """A total and what was let through. Immutable.
+
+    Args:
+        pure: None once the history is not pure, or exceeds epsilon that way.
+        composed: None for `basic`, and once the history exceeds the filter.
+        failures: Failure probabilities so far.
+        charges: How many lists were let through.
+    """
+
+    total: Total
+    pure: BasicFilter | None
+    composed: Filter | None
+    failures: float = 0.0
+    charges: int = 0
+
+    def spend(self, charge: Charge) -> Spent:
+        """What is spent after `charge`: all of it or nothing.
+
+        Raises:
+            BudgetExceededError: it does not fit, or is of a kind that the notion does not add up.
+            AdjacencyError: an event's claim does not cover the ledger's adjacency.
+        """
+        for event, _ in charge.events:
+            self.total.adjacency.require_covered_by(event.adjacency, type(event).__name__)
+        lowered = [(self.total.lowered(event), count) for event, count in charge.events]
+        claimed = math.fsum(failure * count for (_, failure), count in lowered)
+        events = [(event, count) for (event, _), count in lowered]
+        pure, why = _through(self.pure, events)
+        composed, why_not = _through(self.composed, events)
+        failures = self.failures + charge.failures + claimed
+        within = failures <= self.total.failures * _UP
+        if within and (pure is not None or composed is not None):
+            return attrs.evolve(
+                self, pure=pure, composed=composed, failures=failures, charges=self.charges + 1
+            )
+        if self.charges == 0 and self.total.alone(charge):
+            return attrs.evolve(self, pure=None, composed=None, charges=1)
+        reasons = dict.fromkeys([why, why_not])
+        if not within:
+            reasons = {
+                f"failure probabilities would need {failures!r} of delta in all, "
+                f"{self.total.failures!r} is kept for them": None
+            }
+        raise BudgetExceededError(
+            f"{'; '.join(reason for reason in reasons if reason)}. Left: {self.left().describe()}"
+        )
+
+    def left(self) -> Left:
+        """What would still be let through."""
+        mu = 0.0
+        if isinstance(self.composed, GaussianFilter):
+            mu = self.composed.mu_left()
+        elif isinstance(self.composed, RenyiFilter):
+            mu = math.sqrt(max(0.0, 2 * self.composed.left() / self.composed.order))
+        pure = 0.0 if self.pure is None else self.total.epsilon - self.pure.spent_epsilon
+        pure = pure if pure > 1e-12 * self.total.epsilon else 0.0  # what rounding left over
+        return Left(epsilon=pure, mu=mu, failures=max(0.0, self.total.failures - self.failures))
+
+    def covered_by(self, stored: Spent) -> bool:
+        """Whether `stored` is at least as much, but for what its numbers were rounded by."""
+        return (
+            _at_most(_amount(self.pure), _amount(stored.pure))
+            and _at_most(_amount(self.composed), _amount(stored.composed))
+            and _at_most(self.failures, stored.failures)
+            and self.charges == stored.charges
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The sums as JSON-ready data, to the last bit."""
+        return {
+            "pure": _written(self.pure),
+            "composed": _written(self.composed),
+            "failures": write_number(self.failures),
+            "charges": self.charges,
+        }
+
+    def at(self, state: dict[str, Any]) -> Spent:
+        """The same total with the sums that `state` wrote.
+
+        Raises:
+            EventTextError: they are damaged.
+        """
+        start = self.total.start()
+        try:
+            return Spent(
+                total=self.total,
+                pure=_read(start.pure, state["pure"]),
+                composed=_read(start.composed, state["composed"]),
+                failures=read_number(state["failures"]),
+                charges=int(state["charges"]),
+            )
+        except (KeyError, TypeError, ValueError):
+            raise EventTextError(f"sums of a {self.total.notion} ledger are needed") from None
+
+
+def _written(path: Filter | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    fields = {name: getattr(path, name) for name in path.sums}
+    return {n: v if isinstance(v, int) else write_number(v) for n, v in fields.items()}
+
+
+def _read(start: F | None, data: dict[str, Any] | None) -> F | None:
+    if data is None:
+        return None
+    if start is None or data.keys() != {*start.sums}:
+        raise KeyError
+    sums: dict[str, Any] = {n: v if isinstance(v, int) else read_number(v) for n, v in data.items()}
+    return cast(F, attrs.evolve(cast(Any, start), **sums))
+
+
+def _amount(path: Filter | None) -> float:
+    """What a filter let through; infinite where it is closed."""
+    if path is None:
+        return math.inf
+    return float(getattr(path, path.sums[0]))
+
+
+def _at_most(amount: float, stored: float) -> bool:
+    return amount <= stored * (1 + 1e-12)
+
+
+def _through(path: F | None, events: Sequence[tuple[Event, int]]) -> tuple[F | None, str]:
+    """The filter after all events, or None and why."""
+    if path is None:
+        return None, ""
+    try:
+        for event, count in events:
+            path = path.spend(event, count)
+    except (BudgetExceededError, UnsupportedEventError) as refusal:
+        return None, str(refusal)
+    return path, ""

@@ -1,0 +1,49 @@
+"""Private regression with a neural tangent kernel: after Gu, Liang, Sha, Shi & Song (2024).
+
+Differential Privacy Mechanisms in Neural Tangent Kernel Regression: as printed, made sound, and a
+central route that protects whole records.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore_ntk.central import Central, CentralBound
+from dpcore_ntk.gram_sampling import GramSampling
+from dpcore_ntk.printed import Equation1Bound, Printed, PromisedBound
+from dpcore_ntk.regression import Regression, RegressionBound
+
+
+@hookimpl
+def dpcore_learners() -> Mapping[str, type[Learner]]:
+    """The recommended learner first."""
+    return {
+        "ntk.central": Central,
+        "ntk.printed": Printed,
+        "ntk.regression": Regression,
+    }
+
+
+@hookimpl
+def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
+    """What one record can move; what the paper promises, and what it prints."""
+    return {
+        "ntk.central": CentralBound,
+        "ntk.equation_1": Equation1Bound,
+        "ntk.eta_min": PromisedBound,
+        "ntk.regression": RegressionBound,
+    }
+
+
+@hookimpl
+def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
+    """Gaussian sampling as printed."""
+    return {"ntk.gram_sampling": GramSampling}
+
+
+@hookimpl
+def dpcore_examples() -> Mapping[str, Path]:
+    """The smallest spec of each; `equation_1` runs under `dpcore reproduce` alone."""
+    folder = Path(__file__).parent / "examples"
+    names = ("central", "digits", "equation_1", "promised", "regression")
+    return {f"ntk.{name}": folder / f"{name}.yaml" for name in names}

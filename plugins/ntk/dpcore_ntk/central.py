@@ -1,0 +1,192 @@
+r"""Central regression with a neural tangent kernel: clipped passes, one noisy quadratic form.
+
+Theorem (2.9): the state of `dpcore_ntk.passes` moves by at most :math:`2\eta LP` in l2 when one
+record is replaced, features and label, whatever n, the kernel and the other records are. With noise
+of standard deviation sigma on every entry, an output f_c(x) gets noise of standard deviation
+:math:`\sigma\|F(x)\|\le\sigma`, however many entries there are.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Adjacency,
+    Distance,
+    Domain,
+    Learner,
+    LearnerCoins,
+    OneShot,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.checks import component_name, positive, positive_integer
+from dpcore.domain import Table
+from dpcore.errors import ParameterError
+from dpcore_ntk.neurons import Neurons, optional_count
+from dpcore_ntk.passes import clipped_passes, moved, outputs, rounding
+from dpcore_ntk.targets import LONGEST, Targets
+
+_RATE = 0.1
+
+
+def _below_two(instance: Any, attribute: Any, value: Any) -> None:
+    if value is None:
+        return
+    positive(instance, attribute, value)
+    if value >= 2:
+        raise ParameterError(
+            component_name(instance), f"a {attribute.name} in (0, 2)", attribute.name, value
+        )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class QuadraticModel:
+    """f_c(x) = x^T A_c R x / kappa: a number, or the class of the largest.
+
+    Args:
+        state: A, shape (C, d, rank), in units of the targets.
+    """
+
+    domain: Domain
+    neurons: Neurons
+    state: NDArray[np.float64]
+
+    def outputs(self, table: Table) -> NDArray[np.float64]:
+        """One output a class, or one, in units of the targets; shape (n, C)."""
+        rows = self.domain.encode(table)
+        return outputs(self.state, rows, self.neurons.hidden(rows) / self.neurons.feature_norm)
+
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, or classes. Shape (n,)."""
+        return Targets(domain=self.domain).decode(self.outputs(table))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The released state, and the neurons."""
+        return {"state": self.state, **self.neurons.arrays()}
+
+
+@attrs.frozen(kw_only=True)
+class Central(OneShot):
+    r"""Passes of clipped stochastic gradient steps on a quadratic form, published with noise.
+
+    It fits a number, two classes (-1 and +1), or several (one output each, their residuals clipped
+    jointly). The kernel is that of `neurons` quadratic neurons, normalised to at most 1 on the
+    domain; rate and clip are in those units, and targets in [-1, 1].
+
+    With Gaussian noise for a budget of mu, an output at the longest x has noise of standard
+    deviation :math:`2\eta LP/\mu`, independent of n and of the number of features, while n records
+    move it by up to :math:`n\eta L`: one pass of short steps is mostly enough.
+
+    Total: finitely many clipped steps in finite numbers; the bound refuses so many or such steps
+    that rounding could not be bounded.
+
+    Args:
+        neurons: m; infinitely many, for which S = I, if None.
+        rate: eta in (0, 2); 0.1 min(1, mu)^2 if None, mu being the budget's.
+        clip: L > 0: a residual at the longest x counts up to this.
+        passes: P, over the records in one order, which the runtime has shuffled.
+        average: Whether the mean of all iterates is published; that halves what many passes add.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("ntk.central",)
+    total: ClassVar[bool] = True
+    several_classes: ClassVar[bool] = True
+
+    neurons: int | None = attrs.field(default=None, validator=optional_count)
+    rate: float | None = attrs.field(default=None, validator=_below_two)
+    clip: float = attrs.field(default=0.5, validator=positive)
+    passes: int = attrs.field(default=1, validator=positive_integer)
+    average: bool = False
+
+    def step(self, public: Public) -> float:
+        """eta."""
+        if self.rate is not None:
+            return self.rate
+        return _RATE if public.mu is None else _RATE * min(1.0, public.mu) ** 2
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """One: the state, in l2."""
+        neurons = Neurons.draw(self.neurons, public.domain, public.coins)
+        targets = Targets(domain=public.domain)
+        shape = (targets.count, neurons.width, neurons.rank)
+        return (Query(name="state", shape=shape, distance=Distance.L2),)
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """The state after all passes, in the order of the records."""
+        neurons = Neurons.draw(self.neurons, public.domain, public.coins)
+        return clipped_passes(
+            records.features,
+            neurons.hidden(records.features) / neurons.feature_norm,
+            Targets(domain=public.domain).encode(records.labels),
+            rate=self.step(public),
+            clip=self.clip,
+            passes=self.passes,
+            average=self.average,
+        )
+
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> QuadraticModel:
+        """The quadratic form."""
+        return QuadraticModel(
+            domain=public.domain,
+            neurons=Neurons.draw(self.neurons, public.domain, public.coins),
+            state=answers["state"],
+        )
+
+
+@attrs.frozen(kw_only=True)
+class CentralBound(SensitivityBound):
+    """2 eta L P, or eta L (P + 1) for the mean; less where only a label moves."""
+
+    learner: ClassVar[type[Learner]] = Central
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """Under replace-one and every smaller relation; the number of records is public there."""
+        assert isinstance(learner, Central)
+        if not REPLACE_ONE.covers(adjacency):
+            return Refused(f"the order of passes needs a public number of records: {adjacency}")
+        targets, rate = Targets(domain=public.domain), learner.step(public)
+        _, width, rank = query.shape
+        error = rounding(
+            rate=rate,
+            clip=learner.clip,
+            records=public.domain.records,
+            passes=learner.passes,
+            target=LONGEST,
+            width=width,
+            rank=rank,
+            spread=math.sqrt(rank) * (1 + 2.0**-50),
+        )
+        if math.isinf(error):
+            return Refused(
+                f"rounding is not bounded over {learner.passes} passes with rate={rate!r}, "
+                f"clip={learner.clip!r}: take fewer passes, or a larger clip"
+            )
+        label_only = REPLACE_LABEL.covers(adjacency)
+        value = moved(
+            rate,
+            learner.clip,
+            learner.passes,
+            average=learner.average,
+            targets=targets.apart if label_only else None,
+        )
+        return Sensitivity(
+            value=value,
+            distance=Distance.L2,
+            adjacency=REPLACE_LABEL if label_only else REPLACE_ONE,
+            solver_error=error,
+            source="clipped passes: non-expansive steps, 2 eta L a visit (docs/ntk.md, theorem 1)",
+        )

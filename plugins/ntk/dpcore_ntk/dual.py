@@ -1,0 +1,139 @@
+"""DualRegression: what the sound and the printed form share: three releases and one model."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Answer,
+    Distance,
+    Learner,
+    LearnerCoins,
+    Mechanism,
+    Public,
+    Query,
+    Records,
+)
+from dpcore.checks import positive
+from dpcore.errors import UnfitTargetError
+from dpcore.mechanisms.randomized_response import RandomizedResponse
+from dpcore_ntk.dual_model import DualModel, dual_coefficients
+from dpcore_ntk.kernel import ntk_matrix
+from dpcore_ntk.neurons import Neurons, optional_count
+from dpcore_ntk.targets import Targets
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Collected:
+    public: Public
+    answers: tuple[Answer, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class DualRegression(Learner):
+    """Asks for moments of the kernel matrix, the inputs and the labels, each once.
+
+    Args:
+        neurons: m; infinitely many, for which S = I, if None.
+        regularization: lambda > 0, of K + lambda I, in units of the kernel: `norm` to the fourth.
+    """
+
+    several_classes: ClassVar[bool] = True
+
+    neurons: int | None = attrs.field(default=None, validator=optional_count)
+    regularization: float = attrs.field(validator=positive)
+
+    @abstractmethod
+    def queries(self, public: Public) -> tuple[Query, Query, Query]:
+        """`kernel`, `inputs` and `labels`."""
+
+    @abstractmethod
+    def solved(self, mechanism: Mechanism) -> tuple[float, int | None]:
+        """What to add to the released moments, and k where their inverse may be made unbiased."""
+
+    def drawn(self, public: Public) -> Neurons:
+        """The neurons."""
+        return Neurons.draw(self.neurons, public.domain, public.coins)
+
+    def start(self, public: Public) -> _Collected:
+        """No answers yet."""
+        return _Collected(public=public)
+
+    def ask(self, state: _Collected) -> Query | None:
+        """The three, in order."""
+        asked = len(state.answers)
+        return self.queries(state.public)[asked] if asked < 3 else None
+
+    def update(self, state: _Collected, answer: Answer) -> _Collected:
+        """Remember the answer."""
+        return attrs.evolve(state, answers=(*state.answers, answer))
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """What is asked for, as it is."""
+        if query.name == "kernel":
+            return ntk_matrix(records.features, self.drawn(public).hidden(records.features))
+        if query.name == "inputs":
+            return records.features
+        if query.distance is Distance.HAMMING:
+            classes: Any = public.domain.labels
+            return np.asarray(classes.codes(records.labels), dtype=np.float64)
+        return Targets(domain=public.domain).indicators(records.labels)
+
+    def model(self, state: _Collected) -> DualModel:
+        """Released inputs with the coefficients that released moments and labels give."""
+        kernel, inputs, labels = state.answers
+        ridge, samples = self.solved(kernel.mechanism)
+        return DualModel(
+            domain=state.public.domain,
+            neurons=self.drawn(state.public),
+            points=inputs.value,
+            coefficients=dual_coefficients(
+                kernel.value, ridge, samples, released_targets(labels, state.public)
+            ),
+        )
+
+
+def labels_query(public: Public, distance: Distance) -> Query:
+    """The labels: one number a record, or a class, or an indicator for each class.
+
+    Raises:
+        UnfitTargetError: categories are wanted, and the target is a range.
+    """
+    domain = public.domain
+    if distance is not Distance.HAMMING:
+        shape = (domain.records, Targets(domain=domain).count)
+        return Query(name="labels", shape=shape, distance=distance)
+    if not domain.classes:
+        raise UnfitTargetError("labels in hamming distance need a target with classes")
+    return Query(
+        name="labels",
+        shape=(domain.records,),
+        distance=distance,
+        fixed={"categories": domain.classes},
+    )
+
+
+def released_targets(labels: Answer, public: Public) -> NDArray[np.float64]:
+    r"""Unbiased targets from released labels, shape (n, C).
+
+    A category reported with randomized response is its own with probability p and each other with
+    p', so that :math:`(e_c-p')/(p-p')` has the true indicator as its mean.
+    """
+    targets = Targets(domain=public.domain)
+    if labels.query.distance is not Distance.HAMMING:
+        return labels.value - targets.centre
+    classes = public.domain.classes
+    indicators = np.asarray(labels.value[:, None] == np.arange(classes), dtype=np.float64)
+    if isinstance(labels.mechanism, RandomizedResponse):
+        odds = np.exp(-(labels.mechanism.epsilon or 0.0))
+        other = odds / (1 + (classes - 1) * odds)
+        own = 1 / (1 + (classes - 1) * odds)
+        indicators = (indicators - other) / (own - other)
+    if targets.several:
+        return indicators - targets.centre
+    return indicators[:, 1:] - indicators[:, :1]

@@ -1,0 +1,132 @@
+r"""Gaussian sampling as printed: from N(0, K) itself, under a promise about the records.
+
+Theorem (under the promise :math:`K\succeq\eta_{\min}I` for *both* neighbours). With
+:math:`M=\|K-K'\|_F/\eta_{\min}<1`, the second moments of k draws have, in both directions,
+
+.. math:: D_\alpha\le\frac{kM^2}{4}\Big(\frac1{(1-M)^2}+\frac{\alpha-1}{(1-(\alpha-1)M)^2}\Big),
+          \qquad(\alpha-1)M<1 .
+
+Proof. The eigenvalues 1 + m_i of :math:`K^{-1/2}K'K^{-1/2}` have :math:`\sum m_i^2\le M^2`, and
+:math:`D_\alpha=k\sum f(m_i)` with
+:math:`f(m)=-\frac12\log(1+m)-\frac1{2(\alpha-1)}\log(1-(\alpha-1)m)`. As f(0) = f'(0) = 0, f(m) is
+at most :math:`m^2/2` times the largest :math:`f''` on [-M, M], where
+:math:`f''(m)=\frac1{2(1+m)^2}+\frac{\alpha-1}{2(1-(\alpha-1)m)^2}`. Exchanging K and K' changes
+nothing. QED
+
+Without the promise there is no such bound: where K is singular and K' is not, one event tells them
+apart with certainty.
+
+Source: Gu, Liang, Sha, Shi & Song (2024), Algorithm 1 and Lemma 5.4, whose promise it is; Gil,
+Alajaji & Linder (2013) for the divergence of two Gaussians.
+"""
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from dpcore import (
+    Conditional,
+    Distance,
+    Event,
+    Mechanism,
+    Query,
+    Refuted,
+    Sensitivity,
+    Stream,
+)
+from dpcore.checks import positive, positive_integer
+from dpcore.errors import NoClaimError
+from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.mechanism import Arithmetic, coordinates, finite, free, from_real
+from dpcore.noise.wishart import wishart_mean
+
+PROMISE = "eta_min"
+_MOST = 10**12
+_UP = 1 + 1e-9
+_ORDERS = 1 + np.geomspace(1e-2, 1e5, 141)
+
+
+def promised_divergence(
+    orders: NDArray[np.float64], samples: int, movement: float
+) -> NDArray[np.float64]:
+    """The theorem's bound at each order, rounded up; infinite where it says nothing.
+
+    Args:
+        movement: M, in (0, 1).
+    """
+    less = orders - 1
+    room = 1 - less * movement
+    with np.errstate(divide="ignore", over="ignore"):
+        second = less / np.maximum(room, 1e-300) ** 2
+    value = samples * movement**2 / 4 * (1 / (1 - movement) ** 2 + second) * _UP
+    return np.where(room > 1e-6, value, np.inf)
+
+
+@attrs.frozen(kw_only=True)
+class GramSampling(Mechanism):
+    """The mean of g g^T over k samples g ~ N(0, K), as printed: private under a promise only.
+
+    Args:
+        samples: k; calibrated if left out.
+        floor: eta_min, which no eigenvalue of K may be below; the learner's query says.
+
+    Source: as the module's.
+    """
+
+    distance: ClassVar[Distance] = Distance.L2
+    arithmetic: ClassVar[Arithmetic] = "real"
+    source: ClassVar[str] = "Gu, Liang, Sha, Shi & Song (2024), Algorithm 1, under its promise"
+
+    samples: int | None = free(validator=positive_integer)
+    floor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+
+    def movement(self, sensitivity: Sensitivity) -> float:
+        """M, rounded up.
+
+        Raises:
+            NoClaimError: nothing promises a floor, or M is not below 1.
+        """
+        validity = sensitivity.validity
+        promised = isinstance(validity, Conditional) and PROMISE in dict(validity.assumptions)
+        if self.floor is None or not (promised or isinstance(validity, Refuted)):
+            raise NoClaimError(
+                f"sampling from N(0, K) needs the promise {PROMISE!r} that K is far from singular, "
+                f"for every dataset: take ntk.regression with gaussian_sampling"
+            )
+        found = sensitivity.unit / self.floor * _UP
+        if not found < 1:
+            raise NoClaimError(
+                f"sampling from N(0, K) needs a movement below floor={self.floor!r}, got "
+                f"{sensitivity.unit:.4g}"
+            )
+        return found
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GramSampling":
+        """k = floor(2/(M scale)^2), so that mu is about 1/scale; at least 1."""
+        wanted = 2 / (self.movement(sensitivity) * scale) ** 2
+        return attrs.evolve(self, samples=max(1, int(min(wanted, float(_MOST)))))
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+        """The theorem's divergences."""
+        assert self.samples is not None, "calibrate the mechanism first"
+        if len(query.shape) != 2 or query.shape[0] != query.shape[1] or query.field != "real":
+            raise NoClaimError(f"sampling from N(0, K) needs a square matrix, not {query.shape}")
+        found = promised_divergence(_ORDERS, self.samples, self.movement(sensitivity))
+        return RenyiEvent(
+            orders=tuple(_ORDERS), divergences=tuple(found), adjacency=sensitivity.adjacency
+        )
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """A positive semidefinite matrix of mean K, of the rank of K if that is singular."""
+        assert self.samples is not None, "calibrate the mechanism first"
+        gram = coordinates(value, query).reshape(query.shape)
+        values, vectors = linalg.eigh(gram, check_finite=False)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        moments = root @ wishart_mean(np.eye(len(gram)), self.samples, noise) @ root.T
+        moments = (moments + moments.T) / 2
+        return from_real(finite(moments.reshape(-1), query), query)

@@ -1,0 +1,53 @@
+r"""The kernel matrix :math:`(XX^T)\circ(XSX^T)`, its lower triangle in blocks into a matrix."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 128
+
+
+def ntk_lower(
+    rows: NDArray[np.float64], hidden: NDArray[np.float64], out: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Entries (x_i . x_j)(z_i . z_j) for j <= i, shape (n, n); what is above them is arbitrary.
+
+    Args:
+        rows: x, shape (n, d). hidden: z = R x, shape (n, r).
+        out: Where to write, if it is to be used again.
+    """
+    count = rows.shape[0]
+    out = np.empty((count, count)) if out is None else out
+    size = count * min(BLOCK, count)
+    first, second = np.empty(size), np.empty(size)  # of one block of rows, used again
+    for start in range(0, count, BLOCK):
+        stop = min(start + BLOCK, count)
+        shape = (stop - start, stop)
+        one = first[: shape[0] * stop].reshape(shape)
+        two = second[: shape[0] * stop].reshape(shape)
+        np.matmul(rows[start:stop], rows[:stop].T, out=one)
+        np.matmul(hidden[start:stop], hidden[:stop].T, out=two)
+        np.multiply(one, two, out=out[start:stop, :stop])
+    return out
+
+
+def ntk_matrix(rows: NDArray[np.float64], hidden: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The whole symmetric matrix."""
+    lower = ntk_lower(rows, hidden)
+    for start in range(0, len(lower), BLOCK):
+        stop = start + BLOCK
+        corner = lower[start:stop, start:stop]
+        corner[...] = np.tril(corner) + np.tril(corner, -1).T
+        lower[start:stop, stop:] = lower[stop:, start:stop].T
+    return lower
+
+
+def ntk_between(
+    rows: NDArray[np.float64],
+    hidden: NDArray[np.float64],
+    others: NDArray[np.float64],
+    others_hidden: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The kernel of every row with every other, shape (n, m)."""
+    product: NDArray[np.float64] = rows @ others.T
+    product *= hidden @ others_hidden.T
+    return product

@@ -1,0 +1,64 @@
+"""Labels as targets of a quadratic form, and its outputs as predictions."""
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Domain
+
+LONGEST = 1.0
+"""No target vector is longer in l2."""
+
+
+@attrs.frozen(kw_only=True)
+class Targets:
+    """What a domain's labels become: one target in [-1, 1], or one a class.
+
+    With C > 2 classes the target of class c is 1 - 1/C in its own place and -1/C elsewhere; an
+    unknown class is -1/C everywhere.
+
+    Args:
+        domain: Whose labels.
+    """
+
+    domain: Domain
+
+    @property
+    def several(self) -> bool:
+        """Whether there are more than two classes."""
+        return self.domain.classes > 2
+
+    @property
+    def count(self) -> int:
+        """C of several classes, else 1."""
+        return self.domain.classes if self.several else 1
+
+    @property
+    def centre(self) -> float:
+        """What indicators exceed targets by."""
+        return 1 / self.count if self.several else 0.0
+
+    @property
+    def apart(self) -> float:
+        """Two target vectors are at most this far apart in l2, rounded up."""
+        return math.sqrt(2) * (1 + 2.0**-50) if self.several else 2.0
+
+    def indicators(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of several classes 0 and 1, else labels in [-1, 1]. Shape (n,) to (n, count)."""
+        if self.several:
+            classes: Any = self.domain.labels
+            return np.asarray(classes.one_hot(labels))
+        return np.clip(labels / self.domain.label_bound, -1, 1)[:, None]
+
+    def encode(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The targets of labels, shape (n,) to (n, count)."""
+        return self.indicators(labels) - self.centre
+
+    def decode(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+        """Outputs, shape (n, count), to predictions in the file's units, or classes."""
+        if self.several:
+            return self.domain.uncentre(np.argmax(outputs, axis=1).astype(np.float64))
+        return self.domain.uncentre(self.domain.label_bound * outputs[:, 0])
