@@ -8,9 +8,10 @@ answer, the log-likelihood ratios of the common noises are, up to a positive fac
 * k Gaussian samples, given by their second moment x:
   :math:`\langle(v+\lambda I)^{-1}-(v'+\lambda I)^{-1},\,x\rangle`;
 
-a coordinate that got no noise lies exactly at v or at v', and a matrix of samples of a singular v has
-an eigenvalue 0, in whatever order its rows come. Asks are added up with the weight that their noise gives them. Any function of public answers is a valid feature: these are the most
-telling ones where the noise is of their kind.
+a coordinate that got no noise lies exactly at v or at v', and a matrix of samples of a singular v
+has an eigenvalue 0, in whatever order its rows come. Asks are added up with the weight that their
+noise gives them. Any function of public answers is a valid feature: these are the most telling ones
+where the noise is of their kind.
 """
 
 from __future__ import annotations
