@@ -301,6 +301,7 @@ def plot(found: list[Result], path: Path) -> None:
     import matplotlib
 
     matplotlib.rcParams["svg.hashsalt"] = "dpcore"  # equal figures give equal files
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text as text
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
