@@ -310,8 +310,8 @@ def plot(found: list[Result], path: Path) -> None:
     axes.barh(places - 0.2, [r.claimed for r in found], 0.38, label="claimed", color="#9db4c8")
     colours = ["#c0392b" if r.found else "#2e8b57" for r in found]
     axes.barh(places + 0.2, [r.measured for r in found], 0.38, color=colours)
-    axes.barh([], [], color="#c0392b", label="at least, claim refuted")
-    axes.barh([], [], color="#2e8b57", label="at least, claim stands")
+    axes.barh([0], [0], color="#c0392b", label="at least, claim refuted")
+    axes.barh([0], [0], color="#2e8b57", label="at least, claim stands")
     axes.set_yticks(places, [f"{r.attack.name}\n{r.attack.paper}" for r in found], fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel("epsilon at the claimed delta; measured at 95 % confidence")
