@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from dpcore.learner import Model as Model
     from dpcore.learner import OneShot as OneShot
     from dpcore.learner import Public as Public
+    from dpcore.learner import ScoringModel as ScoringModel
+    from dpcore.learners.best_of import BestOf as BestOf
     from dpcore.ledger.book import Ledger as Ledger
     from dpcore.ledger.book import Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
@@ -78,6 +80,7 @@ _HOME = {
     "Adjacency": "adjacency",
     "Answer": "query",
     "ApproximateDP": "audit.claims",
+    "BestOf": "learners.best_of",
     "Categories": "columns",
     "Charge": "ledger.charge",
     "Classes": "classes",
@@ -124,6 +127,7 @@ _HOME = {
     "Registry": "registry",
     "Release": "plan",
     "Reservation": "ledger.book",
+    "ScoringModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityBound": "sensitivity",

@@ -113,10 +113,11 @@ class Bounds:
         if not names or len(set(names)) < len(names):
             raise SpecError(f"{owner} must plan queries with different names, plans {names}")
         given = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
-        if extra := sorted((given | {*release.query_shares}) - {*names}):
+        groups = {name.split(".")[0] for name in names}
+        if extra := sorted((given - groups | {*release.query_shares}) - {*names}):
             raise SpecError(f"{owner} has no query {extra[0]!r}; it has {', '.join(names)}")
-        lacking = {*names} - given if isinstance(release.mechanism, Mapping) else set()
-        if lacking:
+        lacking = {name for name in names if not {name, name.split(".")[0]} & given}
+        if isinstance(release.mechanism, Mapping) and lacking:
             raise SpecError(f"no mechanism is given for the query {min(lacking)!r} of {owner}")
         return queries
 
@@ -125,7 +126,10 @@ class Bounds:
             yield type(release.bound).__name__, release.bound
             return
         for name in release.learner.bounds:
-            yield name, cast(SensitivityBound, self._known.component(BOUND, name)())
+            yield name, self._named(name).about(release.learner, self._named)
+
+    def _named(self, name: str) -> SensitivityBound:
+        return cast(SensitivityBound, self._known.component(BOUND, name)())
 
     @cached_property
     def _known(self) -> Registry:
@@ -164,7 +168,11 @@ class Bounds:
 def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mechanism:
     """The query's mechanism, with what the learner supplies filled in."""
     chosen = release.mechanism
-    mechanism = chosen[query.name] if isinstance(chosen, Mapping) else chosen
+    if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
+        group = query.name.split(".")[0]
+        mechanism = chosen[query.name if query.name in chosen else group]
+    else:
+        mechanism = chosen
     if mechanism.distance is not query.distance:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "

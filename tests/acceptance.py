@@ -68,8 +68,8 @@ LEARNERS = {
         "steps": 50,
     },
 }
-APART = {"linear.chosen_ridge", "ntk.printed", "ntk.regression"}
-"""Take mechanisms of different kinds, one for each query; their plugins test them."""
+APART = {"best_of", "linear.chosen_ridge", "ntk.printed", "ntk.regression"}
+"""Take mechanisms of different kinds, one for each query; they have tests of their own."""
 MECHANISMS = {
     "gaussian_sampling": {"lam0": 1.0},
     "per_query": {"questions": 3},
@@ -97,8 +97,8 @@ Add/remove is asked with a public upper bound on the number of records, replace-
 number. `twice_add_remove` turns any row that is accepted under add/remove into a replace-one claim.
 `discrete_gaussian` and `discrete_laplace` release whole numbers only: a run with any of these
 learners, whose statistics are not, fails before it releases anything. `linear.chosen_ridge`,
-`ntk.regression` and `ntk.printed` take a mechanism of its own for each of their queries, and are
-not in the table; what is accepted of the last two stands in [Neural tangent kernel](ntk.md).
+`best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own for each of their queries,
+and are not in the table; of the last two, what is accepted stands in [the page on them](ntk.md).
 """
 
 

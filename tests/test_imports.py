@@ -28,7 +28,7 @@ LAYERS = [
     ["interactive"],
     ["theorems", "features", "solvers", "noise"],
     ["budget"],
-    ["bounds", "mechanisms", "accountants", "filters"],
+    ["bounds", "learners", "mechanisms", "accountants", "filters"],
     ["calibration", "account"],
     ["hookspecs", "kinds", "yaml_text"],
     ["builtin", "plugin", "strict"],
@@ -48,7 +48,7 @@ LAYERS = [
     ["lock"],
     ["run_folder"],
     ["audit"],
-    ["conformance", "scaffold", "sklearn"],
+    ["conformance", "scaffold", "bridges", "sklearn"],
     ["cli"],
 ]
 
