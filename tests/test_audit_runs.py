@@ -9,7 +9,17 @@ import pytest
 from test_kit import SPEC, module
 from typer.testing import CliRunner
 
-from dpcore import REPLACE_ONE, PublicCoins, Registry
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Conditional,
+    OverCoins,
+    PublicCoins,
+    Registry,
+    Release,
+    replace_features,
+)
 from dpcore.audit.pipeline import Pipeline
 from dpcore.audit.remembering import fixed_statistics
 from dpcore.budget import PrivacyBudget
@@ -17,6 +27,8 @@ from dpcore.cli.app import app
 from dpcore.conformance.audit_file import audit_path, read_audits
 from dpcore.conformance.case import Case
 from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.given_pair import are_neighbours, misfit
+from dpcore.conformance.neighbours import Pair
 from dpcore.conformance.run_audit import Effort, audit_run
 from dpcore.conformance.worst_pair import worst_pair
 from dpcore.errors import NoClaimError, ReleaseError
@@ -158,6 +170,61 @@ def test_nothing_is_audited_where_no_bound_can_be_attacked():
     release = attrs.evolve(release, learner=small)
     with pytest.raises(NoClaimError, match="nothing can be audited"):
         audit_run(plan, [release], spec.registry, Effort(seconds=0.5))
+
+
+def pair_of(before, after, changed=0):
+    return Pair(labels_of(*before), labels_of(*after), changed)
+
+
+@pytest.mark.parametrize(
+    ("pair", "wrong"),
+    [
+        (pair_of((1, 0), (-1, 0)), ""),
+        (pair_of((1, 0, 0), (-1, 0, 0)), "needs 2 records"),
+        (pair_of((1, 0), (-1, 0.5)), "no neighbours"),
+        (pair_of((1, 0), (-1, 0), changed=1), "no neighbours"),
+        (pair_of((3, 0), (-1, 0)), "label is beyond"),
+    ],
+)
+def test_a_given_pair_must_be_neighbours_inside_the_domain(pair, wrong):
+    case = Case(
+        learner=LabelMean(), bound=LabelMeanBound(), domain=domain(2), adjacency=REPLACE_ONE
+    )
+    found = misfit(pair, case)
+    assert (wrong in found) if wrong else not found
+
+
+def test_neighbours_are_told_by_what_the_relation_allows():
+    rows = labels_of(1, 0), labels_of(-1, 0)
+    assert are_neighbours(Pair(*rows, 0), REPLACE_LABEL)
+    assert not are_neighbours(Pair(*rows, 0), replace_features(0.5, label=False))
+    assert not are_neighbours(Pair(*rows, 0), ADD_REMOVE)
+    assert are_neighbours(Pair(labels_of(1), labels_of(1, 0), 1), ADD_REMOVE)
+    assert not are_neighbours(Pair(labels_of(1), labels_of(0, 1, 0), 1), ADD_REMOVE)
+    near = Records(features=np.array([[0.3, 0.0], [0.0, 0.0]]), labels=np.array([1.0, 0.0]))
+    assert are_neighbours(Pair(rows[0], near, 0), replace_features(0.3, label=False))
+    assert not are_neighbours(Pair(rows[0], near, 0), replace_features(0.2, label=True))
+
+
+def test_a_conditional_pair_that_nobody_can_check_is_no_evidence():
+    bound = LabelMeanBound(validity=Conditional((("calm", "no storm"),)))
+    case = Case(learner=LabelMean(), bound=bound, domain=domain(2), adjacency=REPLACE_ONE)
+    assert "nobody can tell" in misfit(pair_of((1, 0), (-1, 0)), case)
+
+
+def test_a_probability_over_coins_is_not_audited_at_one_of_them():
+    bound = LabelMeanBound(validity=OverCoins(1e-7))
+    plan = price(
+        domain=domain(4),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
+        learner=LabelMean(),
+        bound=bound,
+        mechanism=Gaussian(noise="float"),
+    )
+    release = Release(learner=LabelMean(), bound=bound, mechanism=Gaussian(noise="float"))
+    with pytest.raises(NoClaimError, match="probability over public coins"):
+        audit_run(plan, [release], Registry.default(), Effort(seconds=0.5))
 
 
 # The command

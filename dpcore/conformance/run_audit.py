@@ -18,14 +18,14 @@ from dpcore.audit.pipeline import Pipeline, Samples
 from dpcore.calibration import compose
 from dpcore.conformance.counterexample import Counterexample
 from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.given_pair import misfit
 from dpcore.conformance.question_points import question_points
 from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.conformance.worst_pair import WorstPair, worst_pair
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, SpecError
 from dpcore.functions import FunctionLearner
 from dpcore.interactive import Interactive
 from dpcore.plan import Plan, Release
-from dpcore.randomness import PublicCoins
 from dpcore.registry import Registry
 
 SEARCHING = 0.25
@@ -110,11 +110,17 @@ def audit_run(
         progress: Called with the number of samples a side so far.
 
     Raises:
-        NoClaimError: no pair is known that satisfies what the bounds assume.
+        NoClaimError: no pair is known that satisfies what the bounds assume, or the claim is a
+            probability over public coins.
+        SpecError: the given pair is no evidence about this plan.
     """
     effort = effort or Effort()
     started = time.monotonic()
-    coins = plan.coins or PublicCoins(1)
+    if plan.coins is None:
+        raise NoClaimError(
+            "nothing can be audited: the claim is a probability over public coins, and runs at any "
+            "one of them are no evidence about it"
+        )
     searching = Means(seconds=SEARCHING * effort.seconds / len(releases))
     cases = {
         release.name: case_of(plan, release, bound_in_force(plan, release, registry))
@@ -123,6 +129,9 @@ def audit_run(
     found: list[WorstPair] = []
     reasons: list[str] = []
     if given is not None:
+        for case in cases.values():
+            if wrong := misfit(given.pair, case):
+                raise SpecError(f"the pair says nothing about {case.name}: {wrong}")
         found = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
     for case in cases.values() if given is None else ():
         findings = falsify(case, searching, effort.seed, refuted=True)
@@ -143,7 +152,7 @@ def audit_run(
         best.pair.before,
         best.pair.after,
         changed=best.pair.changed,
-        coins=coins,
+        coins=plan.coins,
         points=points,
         seed=effort.seed,
     )
