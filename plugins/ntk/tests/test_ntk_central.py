@@ -223,3 +223,17 @@ def test_zero_rows_and_far_labels_leave_finite_states():
     assert np.isfinite(state).all()
     known = {"rate": 0.1, "clip": 0.5, "passes": 1, "target": 1.0, "width": 64, "rank": 64}
     assert 0 < rounding(records=1500, spread=8.0, **known) < 1e-6
+
+
+def test_the_longest_state_is_nearly_attained():
+    """An adversary who turns every record to where the length grows most, without clipping."""
+    rate, steps, state = 0.4, 400, np.zeros(2)
+    best = (1 - rate) / (2 - rate)
+    for _ in range(steps):
+        size = np.linalg.norm(state)
+        along = state / size if size > 0 else np.array([1.0, 0.0])
+        cosine = min(1.0, best / size) if size > 0 else 0.0
+        across = np.array([-along[1], along[0]])
+        phi = cosine * along + np.sqrt(1 - cosine**2) * across
+        state = state - rate * (phi @ state - 1.0) * phi
+    assert 0.99 < np.linalg.norm(state) / longest(rate, 1e9, steps, 1.0) <= 1
