@@ -35,6 +35,7 @@ from dpcore_ntk.calculators import (
     samples_equation_1,
 )
 from dpcore_ntk.gram_sampling import GramSampling, promised_divergence
+from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.kernel import ntk_matrix
 from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.printed import Equation1Bound, Printed, PromisedBound
@@ -118,7 +119,7 @@ def test_rows_along_the_first_eigenvector_exceed_the_printed_movement():
     """n = 1000 rows B u_1(S), one moves radially: theory has 15 to 26 times psi at d = 512."""
     wide = domain(1000, columns=8, norm=1.0)
     facts = Public(domain=wide, coins=PublicCoins(3), mu=1.0)
-    drawn = Neurons.draw(4, wide, facts.coins)
+    drawn = Neurons.draw(4, Inputs(domain=wide), facts.coins)
     _, _, directions = np.linalg.svd(drawn.factor)
     rows = np.tile(directions[0] * (1 - 1e-12), (1000, 1))
     moved = rows.copy()
