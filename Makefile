@@ -1,10 +1,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+HOSTS := $(VENV)/hosts
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all lint docs clean
+.PHONY: demo test test-all test-bridges lint docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpcore run examples/quickstart.yaml
@@ -14,6 +15,10 @@ test: $(VENV)/.installed
 
 test-all: $(VENV)/.installed
 	$(ONE_THREAD) HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n 2
+
+test-bridges: $(HOSTS)/.installed
+	$(HOSTS)/bin/python -c 'import diffprivlib, dp_accounting, opendp.prelude'
+	$(ONE_THREAD) $(HOSTS)/bin/python -m pytest -q -m "not slow" -n 2 tests/test_bridge_*.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -31,6 +36,12 @@ $(VENV)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  -e ".[test,sklearn]" $(PLUGINS:%/pyproject.toml=-e %)
+	touch $@
+
+$(HOSTS)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(HOSTS)
+	$(HOSTS)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -e ".[test,opendp,dp-accounting,diffprivlib]" -e plugins/linear
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from dpcore.learner import Model as Model
     from dpcore.learner import OneShot as OneShot
     from dpcore.learner import Public as Public
+    from dpcore.learner import ScoringModel as ScoringModel
+    from dpcore.learners.best_of import BestOf as BestOf
     from dpcore.ledger.book import Ledger as Ledger
     from dpcore.ledger.book import Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
@@ -73,9 +75,10 @@ _HOME = {
     "Accountant": "accountant",
     "Adjacency": "adjacency",
     "Answer": "query",
+    "BestOf": "learners.best_of",
     "Categories": "columns",
-    "Classes": "classes",
     "Charge": "ledger.charge",
+    "Classes": "classes",
     "Conditional": "sensitivity",
     "Direction": "events.base",
     "Distance": "distance",
@@ -118,6 +121,7 @@ _HOME = {
     "Registry": "registry",
     "Release": "plan",
     "Reservation": "ledger.book",
+    "ScoringModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityBound": "sensitivity",

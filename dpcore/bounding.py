@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 import attrs
@@ -25,7 +26,7 @@ from dpcore.schedule import Scheduled
 from dpcore.sensitivity import Refused, Refuted, Sensitivity, SensitivityBound
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Bounds:
     """Finds each release's bound and evaluates it at the learners' part."""
 
@@ -112,10 +113,11 @@ class Bounds:
         if not names or len(set(names)) < len(names):
             raise SpecError(f"{owner} must plan queries with different names, plans {names}")
         given = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
-        if extra := sorted((given | {*release.query_shares}) - {*names}):
+        groups = {name.split(".")[0] for name in names}
+        if extra := sorted((given - groups | {*release.query_shares}) - {*names}):
             raise SpecError(f"{owner} has no query {extra[0]!r}; it has {', '.join(names)}")
-        lacking = {*names} - given if isinstance(release.mechanism, Mapping) else set()
-        if lacking:
+        lacking = {name for name in names if not {name, name.split(".")[0]} & given}
+        if isinstance(release.mechanism, Mapping) and lacking:
             raise SpecError(f"no mechanism is given for the query {min(lacking)!r} of {owner}")
         return queries
 
@@ -123,9 +125,15 @@ class Bounds:
         if release.bound is not None:
             yield type(release.bound).__name__, release.bound
             return
-        registry = Registry.default() if self.registry is None else self.registry
         for name in release.learner.bounds:
-            yield name, cast(SensitivityBound, registry.component(BOUND, name)())
+            yield name, self._named(name).about(release.learner, self._named)
+
+    def _named(self, name: str) -> SensitivityBound:
+        return cast(SensitivityBound, self._known.component(BOUND, name)())
+
+    @cached_property
+    def _known(self) -> Registry:
+        return Registry.default() if self.registry is None else self.registry
 
     def _evaluate(
         self, bound: SensitivityBound, query: Query, learner: Learner, public: Public
@@ -160,7 +168,11 @@ class Bounds:
 def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mechanism:
     """The query's mechanism, with what the learner supplies filled in."""
     chosen = release.mechanism
-    mechanism = chosen[query.name] if isinstance(chosen, Mapping) else chosen
+    if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
+        group = query.name.split(".")[0]
+        mechanism = chosen[query.name if query.name in chosen else group]
+    else:
+        mechanism = chosen
     if mechanism.distance is not query.distance:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "

@@ -10,12 +10,15 @@ from dpcore.accountants.homogeneous import HomogeneousAccountant
 from dpcore.accountants.pld import PldAccountant
 from dpcore.accountants.renyi import RenyiAccountant
 from dpcore.accountants.zcdp import ZcdpAccountant
+from dpcore.bounds.best_of import BestOfBound
 from dpcore.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.features.base import FeatureMap
 from dpcore.features.cos_sin import CosSin
 from dpcore.features.cosines import Cosines
 from dpcore.features.identity import Identity
 from dpcore.hookspecs import hookimpl
+from dpcore.learner import Learner
+from dpcore.learners.best_of import BestOf
 from dpcore.mechanism import Mechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
@@ -32,9 +35,15 @@ from dpcore.sensitivity import SensitivityBound
 
 
 @hookimpl
+def dpcore_learners() -> Mapping[str, type[Learner]]:
+    """Learners made of other learners."""
+    return {"best_of": BestOf}
+
+
+@hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
-    """Conversions between adjacencies."""
-    return {"twice_add_remove": TwiceAddRemove}
+    """Conversions between adjacencies, and the bounds of learners made of others."""
+    return {"best_of": BestOfBound, "twice_add_remove": TwiceAddRemove}
 
 
 @hookimpl

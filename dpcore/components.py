@@ -2,7 +2,7 @@
 
 The strict struct of a component is made from its own fields, so that unknown keys, wrong types and
 missing fields are errors at their own line; a field whose type is itself a kind of component is
-read as one.
+read as one, and a tuple of a kind as a list of them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,15 @@ from dpcore.yaml_text import Node
 NAME = "name"
 
 
+def _several(hint: Any) -> bool:
+    """Whether a field holds a tuple of any length."""
+    return typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] == (...,)
+
+
 def _kind_of(hint: Any) -> Kind | None:
-    """The kind of component that a field holds, if it holds one (an optional one too)."""
+    """The kind of component that a field holds, if it holds one (an optional one, or several)."""
+    if _several(hint):
+        return _kind_of(typing.get_args(hint)[0])
     options = typing.get_args(hint) if _is_union(hint) else (hint,)
     for option in options:
         for kind in KINDS:
@@ -67,7 +74,11 @@ def struct_of(component: type[Any], kind: Kind, name: str) -> type[msgspec.Struc
     for field, hint, default, inner in _fields(component):
         if inner is not None:
             reference = {"$ref": f"#/$defs/{inner.definition}"}
-            hint = typing.Annotated[Any, msgspec.Meta(extra_json_schema=reference)]
+            if _several(hint):
+                listed = {"type": "array", "items": reference}
+                hint = typing.Annotated[list[Any], msgspec.Meta(extra_json_schema=listed)]
+            else:
+                hint = typing.Annotated[Any, msgspec.Meta(extra_json_schema=reference)]
         fields.append((field, hint, default))
     return msgspec.defstruct(
         f"{kind.name} {name}", fields, frozen=True, kw_only=True, forbid_unknown_fields=True
@@ -103,7 +114,14 @@ def bind(node: Node, kind: Kind, registry: Registry, where: str) -> Any:
     arguments = {}
     for field, _, _, inner in _fields(component):
         if inner is not None and field in fields:
-            arguments[field] = bind(fields[field], inner, registry, f"{where}.{field}")
+            given, at = fields[field], f"{where}.{field}"
+            if isinstance(given.value, list):
+                arguments[field] = tuple(
+                    bind(one, inner, registry, f"{at}.{number}")
+                    for number, one in enumerate(given.value)
+                )
+            else:
+                arguments[field] = bind(given, inner, registry, at)
         elif field in fields:
             arguments[field] = getattr(struct, field)
     try:

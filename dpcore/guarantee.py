@@ -54,7 +54,9 @@ class Recorded:
 
     Args:
         ledger: Its name.
-        entry, digest: Of the run's reservation.
+        entry: How many runs were charged up to this one; it does not tell whether they succeeded,
+            which may depend on records.
+        digest: Of its reservation.
         epsilon, delta, adjacency: What everything in the ledger may cost together.
         assumptions: What any of it rests on so far.
         left: What the ledger would still let through after this run, in words.

@@ -86,13 +86,13 @@ class HitLaw:
         step: float,
         uncovered: float,
         *,
-        ratio: float = 1.003,
+        ratio: float = 1.005,
         rare: float = 1e-9,
     ) -> Self:
-        """From masses at 0, step, 2 step, ...: few atoms, each cell's mass at its upper end.
+        """From masses at 0, step, 2 step, ...: few atoms, each cell's mass at its largest value.
 
         Cells end at values that grow by `ratio`; by ten times as much where less than `rare`
-        mass is left. What lies below a sixty-fourth of that point is one cell.
+        mass is left. What lies below a thirty-second of that point is one cell.
 
         Args:
             masses: Shape (k,); the first, at 0, is the probability of no hit and is left out.
@@ -102,14 +102,13 @@ class HitLaw:
             raise ParameterError("HitLaw", "mass away from 0", "masses", 0.0)
         above = np.cumsum(masses[::-1])[::-1]
         common = max(1, int(np.flatnonzero(above > rare)[-1])) if (above > rare).any() else 1
-        ends: list[int] = [max(1, common // 64)]
+        ends: list[int] = [max(1, common // 32)]
         while ends[-1] < used[-1]:
             growth = ratio if ends[-1] < common else 1 + 10 * (ratio - 1)
             ends.append(max(ends[-1] + 1, int(ends[-1] * growth)))
-        last = int(used[-1])
-        ends = [end for end in ends if end < last] + [last]
-        starts = [1, *(end + 1 for end in ends[:-1])]
-        weights = np.add.reduceat(masses[: last + 1], starts)
-        kept = weights > 0
-        atoms = np.array(ends, dtype=np.float64)[kept] * (step * (1 + 2.0**-50))
-        return cls(atoms=atoms, weights=weights[kept], uncovered=uncovered)
+        cells = np.searchsorted(ends, used)  # the first end at or beyond
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        weights = np.add.reduceat(masses[used], starts)
+        tops = used[np.append(starts[1:], used.size) - 1]  # of each cell, what is used of it
+        atoms = tops * (step * (1 + 2.0**-50))
+        return cls(atoms=atoms, weights=weights, uncovered=uncovered)

@@ -8,9 +8,10 @@ answers alone, so that whatever is published is a function of what came through 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
+import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain import Domain, Table
@@ -46,6 +47,14 @@ class Model(Protocol):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything fitted, by name; what `model.npz` holds."""
+
+
+@runtime_checkable
+class ScoringModel(Model, Protocol):
+    """A model that predicts from encoded columns too."""
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centred predictions before any clipping, shape (n,), of rows of shape (n, p)."""
 
 
 class Learner(ABC):

@@ -61,6 +61,9 @@ class Mechanism(ABC):
     source: ClassVar[str]
     """Theorem behind `event`."""
 
+    draws_elsewhere: ClassVar[bool] = False
+    """Whether noise comes from another library's coins instead of the ask's stream."""
+
     prices_laws: ClassVar[bool] = False
     """Whether `event` takes a sensitivity that is a `HitLaw` over a secret order."""
 

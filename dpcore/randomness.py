@@ -22,8 +22,8 @@ import enum
 import hashlib
 import secrets
 import struct
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import numpy as np
@@ -31,8 +31,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpcore.errors import CoinsWithheldError, ContractError
+from dpcore.sameness import fingerprint
 
 Path = tuple[str | int, ...]
+Made = TypeVar("Made")
 
 _FIRST_BLOCK = 32  # words in block 0; each next block is twice as long, up to _LARGEST_BLOCK
 _LARGEST_BLOCK = 1 << 16
@@ -165,6 +167,32 @@ class PublicCoins:
     """
 
     key: int | None
+    _latest: list[tuple[tuple[bytes, ...], Any]] = attrs.field(
+        factory=list, init=False, eq=False, repr=False
+    )
+
+    def __getstate__(self) -> tuple[int | None]:
+        return (self.key,)
+
+    def __setstate__(self, state: tuple[int | None]) -> None:
+        object.__setattr__(self, "key", state[0])
+        object.__setattr__(self, "_latest", [])
+
+    def once(self, recipe: tuple[object, ...], make: Callable[[], Made]) -> Made:
+        """What `make` draws from these coins: once for calls in a row with the same recipe.
+
+        Only the latest is kept; it is shared, so that nobody may change it.
+
+        Args:
+            recipe: Everything but the key that determines the result.
+        """
+        mark = fingerprint(*recipe)
+        latest: tuple[tuple[bytes, ...], Any] = self._latest[0] if self._latest else ((), None)
+        if not mark or mark != latest[0]:
+            latest = (mark, make())
+            self._latest[:] = [latest]
+        found: Made = latest[1]
+        return found
 
     @classmethod
     def draw(cls) -> "PublicCoins":
@@ -196,9 +224,16 @@ class LearnerCoins:
 
     _key: bytes = attrs.field(repr=False)
     _path: Path
+    _names: list[str] = attrs.field(factory=list, init=False, eq=False, repr=False)
+
+    @property
+    def read(self) -> bool:
+        """Whether any stream was asked for."""
+        return bool(self._names)
 
     def stream(self, name: str) -> Stream:
         """The secret stream called `name` of this call alone, from its start."""
+        self._names.append(name)
         return Stream(self._key, (*self._path, name), secret=True)
 
 

@@ -16,6 +16,11 @@ def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
     return view
 
 
+def _same(old: object, new: object) -> bool:
+    """The very same object, or equal floats."""
+    return old is new or (type(old) is float and type(new) is float and old == new)
+
+
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Records:
     """Encoded features and centred labels of one part of the data, read-only.
@@ -55,11 +60,11 @@ class Records:
 
         Args:
             key: Everything that determines the result; the same only if it is the very same
-                objects, so that a doubt costs time and never a stale value.
+                objects (or equal floats), so that a doubt costs time and never a stale value.
         """
         latest: tuple[tuple[object, ...], Any] = self._latest[0] if self._latest else ((), None)
         known = len(latest[0]) == len(key) > 0
-        if not known or any(old is not new for old, new in zip(latest[0], key, strict=True)):
+        if not known or not all(map(_same, latest[0], key)):
             latest = (key, make())
             self._latest[:] = [latest]
         found: Derived = latest[1]

@@ -8,6 +8,7 @@ answers by `replay`, which is also what anyone else can do with a published run.
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import attrs
@@ -21,6 +22,7 @@ from dpcore.learner import Learner, Model, Public, State
 from dpcore.query import Answer, Query
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records import Records
+from dpcore.reuse import Reuse
 from dpcore.schedule import Schedule, Scheduled, held_out
 from dpcore.serving import is_function, published, serve
 
@@ -105,11 +107,12 @@ def release(
     Raises:
         ReleaseError: a private function failed; nothing is released and the budget is spent.
     """
+    reuse = Reuse()
     return tuple(
         tuple(
             serve(number, scheduled, opened.train, points[scheduled.name], coins, secret)
             if points and is_function(scheduled)
-            else _converse(number, scheduled, opened, coins, secret, door, progress)
+            else _converse(number, scheduled, opened, coins, secret, reuse, door, progress)
         )
         for number, scheduled in enumerate(schedule.releases)
     )
@@ -121,6 +124,7 @@ def _converse(
     opened: Opened,
     coins: PublicCoins,
     secret: SecretCoins,
+    reuse: Reuse,
     door: Door,
     progress: Callable[[], None],
 ) -> Iterator[Answer]:
@@ -131,14 +135,11 @@ def _converse(
     state = speaker.start(public)
     while (query := speaker.ask(state)) is not None:
         ask, number = asks.next(query)
-        value = _statistic(
-            private,
-            ask,
-            query,
-            _sampled(ask, opened.train, secret.sampling(release_number, query.name, number)),
-            scheduled.public(coins),
-            secret.learner(release_number, query.name, number),
-        )
+        facts, own = scheduled.public(coins), secret.learner(release_number, query.name, number)
+        drawn = _sampled(ask, opened.train, secret.sampling(release_number, query.name, number))
+        compute = partial(_computed, private, query, drawn, facts, own)
+        value, cause = reuse.once(scheduled.learner, query, facts, own, compute)
+        value = _statistic(value, cause, ask)
         noise = secret.noise(release_number, query.name, number)
         released = door(ask, query, value, noise)
         if np.shape(released) != query.shape:
@@ -181,15 +182,10 @@ def _sampled(ask: Ask, records: Records, stream: Stream) -> Records:
     return records if ask.query.sampling is None else ask.query.sampling.draw(records, stream)
 
 
-def _statistic(
-    learner: Learner,
-    ask: Ask,
-    query: Query,
-    records: Records,
-    public: Public,
-    secret: LearnerCoins,
-) -> NDArray[Any]:
-    """PRIVATE: the statistic, checked; 0 stands for a failure only where the bound covers that.
+def _computed(
+    learner: Learner, query: Query, records: Records, public: Public, secret: LearnerCoins
+) -> tuple[NDArray[Any], str]:
+    """PRIVATE: the statistic, checked, and why it failed if it did.
 
     The cause of a failure may hold values of records, so that only its type is told.
     """
@@ -201,8 +197,18 @@ def _statistic(
         cause = "" if fits and bool(np.isfinite(value).all()) else "a wrong shape or no number"
     except (Exception, SystemExit) as error:
         value, cause = np.empty(0), type(error).__name__
+    return value, cause
+
+
+def _statistic(value: NDArray[Any], cause: str, ask: Ask) -> NDArray[Any]:
+    """PRIVATE: a copy of the value; 0 stands for a failure only where the bound covers that.
+
+    Raises:
+        ReleaseError: the computation failed, and the bound does not.
+    """
+    query = ask.query
     if not cause:
-        return value
+        return value.copy()
     if ask.sensitivity.covers_fallback:
         return np.zeros(query.shape, dtype=query.dtype)
     raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None

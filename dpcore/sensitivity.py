@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -133,6 +134,10 @@ class SensitivityBound(ABC):
 
     withholds_count: ClassVar[bool] = False
     """Whether the learner must not know the exact number of records, even where it is public."""
+
+    def about(self, learner: Learner, named: Callable[[str], SensitivityBound]) -> SensitivityBound:
+        """This bound for one learner: one about learners within a learner finds theirs by name."""
+        return self
 
     @abstractmethod
     def sensitivity(

@@ -33,6 +33,7 @@ from dpcore.mechanism import free_field
 PAGE = Path(__file__).parents[1] / "docs" / "acceptance.md"
 FEATURES = CosSin(count=4)
 LEARNERS = {
+    "kernel_ridge.huber_ridge": {"total_regularization": 50.0, "clip": 0.5},
     "kernel_ridge.ridge": {"regularization": 0.5},
     "linear.clipped_gradient": {"features": FEATURES, "steps": 5, "clip": 0.5},
     "linear.output_perturbation": {
@@ -57,9 +58,18 @@ LEARNERS = {
     "random_features.min_norm, waves: cosines": {"count": 8, "waves": "cosines"},
     "random_features.projected_min_norm": {"features": FEATURES, "radius": 1.0},
     "random_features.ridge": {"features": FEATURES, "regularization": 0.5},
+    "sgd.regression": {"features": FEATURES, "rate": 0.05, "passes": 2.0},
+    "sgd.regression, as Algorithm 1": {
+        "features": FEATURES,
+        "rate": 0.05,
+        "order": "with_replacement",
+        "clip": "none",
+        "average": 0.0,
+        "steps": 50,
+    },
 }
-APART = {"linear.chosen_ridge", "ntk.printed", "ntk.regression"}
-"""Take mechanisms of different kinds, one for each query; their plugins test them."""
+APART = {"best_of", "linear.chosen_ridge", "ntk.printed", "ntk.regression"}
+"""Take mechanisms of different kinds, one for each query; they have tests of their own."""
 MECHANISMS = {
     "gaussian_sampling": {"lam0": 1.0},
     "per_query": {"questions": 3},
@@ -87,8 +97,8 @@ Add/remove is asked with a public upper bound on the number of records, replace-
 number. `twice_add_remove` turns any row that is accepted under add/remove into a replace-one claim.
 `discrete_gaussian` and `discrete_laplace` release whole numbers only: a run with any of these
 learners, whose statistics are not, fails before it releases anything. `linear.chosen_ridge`,
-`ntk.regression` and `ntk.printed` take a mechanism of its own for each of their queries, and are
-not in the table; what is accepted of the last two stands in [Neural tangent kernel](ntk.md).
+`best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own for each of their queries,
+and are not in the table; of the last two, what is accepted stands in [the page on them](ntk.md).
 """
 
 
@@ -162,8 +172,8 @@ def rows(registry):
                     yield name, title, names, *key
 
 
-def page():
-    """The page as text."""
+def page(found):
+    """The page as text, from what `rows` yields."""
     reasons = {}
 
     def cell(found):
@@ -175,7 +185,7 @@ def page():
         return f"{status} ({reasons.setdefault(reason, len(reasons) + 1)})"
 
     lines = ["| learner | bound | mechanisms | replace-one | add/remove |", "|---|---|---|---|---|"]
-    for learner, bound, names, here, there in rows(Registry.default()):
+    for learner, bound, names, here, there in found:
         named = ", ".join(f"`{name}`" for name in names)
         lines.append(f"| `{learner}` | `{bound}` | {named} | {cell(here)} | {cell(there)} |")
     notes = [f"{number}. {reason}" for reason, number in reasons.items()]
@@ -183,4 +193,4 @@ def page():
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(rows(Registry.default())))

@@ -53,7 +53,7 @@ def run(folder, ledger, planned, number):
     except BudgetExceededError:
         return 4
     with (folder / "opened").open("a") as marks:
-        marks.write(f"{reservation.recorded.entry}\n")
+        marks.write(f"{reservation.recorded.digest}\n")
     outcome = planned.run(table(), reservation=reservation)
     published = json.dumps(outcome.guarantee.to_dict()).encode()
     write_files(folder / "runs" / f"{number}" / "public", {"guarantee.json": published})
@@ -85,7 +85,7 @@ def spend(folder, processes, each):
         with (folder / f"spent-{number}").open("w") as mine:
             for _ in range(each):
                 try:
-                    mine.write(f"{ledger.reserve(charge).recorded.entry}\n")
+                    mine.write(f"{ledger.reserve(charge).recorded.digest}\n")
                 except BudgetExceededError:
                     mine.write("refused\n")
         return 0

@@ -13,7 +13,7 @@ PACKAGE = Path(dpcore.__file__).parent
 # position only. Vocabulary, descriptions, interfaces, implementations, wiring.
 LAYERS = [
     ["errors"],
-    ["checks", "folders"],
+    ["checks", "folders", "sameness"],
     ["adjacency", "distance", "interval", "randomness", "records"],
     ["columns"],
     ["classes"],
@@ -28,13 +28,13 @@ LAYERS = [
     ["interactive"],
     ["theorems", "features", "solvers", "noise"],
     ["budget"],
-    ["bounds", "mechanisms", "accountants", "filters"],
+    ["bounds", "learners", "mechanisms", "accountants", "filters"],
     ["calibration", "account"],
     ["hookspecs", "kinds", "yaml_text"],
     ["builtin", "plugin", "strict"],
     ["registry"],
     ["ledger"],
-    ["schedule"],
+    ["schedule", "reuse"],
     ["serving"],
     ["runtime"],
     ["metrics"],
@@ -47,7 +47,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
-    ["conformance", "scaffold"],
+    ["conformance", "scaffold", "bridges", "sklearn"],
     ["cli"],
 ]
 

@@ -1,13 +1,21 @@
 """Ledgers on the command line, and runs that are charged to them."""
 
 import json
+import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpcore import Ledger
+from dpcore import ADD_REMOVE, Charge, Ledger
 from dpcore.cli.app import app
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.filters import BudgetExceededError
 from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.total import Total
 
 from doubles import table
 
@@ -81,12 +89,10 @@ def test_runs_are_charged_until_nothing_is_left(home):
     assert f"lets through {after}" in " ".join(ran.split())
     assert kinds() == ["created", "reserved", "committed"]
     stated = json.loads((home / "runs/s-0001/public/guarantee.json").read_text())
-    assert Ledger.open("people").guarantee_of(2) == stated
+    assert Ledger.open("people").guarantee_of(stated["ledger"]["digest"]) == stated
     assert "replay to identical bytes" in dpcore("replay", "runs/s-0001")
     dpcore("run", "s.yaml")
-    # four of a five-fold mu: the rest does not admit another
-    while "refuses" not in (told := CliRunner().invoke(app, ["run", "s.yaml"]).output):
-        pass
+    told = dpcore("run", "s.yaml", code=4)  # 3 x mu^2 at epsilon = 0.6 is more than at 1
     assert "Left: Gaussian releases" in told
     runs = sorted(path.name for path in (home / "runs").iterdir())
     dpcore("run", "s.yaml", "--source", "missing.csv", code=4)
@@ -183,3 +189,40 @@ def test_wrong_totals_are_refused(home):
     )  # fmt: skip
     assert Ledger.open("y").total.adjacency.feature_radius == 0.5
     dpcore("ledger", "show", "nobody", code=2)
+
+
+def test_the_page_about_ledgers_does_what_it_says(home):
+    page = (Path(__file__).parents[1] / "docs" / "ledger.md").read_text()
+    (commands,) = re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (spec,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (home / "survey.yaml").write_text(spec)
+    rng = np.random.default_rng(0)
+    rows = (f"{a},{h},{s}" for a, h, s in rng.uniform((18, 0, 0), (100, 80, 10), (60, 3)))
+    (home / "survey.csv").write_text("age,hours,score\n" + "\n".join(rows) + "\n")
+    for command in commands.splitlines():
+        prompt, program, *arguments = command.split()
+        assert (prompt, program) == ("$", "dpcore")
+        dpcore(*arguments)
+    assert kinds() == ["created", "reserved", "committed"]
+
+
+def test_the_figures_of_the_page_are_what_ledgers_let_through():
+    """The table, counted again: the last that fits and the first that does not."""
+    page = (Path(__file__).parents[1] / "docs" / "ledger.md").read_text()
+    small = GaussianEvent(mu=0.5, adjacency=ADD_REMOVE)
+    events = [
+        GaussianEvent(mu=0.02, adjacency=ADD_REMOVE),
+        LaplaceEvent(shift=0.01, adjacency=ADD_REMOVE),
+        LaplaceEvent(shift=0.1, adjacency=ADD_REMOVE),
+        PoissonSampledEvent(event=small, sampling_probability=0.01),
+    ]
+    table = re.search(r"\|---\|---\|---\|---\|\n((?:\|.*\n)+)", page)[1].splitlines()
+    for event, line in zip(events, table, strict=True):
+        figures = [cell.strip() for cell in line.strip("|").split("|")][1:]
+        for notion, figure in zip(("gaussian", "renyi", "basic"), figures, strict=True):
+            total = Total(epsilon=1.0, delta=1e-5, adjacency=ADD_REMOVE, notion=notion)
+            count = int(figure) if figure.isdecimal() else 1
+            first = total.start().spend(Charge.of(event))
+            last = first.spend(Charge.of(event, count - 1)) if count > 1 else first
+            with pytest.raises(BudgetExceededError):
+                last.spend(Charge.of(event))

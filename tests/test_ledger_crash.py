@@ -35,15 +35,16 @@ def require_all_accounted_for(folder, ledger):
     """Every opened record was paid for, every published guarantee is entered, the total holds."""
     assert ledger.faults() == []
     rows = ledger.rows()
-    reserved = {row.number: row for row in rows if row.kind == RESERVED}
-    committed = {row.body["entry"]: row.body["guarantee"] for row in rows if row.kind == COMMITTED}
-    opened = [int(line) for line in (folder / "opened").read_text().split()]
+    reserved = {row.digest: row for row in rows if row.kind == RESERVED}
+    told = [row.body for row in rows if row.kind == COMMITTED]
+    committed = {body["reservation"]: body["guarantee"] for body in told}
+    assert len(told) == len(committed)
+    opened = (folder / "opened").read_text().split()
     assert len(opened) == len({*opened})
     assert {*opened} <= {*reserved}
     published = [json.loads(p.read_text()) for p in folder.glob("runs/*/public/guarantee.json")]
     for guarantee in published:
-        assert committed[guarantee["ledger"]["entry"]] == guarantee
-        assert reserved[guarantee["ledger"]["entry"]].digest == guarantee["ledger"]["digest"]
+        assert committed[guarantee["ledger"]["digest"]] == guarantee
     spent = sum(mu_squared(row) for row in reserved.values())
     assert oracles.gaussian_epsilon(1e-5, spent**0.5) <= ledger.total.epsilon
     return len(reserved), len(committed), len(published)
@@ -79,10 +80,10 @@ def test_eight_processes_share_one_total(tmp_path):
     script("spend", tmp_path, 8, 3)
     lines = [line for part in tmp_path.glob("spent-*") for line in part.read_text().split()]
     assert len(lines) == 24
-    entries = [int(line) for line in lines if line != "refused"]
+    entries = [line for line in lines if line != "refused"]
     ledger = Ledger.open(path)
     assert ledger.faults() == []
-    assert sorted(entries) == [row.number for row in ledger.rows() if row.kind == RESERVED]
+    assert sorted(entries) == sorted(r.digest for r in ledger.rows() if r.kind == RESERVED)
     assert oracles.gaussian_epsilon(1e-5, 0.06 * len(entries) ** 0.5) <= 1.0
     assert oracles.gaussian_epsilon(1e-5, 0.06 * (len(entries) + 1) ** 0.5) > 1.0
 

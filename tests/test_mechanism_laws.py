@@ -119,3 +119,7 @@ def test_a_mechanism_declares_what_it_must(name: str, extra: dict[str, object]) 
     assert "rithmetic" in type(mechanism).__doc__  # says whether it is exact
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         setattr(mechanism, free_field(type(mechanism)), 1.0)
+
+
+def test_every_mechanism_of_the_core_draws_from_the_asks_stream():
+    assert not any(made.draws_elsewhere for made in dpcore_mechanisms().values())

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    "folder", [".", "plugins/kernel-ridge", "plugins/linear", "plugins/random-features"]
+    "folder",
+    [".", "plugins/kernel-ridge", "plugins/linear", "plugins/random-features", "plugins/sgd"],
 )
 def test_the_wheel_is_complete(folder, tmp_path):
     subprocess.run(

@@ -24,8 +24,8 @@ def test_a_sealed_runs_whole_output_is_equal_on_neighbours_with_equal_answers(
     tmp_path, monkeypatch
 ):
     """Answers are forced by a test double; everything else is the command as it is."""
-    constant = lambda self, value, query, sensitivity, noise: np.full(query.shape, 0.5)  # noqa: E731
-    monkeypatch.setattr(Gaussian, "release", constant)
+    constant = lambda value, query, noise: np.full(query.shape, 0.5)  # noqa: E731
+    monkeypatch.setattr(Gaussian, "prepared", lambda *a: constant)
     outputs = []
     for number, row in enumerate(("0.1,0.2,0.3", "nan,inf,7")):
         folder = tmp_path / str(number)
@@ -50,7 +50,7 @@ def test_a_sealed_runs_whole_output_is_equal_on_neighbours_with_equal_answers(
         lambda folder, patch: (folder / "people.csv").write_text("a,b,y\n1,2,3\n"),
         lambda folder, patch: patch.setattr(Ridge, "statistic", lambda *a: 1 / 0),
         lambda folder, patch: patch.setattr(Ridge, "statistic", lambda *a: print("secret")),
-        lambda folder, patch: patch.setattr(Gaussian, "release", lambda *a: [][1]),
+        lambda folder, patch: patch.setattr(Gaussian, "prepared", lambda *a: [][1]),
     ],
 )
 def test_a_sealed_run_fails_with_one_fixed_sentence(tmp_path, monkeypatch, break_it):

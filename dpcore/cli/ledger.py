@@ -50,6 +50,9 @@ def create(
     failures: Annotated[
         float | None, typer.Option(help="Part of delta kept for failure probabilities.")
     ] = None,
+    order: Annotated[
+        float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
+    ] = None,
 ) -> None:
     """Create a ledger in the user's data folder: the total can never be changed."""
     with guarded():
@@ -61,6 +64,7 @@ def create(
             adjacency=relation,
             notion=notion,
             failures=failures,
+            order=order,
         )
         out().print(f"Created {made.journal.path}", markup=False)
         _state(made)
@@ -93,13 +97,13 @@ def show(name: Name) -> None:
         found = Ledger.open(name)
         _state(found)
         table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("entry", "time", "what", "cost", "status"):
+        for heading in ("row", "time", "what", "cost", "status"):
             table.add_column(heading, overflow="fold")
         rows = found.rows()
-        committed = {row.body["entry"] for row in rows if row.kind == COMMITTED}
+        committed = {row.body["reservation"] for row in rows if row.kind == COMMITTED}
         for row in rows:
             if row.kind not in (CREATED, COMMITTED):
-                status = _status(row, row.number in committed)
+                status = _status(row, row.digest in committed)
                 table.add_row(
                     str(row.number), row.body["time"], row.body["what"], _cost(row.body), status
                 )
@@ -141,11 +145,10 @@ def _verify_run(found: Ledger, folder: Path) -> None:
     try:
         stated = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
         entered = stated["ledger"]
-        entry = int(entered["entry"])
+        digest = str(entered["digest"])
     except (OSError, msgspec.MsgspecError, KeyError, TypeError, ValueError):
         raise LedgerError(f"{path}: no guarantee that names a ledger") from None
-    digests = {row.number: row.digest for row in found.rows()}
-    if digests.get(entry) != entered["digest"] or found.guarantee_of(entry) != stated:
+    if found.guarantee_of(digest) != stated:
         raise LedgerError(
             f"{path}: it is not in the ledger {found.name!r} as it stands: the run belongs to "
             f"another ledger, was changed, or an older copy of the ledger was put back"

@@ -81,8 +81,13 @@ def bound_in_force(plan: Plan, release: Release, registry: Registry) -> Sensitiv
     """
     if release.bound is not None:
         return release.bound
+
+    def named(name: str) -> SensitivityBound:
+        found: SensitivityBound = registry.component(BOUND, name)()
+        return found
+
     for name in release.learner.bounds:
-        bound: SensitivityBound = registry.component(BOUND, name)()
+        bound = named(name).about(release.learner, named)
         if not isinstance(case_of(plan, release, bound).claims(), Refused):
             return bound
     raise SpecError(f"no bound of {type(release.learner).__name__} gives a claim")

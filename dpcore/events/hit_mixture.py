@@ -19,6 +19,7 @@ import math
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
@@ -108,6 +109,21 @@ class HitMixtureEvent(Event):
             curves = gaussian_curve(inner[:, None], mus[part], lower=lower)
             total += curves @ weights[part]
         return total
+
+    def _sectioned(
+        self, direction: Direction, delta: float, below: float, above: float, *, lower: bool
+    ) -> tuple[float, float]:
+        """By interpolation: a value costs one Gaussian curve per atom, and many would cost more."""
+        curve = self.delta_lower if lower else self.delta
+
+        def excess(epsilon: float) -> float:
+            return math.log(max(curve(epsilon, direction), 1e-300) / delta)
+
+        root = optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
+        near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))
+        if excess(near) > 0 >= excess(far):
+            return near, far
+        return below, above
 
     @property
     def symmetric(self) -> bool:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -47,3 +48,7 @@ class FeatureMap(ABC):
     @abstractmethod
     def draw(self, domain: Domain, coins: PublicCoins) -> Features:
         """The fixed function, drawn from the public stream "features"."""
+
+    def drawn(self, domain: Domain, coins: PublicCoins) -> Features:
+        """`draw`, done once for releases in a row with this map, domain and coins."""
+        return coins.once((self, domain), partial(self.draw, domain, coins))

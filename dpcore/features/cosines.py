@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpcore.checks import positive, positive_integer
 from dpcore.domain import Domain
 from dpcore.features.base import FeatureMap, Features
-from dpcore.features.frequencies import ROUNDING, gaussian_frequencies
+from dpcore.features.frequencies import ROUNDING, gaussian_frequencies, shared
 from dpcore.features.turns import Turns, cosines
 from dpcore.randomness import PublicCoins
 
@@ -63,4 +63,4 @@ class Cosines(FeatureMap):
         """Frequencies from the Gaussian's spectrum, phases uniform on [0, 2 pi)."""
         stream = coins.stream("features")
         frequencies = gaussian_frequencies(stream, domain.width, self.count, self.bandwidth)
-        return _Cosines(frequencies, 2 * math.pi * stream.uniform(self.count))
+        return _Cosines(frequencies, shared(2 * math.pi * stream.uniform(self.count)))

@@ -14,6 +14,14 @@ def gaussian_frequencies(
 ) -> NDArray[np.float64]:
     """Frequencies of exp(-|x - y|^2 / (2 bandwidth^2)): N(0, 1/bandwidth^2), shape (rows, columns).
 
+    Read-only.
+
     Source: Rahimi & Recht (2007), Theorem 1 (Bochner) and Figure 1.
     """
-    return stream.normal((rows, columns)) / bandwidth
+    return shared(stream.normal((rows, columns)) / bandwidth)
+
+
+def shared(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The array, read-only: models of one run may share it."""
+    array.flags.writeable = False
+    return array

@@ -26,13 +26,16 @@ class LinearModel:
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes. Shape (n,)."""
-        encoded = self.domain.encode(table)
-        centred = np.empty(encoded.shape[0])
+        return self.domain.uncentre(self.score(self.domain.encode(table)))
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """phi . coefficients, shape (n,)."""
+        scores = np.empty(encoded.shape[0])
         step = max(1, _ENTRIES // max(1, self.coefficients.size))
         for start in range(0, encoded.shape[0], step):
             rows = slice(start, start + step)
-            centred[rows] = self.features(encoded[rows]) @ self.coefficients
-        return self.domain.uncentre(centred)
+            scores[rows] = self.features(encoded[rows]) @ self.coefficients
+        return scores
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""

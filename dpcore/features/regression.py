@@ -31,12 +31,12 @@ class FeatureRegression(OneShot):
 
     def mapped(self, records: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the records' features, shape (n, width), rows at most kappa long."""
-        return self.features.draw(public.domain, public.coins)(records.features)
+        return self.features.drawn(public.domain, public.coins)(records.features)
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """A linear model in the features."""
         return LinearModel(
             domain=public.domain,
-            features=self.features.draw(public.domain, public.coins),
+            features=self.features.drawn(public.domain, public.coins),
             coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
         )

@@ -157,8 +157,8 @@ class Ledger:
             )
         with journal.reading() as transaction:
             first = next(transaction.rows(CREATED), None)
-        if first is None or first.number != 1:
-            raise LedgerError(f"{path}: the ledger's first row is missing: it is damaged")
+        if first is None or not first.stands_first:
+            raise LedgerError(f"{path}: the ledger's first row is missing or was changed")
         name, total = _opening(path, first)
         if name != path.stem:
             raise LedgerError(
@@ -186,7 +186,7 @@ class Ledger:
         row, after, assumptions = self._charge(RESERVED, charge, what, uncovered)
         recorded = Recorded(
             ledger=self.name,
-            entry=row.number,
+            entry=after.charges,
             digest=row.digest,
             epsilon=self.total.epsilon,
             delta=self.total.delta,
@@ -244,8 +244,8 @@ class Ledger:
         if found:
             return found
         spent = self.total.start()
-        reserved: set[int] = set()
-        committed: set[int] = set()
+        reserved: set[str] = set()
+        committed: set[str] = set()
         for row in self.rows():
             if row.kind in (RESERVED, SPENT):
                 try:
@@ -255,21 +255,21 @@ class Ledger:
                     return [f"row {row.number} does not recompute: {error}"]
                 if not spent.covered_by(stored):
                     return [f"row {row.number} spends more than it says"]
-                reserved.add(row.number)
+                reserved.add(row.digest)
             elif row.kind == COMMITTED:
-                if row.body["entry"] not in reserved - committed:
+                if row.body["reservation"] not in reserved - committed:
                     return [f"row {row.number} commits what was not reserved, or twice"]
-                committed.add(row.body["entry"])
+                committed.add(row.body["reservation"])
         return []
 
     def export(self) -> dict[str, Any]:
         """Everything recorded, as JSON-ready data."""
         return {"ledger": self.name, "rows": [attrs.asdict(row) for row in self.rows()]}
 
-    def guarantee_of(self, entry: int) -> dict[str, Any] | None:
-        """The guarantee that was committed for a reservation; None while there is none."""
+    def guarantee_of(self, digest: str) -> dict[str, Any] | None:
+        """The guarantee that was committed for a reservation, by its digest; None without one."""
         with self.journal.reading() as transaction:
-            return _committed(transaction, entry)
+            return _committed(transaction, digest)
 
     def _charge(
         self, kind: str, charge: Charge, what: str, uncovered: tuple[str, ...]
@@ -314,7 +314,7 @@ class Ledger:
         for row in transaction.rows():
             if row.kind in (RESERVED, SPENT) and row.body["frame"] not in ("", charge.frame):
                 raise AdjacencyError(
-                    f"{self.total.adjacency} is about one declared domain; entry {row.number} "
+                    f"{self.total.adjacency} is about one declared domain; row {row.number} "
                     f"declared another: columns, ranges, target and norm must be the same"
                 )
 
@@ -356,16 +356,16 @@ class Reservation:
             raise ContractError("only a guarantee is committed: what has none stays spent without")
         found = guarantee.record(self.recorded)
         with self.ledger.journal.writing() as transaction:
-            if _committed(transaction, self.recorded.entry) is not None:
+            if _committed(transaction, self.recorded.digest) is not None:
                 raise ContractError(f"entry {self.recorded.entry} has a guarantee already")
-            body = {"entry": self.recorded.entry, "guarantee": found.to_dict()}
+            body = {"reservation": self.recorded.digest, "guarantee": found.to_dict()}
             transaction.append(COMMITTED, body)
         return found
 
 
-def _committed(transaction: Transaction, entry: int) -> dict[str, Any] | None:
+def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:
     for row in transaction.rows(COMMITTED):
-        if row.body["entry"] == entry:
+        if row.body["reservation"] == digest:
             found: dict[str, Any] = row.body["guarantee"]
             return found
     return None

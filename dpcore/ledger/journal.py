@@ -56,6 +56,11 @@ class Row:
     body: dict[str, Any]
     digest: str
 
+    @property
+    def stands_first(self) -> bool:
+        """Whether it is a chain's first row, unchanged."""
+        return self.digest == chained("", 1, self.kind, canonical(self.body))
+
 
 def canonical(data: Any) -> str:
     """JSON with sorted keys and no spaces: one text for equal data."""

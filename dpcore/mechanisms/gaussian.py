@@ -118,13 +118,12 @@ class Gaussian(Mechanism):
     def _mixture(self, law: HitLaw, grid: Grid | None, sensitivity: Sensitivity) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        if grid is None:
-            relative = [atom / law.smallest * _ROUND_UP for atom in law.atoms]
-        else:
-            unit = float(grid.sensitivity(law.smallest))
-            relative = [_steps(grid, atom) / unit * _ROUND_UP for atom in law.atoms]
+        atoms = np.array(law.atoms)
+        if grid is not None:
+            atoms = np.ldexp(atoms, -grid.exponent) + float(grid.sensitivity(0.0)) * _ROUND_UP
+        relative = atoms / atoms[0] * _ROUND_UP**2
         return HitMixtureEvent(
-            mus=[ratio / self.noise_multiplier * _ROUND_UP for ratio in relative],
+            mus=relative / self.noise_multiplier * _ROUND_UP,
             weights=law.weights,
             uncovered=law.uncovered,
             adjacency=sensitivity.adjacency,

@@ -1,7 +1,7 @@
 """Private kernel ridge regression: after Nie & Wang (2017).
 
 Error Analysis and Variable Selection for Differential Private Learning Algorithm; the sound forms
-rest on T3, T4, T10 and T11 of the docs.
+rest on T3, T4, T6, T10 and T11 of the docs.
 """
 
 from collections.abc import Mapping
@@ -9,20 +9,22 @@ from pathlib import Path
 
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1
+from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge, KernelHuberRidgeBound
 from dpcore_kernel_ridge.one_scalar import OneScalar
 from dpcore_kernel_ridge.ridge import KernelRidge
 
 
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[Learner]]:
-    """The function."""
-    return {"kernel_ridge.ridge": KernelRidge}
+    """Functions: with the exact number of records, and without it."""
+    return {"kernel_ridge.huber_ridge": KernelHuberRidge, "kernel_ridge.ridge": KernelRidge}
 
 
 @hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """What one record can move, and what the paper prints."""
     return {
+        "kernel_ridge.huber_ridge": KernelHuberRidgeBound,
         "kernel_ridge.lemma_2": Lemma2,
         "kernel_ridge.proposition_1": Proposition1,
         "kernel_ridge.replace_one": KernelRidgeReplaceOne,
@@ -39,5 +41,5 @@ def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest spec of each release; `printed` runs under `dpcore reproduce` alone."""
     folder = Path(__file__).parent / "examples"
-    names = ("function", "per_query", "printed")
+    names = ("function", "huber_ridge", "per_query", "printed")
     return {f"kernel_ridge.{name}": folder / f"{name}.yaml" for name in names}

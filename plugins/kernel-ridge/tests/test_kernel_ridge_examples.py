@@ -16,7 +16,7 @@ from dpcore_kernel_ridge import dpcore_examples
 from doubles import arrays
 
 EXAMPLES = dpcore_examples()
-SOUND = ("kernel_ridge.function", "kernel_ridge.per_query")
+SOUND = ("kernel_ridge.function", "kernel_ridge.huber_ridge", "kernel_ridge.per_query")
 
 
 @pytest.fixture

@@ -57,6 +57,7 @@ def dpcore_examples() -> Mapping[str, Path]:
     folder = Path(__file__).parent / "examples"
     names = (
         "chosen_ridge",
+        "classification",
         "clipped_gradient",
         "output_perturbation",
         "staged_gradient",

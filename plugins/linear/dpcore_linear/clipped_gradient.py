@@ -5,7 +5,7 @@ Theorem: every step releases a sum of clipped gradients, which moves by at most 
 exactly one Gaussian. See `dpcore_linear.clipped_sum`.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -31,9 +31,9 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
-from dpcore.checks import positive, positive_integer
-from dpcore.errors import UnknownCountError
-from dpcore_linear.clipped_sum import ROUND_UP, clipped_sum, clipped_sum_error, prepare
+from dpcore.checks import one_of, positive, positive_integer
+from dpcore.errors import UnfitTargetError, UnknownCountError
+from dpcore_linear.clipped_sum import ROUND_UP, clipped_sum, clipped_sum_error, logistic, prepare
 from dpcore_linear.descent import Descent, Steps
 
 
@@ -61,6 +61,7 @@ class ClippedGradient(Learner):
     regression. The later half of the iterates is averaged. Where only a limit on the number of
     records is public, a step is shorter by that factor; under add/remove that is all it changes.
     Weights are kept within a ball of radius 1000 in units of the label's half-range over kappa.
+    The loss changes neither what a record can move nor what the steps cost.
 
     Total: sums of clipped finite vectors at finite weights.
 
@@ -69,6 +70,7 @@ class ClippedGradient(Learner):
         steps: T, number of gradients released.
         clip: C > 0, in label units times feature units: most a record's gradient may be.
         rate: eta > 0, per step and for the mean gradient; up to 1/kappa^2 is stable.
+        loss: `squared`, or `logistic` for two classes: h then is twice the logistic loss.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
@@ -78,6 +80,9 @@ class ClippedGradient(Learner):
     steps: int = attrs.field(default=100, validator=positive_integer)
     clip: float = attrs.field(validator=positive)
     rate: float = attrs.field(default=1.0, validator=positive)
+    loss: Literal["squared", "logistic"] = attrs.field(
+        default="squared", validator=one_of("squared", "logistic")
+    )
 
     def scaled_clip(self, domain: Domain) -> float:
         """C for features of norm at most 1 and labels in [-1, 1], the descent's own units."""
@@ -86,6 +91,8 @@ class ClippedGradient(Learner):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """The gradient, once a step."""
         _count(public.domain)
+        if self.loss == "logistic" and public.domain.classes != 2:
+            raise UnfitTargetError("the logistic loss needs a target of two classes")
         width = self.features.width(public.domain)
         gradient = Query(name="gradient", shape=(width,), distance=Distance.L2, at_most=self.steps)
         return (gradient,)
@@ -129,7 +136,8 @@ class ClippedGradient(Learner):
                 self.scaled_clip(domain),
             ),
         )
-        return clipped_sum(prepared, query.args["weights"])
+        link = logistic if self.loss == "logistic" else None
+        return clipped_sum(prepared, query.args["weights"], link)
 
     def update(self, state: _State, answer: Answer) -> _State:
         """One step."""

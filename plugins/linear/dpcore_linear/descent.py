@@ -36,7 +36,7 @@ class Steps:
         Args:
             records: n. mu: Of the whole release. share: Of this stage. width: d.
         """
-        clip = min(1.0, 0.07 * math.sqrt(records * mu / 300))
+        clip = min(1.0, 0.05 * (records * mu / 300) ** 0.75)
         time = min(max(0.1 * records * mu * math.sqrt(share) / clip, 5.0), 1500.0)
         time = min(max(time * (15 / width) ** 0.25, 5.0), 1500.0)
         count = min(max(math.ceil(time), 40), 500)

@@ -8,9 +8,11 @@ With u an encoded column, m and v its released mean and variance,
 the rows of the screen are :math:`[w_0, a_jz_j]`, those of the fit
 
 .. math:: [w_0,\ a_jz_j,\ \sqrt2w_2a_ia_jz_iz_j\ (i<j \text{ of different columns}),\
-          w_2a_j^2(2z_j^2-0.7) \text{ (numbers)}],
+          w_2a_j^2(2z_j^2-0.7),\ b_j\sigma_j,\ \sqrt2w_2a_ib_jz_i\sigma_j
+          \text{ (}i\text{ a category)}]
 
-each scaled down to norm at most 1.
+with, for every number, :math:`\sigma_j=\mathrm{clip}(3z_j,\pm1)`, a soft step at the released mean,
+and :math:`b_j=0.7a_j`. Each row is scaled down to norm at most 1.
 """
 
 import math
@@ -23,10 +25,11 @@ from numpy.typing import NDArray
 from dpcore import Domain, Features
 from dpcore.columns import Range
 
-INTERCEPT = 0.7
+INTERCEPT = 0.5
 _PAIRS = 0.7
 _DEVIATIONS, _FARTHEST = 2.0, 1.5
 _CENTRE = 0.7  # of 2 z^2
+_STEP, _STEEPNESS = 0.7, 3.0
 
 
 @attrs.frozen(eq=False)
@@ -64,6 +67,11 @@ class Layout:
         return first[apart], second[apart]
 
     @property
+    def categorical(self) -> NDArray[np.intp]:
+        """Encoded columns that are no ranges."""
+        return np.setdiff1d(np.arange(self.owner.size), self.numeric)
+
+    @property
     def screened(self) -> int:
         """Features of the screen."""
         return 1 + self.owner.size
@@ -73,7 +81,8 @@ class Layout:
         """Features of the fit."""
         widths = np.bincount(self.owner)
         pairs = (int(self.owner.size) ** 2 - int(widths @ widths)) // 2
-        return self.screened + pairs + self.numeric.size
+        steps = self.numeric.size * (1 + self.categorical.size)
+        return self.screened + pairs + self.numeric.size + steps
 
     def equal_scales(self) -> NDArray[np.float64]:
         """a_j of the screen: the same for every column."""
@@ -115,6 +124,10 @@ class StagedFeatures(Features):
             blocks.append(_PAIRS * math.sqrt(2) * main[:, first] * main[:, second])
             squares = 2 * z[:, numeric] ** 2 - _CENTRE
             blocks.append(_PAIRS * self.scales[numeric] ** 2 * squares)
+            steps = _STEP * self.scales[numeric] * np.clip(_STEEPNESS * z[:, numeric], -1, 1)
+            groups = _PAIRS * math.sqrt(2) * main[:, self.layout.categorical]
+            blocks.append(steps)
+            blocks += [step[:, None] * groups for step in steps.T]
         rows = np.hstack(blocks)
         rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
         return rows

@@ -5,7 +5,8 @@ record moves a sum of vectors of norm at most c by at most 2c, of non-negative o
 :math:`\sqrt2c` (:math:`\|a-b\|^2\le\|a\|^2+\|b\|^2`), and a sum of clipped gradients by at most 2C.
 With Gaussian noise all of them compose to exactly one Gaussian.
 
-The constants are one set for every table; they were chosen on synthetic and other public data.
+The constants are one set for every table, chosen on synthetic and other public data: see
+`docs/choosing.md`.
 """
 
 import math
@@ -45,7 +46,7 @@ from dpcore_linear.clipped_sum import (
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.staged_features import INTERCEPT, Layout, StagedFeatures
 
-_STANDARDISE, _SCREEN = 0.10, 0.25  # shares of the budget; the fit has the rest
+_STANDARDISE, _SCREEN = 0.10, 0.30  # shares of the budget; the fit has the rest
 _MEANS, _SQUARES = 0.5, 0.15  # norms of clipped rows over the root of the number of columns
 _FLOOR = 0.2
 
@@ -114,7 +115,7 @@ class _Recipe:
         effects = np.abs(weights[1:])
         typical = math.sqrt(float(np.mean(effects**2)))
         relative = effects / typical if typical > 0 else np.ones(effects.shape)
-        scales = self.layout.equal_scales() * (relative + _FLOOR)
+        scales = self.layout.equal_scales() * (np.sqrt(relative) + _FLOOR)
         return scales * math.sqrt((1 - INTERCEPT**2) / float(np.sum(scales**2)))
 
 
@@ -146,9 +147,12 @@ class StagedModel:
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, shape (n,)."""
-        scaled = self.features(self.domain.encode(table)) @ self.coefficients
         bound = self.domain.label_bound
-        return self.domain.uncentre(2 * bound * np.clip(scaled, 0.0, 1.0) - bound)
+        return self.domain.uncentre(np.clip(self.score(self.domain.encode(table)), -bound, bound))
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centred predictions, shape (n,)."""
+        return (2 * (self.features(encoded) @ self.coefficients) - 1) * self.domain.label_bound
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Coefficients, and what standardises and weighs the columns."""
@@ -157,9 +161,9 @@ class StagedModel:
 
 @attrs.frozen(kw_only=True)
 class StagedGradient(Learner):
-    """Main effects, pairs and squares of all columns; it has nothing to tune.
+    """Main effects, pairs, squares and soft steps of all columns; it has nothing to tune.
 
-    It spends 10 % of its budget on means and variances of the numeric columns, 25 % on finding the
+    It spends 10 % of its budget on means and variances of the numeric columns, 30 % on finding the
     columns that matter, and the rest on the fit. It needs the exact public number of records and a
     budget with a delta.
 

@@ -149,14 +149,14 @@ def test_the_whole_run_composes_to_exactly_one_gaussian_at_the_target():
     assert math.sqrt(squares) == pytest.approx(target, rel=1e-9)
     assert 1 - 1e-9 < accountant.epsilon(1e-5).upper <= 1
     shares = {a.query.name: a.query.at_most / a.mechanism.noise_multiplier**2 for a in asks}
-    wanted = {"means": 0.05, "squares": 0.05, "screen": 0.25, "fit": 0.65}
+    wanted = {"means": 0.05, "squares": 0.05, "screen": 0.30, "fit": 0.60}
     assert shares == pytest.approx({n: w * target**2 for n, w in wanted.items()}, rel=1e-9)
     assert priced.guarantee.status is dpcore.Status.PROVED
     assert priced.guarantee.sampler == "exact"
 
 
 def test_the_plan_counts_features_and_steps_as_the_recipe_does():
-    """Insurance has 43 features and red wine 78; steps by hand at n = 1204, epsilon = 1."""
+    """Insurance has 64 features and red wine 89; steps by hand at n = 1204, epsilon = 1."""
     insurance = Domain(
         columns={
             **{name: Range(0, 1) for name in ("age", "bmi", "children")},
@@ -175,11 +175,11 @@ def test_the_plan_counts_features_and_steps_as_the_recipe_does():
     )
     public = Public(domain=insurance, coins=PublicCoins(1), mu=0.26805)
     means, squares, screen, fit = StagedGradient().queries(public)
-    assert (means.shape, squares.shape, screen.shape, fit.shape) == ((3,), (3,), (10,), (43,))
-    clip = 0.07 * math.sqrt(1204 * 0.26805 / 300)
-    time = 0.1 * 1204 * 0.26805 * math.sqrt(0.65) / clip * (15 / 43) ** 0.25
+    assert (means.shape, squares.shape, screen.shape, fit.shape) == ((3,), (3,), (10,), (64,))
+    clip = 0.05 * (1204 * 0.26805 / 300) ** 0.75
+    time = 0.1 * 1204 * 0.26805 * math.sqrt(0.60) / clip * (15 / 64) ** 0.25
     assert fit.at_most == math.ceil(time)
-    assert StagedGradient().queries(attrs.evolve(public, domain=wine))[-1].shape == (78,)
+    assert StagedGradient().queries(attrs.evolve(public, domain=wine))[-1].shape == (89,)
 
 
 def test_gradient_descent_averages_its_later_half():
@@ -230,6 +230,23 @@ def test_it_learns_an_interaction_that_a_linear_model_cannot():
     table = {"a": a, "b": b, "y": a * b}
     model = plan(domain, budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5)).run(table).model
     assert np.mean((model.predict(table) - a * b) ** 2) < 0.5 * np.var(a * b)
+
+
+def test_a_step_within_one_group_is_learned():
+    """y = sign(a) in one group and 0 in the other, 4000 records, epsilon = 4: the best fit with
+    a line in each group and a square leaves 0.25 of the variance; 20 trials were all below 0.11."""
+    rng = np.random.default_rng(1)
+    domain = Domain(
+        columns={"a": Range(-1, 1), "g": Categories(("no", "yes"))},
+        target="y",
+        labels=Range(-1, 1),
+        exact=4000,
+    )
+    a, group = rng.uniform(-1, 1, 4000), rng.random(4000) < 0.5
+    y = np.where(group, np.sign(a), 0.0)
+    table = {"a": a, "g": np.where(group, "yes", "no"), "y": y}
+    model = plan(domain, budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5)).run(table).model
+    assert np.mean((model.predict(table) - y) ** 2) < 0.17 * np.var(y)
 
 
 def test_insurance_beats_the_constant_predictor_by_far():

@@ -51,6 +51,6 @@ def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
 def dpcore_examples() -> Mapping[str, Path]:
     """A spec for each sound learner; what is printed runs under `dpcore reproduce` alone."""
     folder = Path(__file__).parent / "examples"
-    sound = ("ball_ridge", "huber_ridge", "projected_min_norm")
+    sound = ("ball_ridge", "huber_ridge", "projected_min_norm", "ridge")
     names = (*sound, "algorithm_1", "kaczmarz", "published_code")
     return {f"random_features.{name}": folder / f"{name}.yaml" for name in names}

@@ -55,7 +55,7 @@ class ProjectedMinNorm(FeatureRegression):
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """A point of the ball, whatever the records."""
-        features = self.features.draw(public.domain, public.coins)
+        features = self.features.drawn(public.domain, public.coins)
         found = fit_min_norm(features, query.shape[0], records.features, records.labels)
         return into_ball(found, self.radius)
 

@@ -1,0 +1,198 @@
+"""From DpEvents to events: each for one relation, what has no counterpart refused by name."""
+
+import math
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
+from dp_accounting import DpEvent, NeighboringRelation
+from dp_accounting import dp_event as dp
+
+from dpcore.accountant import UnsupportedEventError
+from dpcore.accountants.renyi import default_orders
+from dpcore.adjacency import Adjacency
+from dpcore.bridges.dp_accounting.relations import adjacency_of, reach
+from dpcore.errors import ParameterError
+from dpcore.events.base import Event
+from dpcore.events.composition import ComposedEvent
+from dpcore.events.concentrated import ZcdpEvent
+from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.randomized_response import (
+    ApproximateEvent,
+    PureEvent,
+    RandomizedResponseEvent,
+)
+from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.without_replacement import WithoutReplacementEvent
+
+Counted = tuple[tuple[Event, int], ...]
+
+_UP = 1 + 2.0**-50
+_DOWN = 1 - 2.0**-50
+
+
+class RefusedDpEventError(UnsupportedEventError):
+    """A DpEvent has no counterpart. `dp_event` is the innermost one at fault."""
+
+    def __init__(self, dp_event: DpEvent, reason: str) -> None:
+        super().__init__(f"{type(dp_event).__name__}: {reason}")
+        self.dp_event = dp_event
+
+
+def not_private(adjacency: Adjacency) -> Event:
+    """An event that claims nothing: delta is 1 at every epsilon."""
+    return ApproximateEvent(epsilon=1.0, delta=1.0, adjacency=adjacency)
+
+
+def from_dp_event(event: DpEvent, relation: NeighboringRelation) -> Counted:
+    """The events that a DpEvent stands for under one relation, with counts, rounded up.
+
+    A noise multiplier is noise over C. A sum moves by C under add/remove and by 2 C under
+    replace-one. `NoOpDpEvent` is no event at all; no noise is an event with delta = 1.
+
+    Discrete Laplace noise with a sensitivity above 1 may be spread over several coordinates,
+    for which the curve of one is not a proved bound: it is read as any release of that
+    pure epsilon. `ZCDpEvent` with xi > 0 is read as its Rényi curve.
+
+    Raises:
+        UnsupportedEventError: an event inside has no counterpart under this relation, or a
+            parameter that it cannot have; `dp_event` is that event.
+        AdjacencyError: the relation has no counterpart.
+    """
+    return read(event, adjacency_of(relation))
+
+
+@singledispatch
+def read(event: DpEvent, adjacency: Adjacency) -> Counted:
+    """The same for an adjacency. Whoever has DpEvents of their own registers them here."""
+    raise RefusedDpEventError(event, "dpcore has no counterpart")
+
+
+def _once(source: DpEvent, make: Callable[..., Event], /, **fields: Any) -> Counted:
+    """One event, if its parameters are what it accepts."""
+    try:
+        return ((make(**fields), 1),)
+    except ParameterError as error:
+        raise RefusedDpEventError(source, str(error)) from None
+
+
+def _shift(event: DpEvent, noise_multiplier: float, adjacency: Adjacency) -> float:
+    """Sensitivity over noise, rounded up; 0 for noise without end."""
+    if not noise_multiplier > 0:
+        raise RefusedDpEventError(event, f"needs noise >= 0, got {noise_multiplier!r}")
+    return reach(adjacency) / noise_multiplier * _UP
+
+
+@read.register
+def _no_op(event: dp.NoOpDpEvent, adjacency: Adjacency) -> Counted:
+    return ()
+
+
+@read.register
+def _non_private(event: dp.NonPrivateDpEvent, adjacency: Adjacency) -> Counted:
+    return ((not_private(adjacency), 1),)
+
+
+@read.register
+def _gaussian(event: dp.GaussianDpEvent, adjacency: Adjacency) -> Counted:
+    if event.noise_multiplier == 0:
+        return ((not_private(adjacency), 1),)
+    mu = _shift(event, event.noise_multiplier, adjacency)
+    return _once(event, GaussianEvent, mu=mu, adjacency=adjacency) if mu else ()
+
+
+@read.register
+def _laplace(event: dp.LaplaceDpEvent, adjacency: Adjacency) -> Counted:
+    if event.noise_multiplier == 0:
+        return ((not_private(adjacency), 1),)
+    shift = _shift(event, event.noise_multiplier, adjacency)
+    return _once(event, LaplaceEvent, shift=shift, adjacency=adjacency) if shift else ()
+
+
+@read.register
+def _discrete_laplace(event: dp.DiscreteLaplaceDpEvent, adjacency: Adjacency) -> Counted:
+    if event.noise_parameter == 0 or event.sensitivity == 0:
+        # a rate of 0 is noise without end; the peer reads it as none, and so does this
+        exposed = event.noise_parameter == 0 and event.sensitivity != 0
+        return ((not_private(adjacency), 1),) if exposed else ()
+    steps = reach(adjacency) * event.sensitivity
+    if steps == 1:
+        scale = 1 / event.noise_parameter * _DOWN
+        fields: dict[str, Any] = {"noise_scale": scale, "shift": 1, "adjacency": adjacency}
+        return _once(event, DiscreteLaplaceEvent, **fields)
+    epsilon = steps * event.noise_parameter * _UP
+    return _once(event, PureEvent, epsilon=epsilon, adjacency=adjacency)
+
+
+@read.register
+def _randomized_response(event: dp.RandomizedResponseDpEvent, adjacency: Adjacency) -> Counted:
+    if adjacency.membership:
+        raise RefusedDpEventError(event, "holds for replacement, not for add/remove")
+    p, buckets = event.noise_parameter, event.num_buckets
+    if not (0 <= p <= 1 and buckets >= 1):
+        raise RefusedDpEventError(event, f"needs p in [0, 1] and buckets, got {p!r}, {buckets!r}")
+    if buckets == 1 or p == 1:
+        return ()
+    if p == 0:
+        return ((not_private(adjacency), 1),)
+    epsilon = math.log1p(buckets * (1 - p) / p) * _UP
+    fields = {"epsilon": epsilon, "classes": int(buckets), "adjacency": adjacency}
+    return _once(event, RandomizedResponseEvent, **fields)
+
+
+@read.register
+def _zcdp(event: dp.ZCDpEvent, adjacency: Adjacency) -> Counted:
+    if not event.xi >= 0:
+        raise RefusedDpEventError(event, f"needs xi >= 0, got {event.xi!r}")
+    if event.xi == 0:
+        return _once(event, ZcdpEvent, rho=event.rho, adjacency=adjacency) if event.rho else ()
+    orders = default_orders()
+    bounds = (event.xi + event.rho * orders) * _UP
+    return _once(event, RenyiEvent, orders=orders, divergences=bounds, adjacency=adjacency)
+
+
+@read.register
+def _composed(event: dp.ComposedDpEvent, adjacency: Adjacency) -> Counted:
+    return tuple(pair for one in event.events for pair in read(one, adjacency))
+
+
+@read.register
+def _self_composed(event: dp.SelfComposedDpEvent, adjacency: Adjacency) -> Counted:
+    count = event.count
+    if isinstance(count, bool) or count != int(count) or count < 0:
+        raise RefusedDpEventError(event, f"needs an integer count >= 0, got {count!r}")
+    inner = read(event.event, adjacency)
+    return tuple((one, times * int(count)) for one, times in inner if count)
+
+
+def _as_one(inner: Counted) -> Event:
+    """What happens on one sample, as one event."""
+    one, count = inner[0]
+    return one if len(inner) == 1 and count == 1 else ComposedEvent(inner)
+
+
+@read.register
+def _poisson_sampled(event: dp.PoissonSampledDpEvent, adjacency: Adjacency) -> Counted:
+    if not adjacency.membership:
+        raise RefusedDpEventError(event, "Poisson sampling is for add/remove alone")
+    inner = read(event.event, adjacency)
+    q = event.sampling_probability
+    if not inner or q == 0:
+        return ()
+    return _once(event, PoissonSampledEvent, event=_as_one(inner), sampling_probability=float(q))
+
+
+@read.register
+def _without_replacement(
+    event: dp.SampledWithoutReplacementDpEvent, adjacency: Adjacency
+) -> Counted:
+    if adjacency.membership:
+        raise RefusedDpEventError(event, "sampling without replacement is for replacement alone")
+    inner = read(event.event, adjacency)
+    if not inner or event.sample_size == 0:
+        return ()
+    fields = {"size": event.sample_size, "records": event.source_dataset_size}
+    return _once(event, WithoutReplacementEvent, event=_as_one(inner), **fields)

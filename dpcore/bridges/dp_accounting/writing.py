@@ -1,0 +1,111 @@
+"""From events to DpEvents: each for the event's own relation, rounded towards more loss."""
+
+import math
+from functools import singledispatch
+
+from dp_accounting import DpEvent
+from dp_accounting import dp_event as dp
+
+from dpcore.accountant import UnsupportedEventError
+from dpcore.bridges.dp_accounting.relations import reach, relation_of
+from dpcore.events.base import Event
+from dpcore.events.composition import ComposedEvent
+from dpcore.events.concentrated import ZcdpEvent
+from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
+from dpcore.events.without_replacement import WithoutReplacementEvent
+
+_UP = 1 + 2.0**-50
+_DOWN = 1 - 2.0**-50
+
+
+def to_dp_event(event: Event) -> DpEvent:
+    """What an accountant for `relation_of(event.adjacency)` may know of the event, rounded up.
+
+    By the letter of the DpEvents' definitions: noise multipliers are noise over C, and under
+    replace-one the sensitivity is 2 C. **An accountant that ignores its relation under-states
+    such an event**: dp-accounting's own Rényi accountant does. `spend` knows which ones.
+
+    Raises:
+        UnsupportedEventError: there is no such DpEvent.
+        AdjacencyError: there is no such relation.
+    """
+    relation_of(event.adjacency)
+    return write(event, reach(event.adjacency))
+
+
+@singledispatch
+def write(event: Event, factor: int) -> DpEvent:
+    """The same for an accountant that takes `factor` C for the sensitivity.
+
+    With a factor of 1, the event is written as if add/remove moved it as far as its own relation
+    does: never for less than it costs, whether or not the accountant doubles it.
+    """
+    rho = event.zcdp_rho()
+    implied = "" if rho is None else f"; its zCDP claim has one: ZcdpEvent(rho={rho!r}, ...)"
+    raise UnsupportedEventError(
+        f"{type(event).__name__} has no counterpart in dp_accounting{implied}"
+    )
+
+
+@write.register
+def _gaussian(event: GaussianEvent, factor: int) -> DpEvent:
+    return dp.GaussianDpEvent(factor / event.mu * _DOWN)
+
+
+@write.register
+def _laplace(event: LaplaceEvent, factor: int) -> DpEvent:
+    return dp.LaplaceDpEvent(factor / event.shift * _DOWN)
+
+
+@write.register
+def _discrete_laplace(event: DiscreteLaplaceEvent, factor: int) -> DpEvent:
+    # its sensitivity is an integer, and no document says whether replacing doubles it: never halved
+    return dp.DiscreteLaplaceDpEvent(1 / event.noise_scale * _UP, event.shift)
+
+
+def _response(event: Event, epsilon: float, classes: int) -> DpEvent:
+    if event.adjacency.membership:
+        raise UnsupportedEventError(
+            f"{type(event).__name__} has no counterpart in dp_accounting under add/remove; its "
+            f"zCDP claim has one: ZcdpEvent(rho={event.zcdp_rho()!r}, ...)"
+        )
+    kept = math.exp(-epsilon)
+    noise = classes * kept / (1 + (classes - 1) * kept)  # k / (e^epsilon + k - 1)
+    return dp.RandomizedResponseDpEvent(noise * _DOWN, classes)
+
+
+@write.register
+def _randomized_response(event: RandomizedResponseEvent, factor: int) -> DpEvent:
+    return _response(event, event.epsilon_0, event.classes)
+
+
+@write.register
+def _pure(event: PureEvent, factor: int) -> DpEvent:
+    return _response(event, event.epsilon_0, 2)  # the worst of all
+
+
+@write.register
+def _zcdp(event: ZcdpEvent, factor: int) -> DpEvent:
+    return dp.ZCDpEvent(event.rho)
+
+
+@write.register
+def _composed(event: ComposedEvent, factor: int) -> DpEvent:
+    return dp.ComposedDpEvent(
+        [dp.SelfComposedDpEvent(write(one, factor), count) for one, count in event.events]
+    )
+
+
+@write.register
+def _poisson_sampled(event: PoissonSampledEvent, factor: int) -> DpEvent:
+    return dp.PoissonSampledDpEvent(event.sampling_probability, write(event.event, factor))
+
+
+@write.register
+def _without_replacement(event: WithoutReplacementEvent, factor: int) -> DpEvent:
+    inner = write(event.event, factor)
+    return dp.SampledWithoutReplacementDpEvent(event.records, event.size, inner)

@@ -1,0 +1,43 @@
+"""The events of a whole plan, for hosts that do their own accounting."""
+
+from dpcore.errors import NoClaimError
+from dpcore.events.base import Event
+from dpcore.guarantee import Status
+from dpcore.plan import Plan
+
+
+def require_proved(plan: Plan, host: str) -> None:
+    """Refuse a plan whose claim a host could not pass on.
+
+    Raises:
+        NoClaimError: the guarantee is conditional, or there is none.
+    """
+    guarantee = plan.guarantee
+    if guarantee.status is Status.CONDITIONAL:
+        names = ", ".join(assumption.name for assumption in guarantee.assumptions)
+        raise NoClaimError(
+            f"{host} has no place for assumptions, and the plan's guarantee rests on {names}: "
+            f"only a proved one crosses the bridge"
+        )
+    if guarantee.status is not Status.PROVED:
+        raise NoClaimError(f"the plan has no guarantee to give to {host}: {guarantee.voided}")
+
+
+def events_of(plan: Plan, host: str = "another accountant") -> tuple[tuple[Event, int], ...]:
+    """What a run of the plan costs: every event with its count, private looks included.
+
+    Args:
+        host: Who asks, for messages.
+
+    Raises:
+        NoClaimError: the guarantee is not proved, or part of it is a probability over public
+            coins, which no event carries: only the plan's own (epsilon, delta) is its price.
+    """
+    require_proved(plan, host)
+    charge = plan.charge()
+    if charge.failures:
+        raise NoClaimError(
+            "a bound of the plan holds with a probability over the public coins, which its events "
+            "do not carry: take the guarantee's epsilon and delta instead"
+        )
+    return charge.events

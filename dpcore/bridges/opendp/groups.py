@@ -1,0 +1,36 @@
+r"""Group privacy: what a claim about neighbours says of data sets k steps apart, rounded up.
+
+A path of k neighbours leads from one to the other inside the domain: one record changed at a
+time, or, where records come and go, those that go first.
+"""
+
+import math
+
+_UP = 1 + 2.0**-50
+
+
+def zcdp_of_group(rho: float, steps: int) -> float:
+    """k^2 rho. Source: Bun & Steinke (2016), arXiv:1605.02065, Proposition 1.9."""
+    return steps * steps * rho * _UP if steps > 1 else steps * rho
+
+
+def pure_of_group(epsilon: float, steps: int) -> float:
+    """k epsilon. Source: Dwork & Roth (2014), Theorem 2.2."""
+    return steps * epsilon * _UP if steps > 1 else steps * epsilon
+
+
+def approximate_of_group(epsilon: float, delta: float, steps: int) -> tuple[float, float]:
+    r"""(k epsilon, :math:`\delta\sum_{i<k}e^{i\epsilon}`), the second at most 1.
+
+    The definition, k times over, as in Vadhan (2017), The complexity of differential privacy,
+    Lemma 2.2.
+    """
+    if steps == 0:
+        return 0.0, 0.0
+    if steps == 1 or delta == 0:
+        return pure_of_group(epsilon, steps), delta
+    whole = steps * epsilon
+    if whole > 700:
+        return whole * _UP, 1.0
+    copies = math.expm1(whole) / math.expm1(epsilon) if epsilon > 0 else steps
+    return whole * _UP, min(1.0, delta * copies * (1 + 2.0**-40))

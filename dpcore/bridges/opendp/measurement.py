@@ -1,0 +1,205 @@
+"""A plan as an OpenDP measurement: in zCDP, in Rényi divergences, pure or (epsilon, delta).
+
+Each of them runs the plan: every invocation is a release of its own, with noise of its own, and
+costs the whole price again. OpenDP counts the invocations of its compositors, odometers and filters
+and no others: with a `ledger`, each spends the plan's whole charge from it before the records are
+opened, or is refused. A sealed plan that fails says nothing but that. Privacy profiles are not
+offered: OpenDP 0.16 takes none from Python.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+import attrs
+import numpy as np
+from opendp.measurements import make_user_measurement
+from opendp.measures import (
+    approximate,
+    max_divergence,
+    renyi_divergence,
+    zero_concentrated_divergence,
+)
+from opendp.mod import Measure, Measurement
+
+from dpcore.bridges.events_of import events_of, require_proved
+from dpcore.bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group
+from dpcore.bridges.opendp.spaces import metric_of, table_domain
+from dpcore.domain import Table
+from dpcore.errors import NoClaimError, ParameterError, ReleaseError
+from dpcore.events.base import Event
+from dpcore.guarantee import Guarantee, ReleaseKind
+from dpcore.learner import Model
+from dpcore.ledger.book import Ledger
+from dpcore.plan import Plan
+from dpcore.query import Answer
+from dpcore.randomness import PublicCoins
+
+_HOST = "OpenDP"
+_UP = 1 + 2.0**-45  # sums of up to 10^3 kinds of events
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Published:
+    """What one invocation releases: nothing that is not public.
+
+    Args:
+        models: By release name.
+        answers: By release name, in order of asking.
+        guarantee: Of that one run.
+        coins: The published key.
+    """
+
+    models: Mapping[str, Model]
+    answers: Mapping[str, tuple[Answer, ...]]
+    guarantee: Guarantee
+    coins: PublicCoins
+
+    @property
+    def model(self) -> Model:
+        """The only model.
+
+        Raises:
+            ValueError: there are several.
+        """
+        (model,) = self.models.values()
+        return model
+
+
+def zcdp_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
+    """Under zero-concentrated divergence: the rho of all events added up; k^2 times that k apart.
+
+    Raises:
+        NoClaimError: the guarantee is not proved, holds with a probability over public coins, or
+            rests on an event without a rho.
+        AdjacencyError: OpenDP has no metric for the plan's relation.
+    """
+    rho = _rho(_counted(plan))
+    return _measurement(
+        plan, ledger, zero_concentrated_divergence(), lambda k: zcdp_of_group(rho, k)
+    )
+
+
+def renyi_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
+    """Under Rényi divergence: the map gives a function of the order, of all events added up.
+
+    More than one step apart it is that of the plan's rho, times k^2; without a rho the map
+    refuses, as no Rényi curve is proved for groups of any size.
+
+    Raises:
+        NoClaimError: as for `zcdp_measurement`, for events without Rényi divergences.
+        AdjacencyError: likewise.
+    """
+    events = _counted(plan)
+    _divergence(events, 2.0)
+
+    def privacy_map(steps: int) -> Callable[[float], float]:
+        if steps == 1:
+            return lambda order: _divergence(events, order)
+        rho = zcdp_of_group(_rho(events), steps) if steps else 0.0
+        return lambda order: _order(order) * rho * _UP
+
+    return _measurement(plan, ledger, renyi_divergence(), privacy_map)
+
+
+def approximate_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
+    """Under approximate max-divergence: the guarantee's own (epsilon, delta), k-fold for groups.
+
+    Raises:
+        NoClaimError: the guarantee is not proved.
+        AdjacencyError: OpenDP has no metric for the plan's relation.
+    """
+    require_proved(plan, _HOST)
+    epsilon, delta = plan.guarantee.epsilon, plan.guarantee.delta
+    return _measurement(
+        plan,
+        ledger,
+        approximate(max_divergence()),
+        lambda k: approximate_of_group(epsilon, delta, k),
+    )
+
+
+def pure_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
+    """Under max-divergence, where the guarantee has delta = 0; k times epsilon for groups.
+
+    Raises:
+        NoClaimError: the guarantee is not proved, or its delta is not 0.
+        AdjacencyError: OpenDP has no metric for the plan's relation.
+    """
+    require_proved(plan, _HOST)
+    epsilon, delta = plan.guarantee.epsilon, plan.guarantee.delta
+    if delta > 0:
+        raise NoClaimError(
+            f"max-divergence needs delta = 0, the guarantee has delta={delta!r}: export it with "
+            f"approximate_measurement"
+        )
+    return _measurement(plan, ledger, max_divergence(), lambda k: pure_of_group(epsilon, k))
+
+
+def _measurement(
+    plan: Plan, ledger: Ledger | None, measure: Measure, privacy_map: Callable[[int], object]
+) -> Measurement:
+    if plan.guarantee.release is not ReleaseKind.PARAMETERS:
+        raise NoClaimError(
+            "only a plan that publishes parameters is a measurement: a function answers questions"
+        )
+
+    def function(table: Table) -> Published:
+        reservation = None if ledger is None else plan.reserve(ledger, "an OpenDP measurement")
+        try:
+            outcome = plan.run(table, reservation=reservation)
+        except Exception:
+            if plan.schedule.sealed:
+                raise ReleaseError("a sealed run failed") from None
+            raise
+        return Published(
+            models=outcome.models,
+            answers=outcome.answers,
+            guarantee=outcome.guarantee,
+            coins=outcome.coins,
+        )
+
+    return make_user_measurement(
+        input_domain=table_domain(plan),
+        input_metric=metric_of(plan.schedule.adjacency),
+        output_measure=measure,
+        function=function,
+        privacy_map=privacy_map,
+    )
+
+
+def _counted(plan: Plan) -> tuple[tuple[Event, int], ...]:
+    return events_of(plan, _HOST)
+
+
+def _rho(events: tuple[tuple[Event, int], ...]) -> float:
+    """The sum, rounded up."""
+    total = 0.0
+    for event, count in events:
+        rho = event.zcdp_rho()
+        if rho is None:
+            raise NoClaimError(
+                f"{type(event).__name__} has no zCDP rho: export the plan with "
+                f"approximate_measurement, one step apart also with renyi_measurement"
+            )
+        total += count * rho
+    return total * _UP
+
+
+def _order(order: float) -> float:
+    if not (math.isfinite(order) and order > 1):
+        raise ParameterError("a Rényi divergence", "a finite order > 1", "order", order)
+    return order
+
+
+def _divergence(events: tuple[tuple[Event, int], ...], order: float) -> float:
+    """The sum at one order, rounded up; infinity where nothing finite is known."""
+    total = 0.0
+    for event, count in events:
+        one = event.renyi(np.array([_order(order)]))
+        if one is None:
+            raise NoClaimError(
+                f"{type(event).__name__} has no Rényi divergences: export the plan with "
+                f"approximate_measurement"
+            )
+        total += count * float(one[0])
+    return total * _UP

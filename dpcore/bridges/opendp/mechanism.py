@@ -1,0 +1,141 @@
+"""An OpenDP measurement as a mechanism: its noise, and the event that its privacy map implies."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from opendp.domains import atom_domain, vector_domain
+from opendp.metrics import l1_distance, l2_distance, linf_distance
+from opendp.mod import Domain as OpenDPDomain
+from opendp.mod import Measurement
+
+from dpcore.bridges.opendp.privacy_map import event_of
+from dpcore.checks import positive
+from dpcore.distance import Distance
+from dpcore.errors import ContractError, ParameterError, ReleaseError
+from dpcore.events.base import Event
+from dpcore.mechanism import (
+    Arithmetic,
+    Mechanism,
+    Prepared,
+    coordinates,
+    finite,
+    free,
+    from_real,
+)
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Sensitivity
+
+_PROBE = (1.0, 1)  # noise scale and size at which the metric is looked up
+
+
+def _distance(mechanism: "FromOpenDP") -> Distance:
+    """The norm that the measurement's input metric is."""
+    metric = mechanism.make(*_PROBE).input_metric
+    for norm, same in (
+        (Distance.L1, l1_distance(T=float)),
+        (Distance.L2, l2_distance(T=float)),
+        (Distance.LINF, linf_distance(T=float)),
+    ):
+        if metric == same:
+            return norm
+    raise ParameterError("FromOpenDP", "l1, l2 or linf distance of floats", "input_metric", metric)
+
+
+def _vectors(size: int) -> Iterator[OpenDPDomain]:
+    """The domains that hold every finite vector of `size` floats."""
+    for length in (None, size):
+        for nan in (False, True):
+            yield vector_domain(atom_domain(T=float, nan=nan), size=length)
+
+
+@attrs.frozen(kw_only=True)
+class FromOpenDP(Mechanism):
+    """Noise from an OpenDP measurement on vectors of floats; costs what its map says.
+
+    The statistic's real coordinates go in as a list, and a list of as many comes out. The
+    sensitivity is the measurement's input distance: l1, l2 or linf, read off its metric. Its event
+    is the worst one with that map (`event_of`). The noise is drawn by the measurement, not from the
+    ask's stream, so that not even a rehearsal repeats it.
+
+    Args:
+        make: From the noise scale, in units of the statistic, and the number of coordinates to
+            the measurement, for example `lambda scale, size: make_laplace(vector_domain(
+            atom_domain(T=float, nan=False), size), l1_distance(T=float), scale)`. Its loss must
+            fall in the scale.
+        noise_scale: Calibrated if left out.
+        arithmetic: `exact` if the measurement's sampler is: OpenDP's own are.
+    """
+
+    source: ClassVar[str] = "the privacy map of an OpenDP measurement"
+    draws_elsewhere: ClassVar[bool] = True
+
+    make: Callable[[float, int], Measurement]
+    noise_scale: float | None = free(validator=positive)
+    arithmetic: Arithmetic = "real"
+    distance: Distance = attrs.field(  # type: ignore[misc]  # the measurement's, per instance
+        init=False, default=attrs.Factory(_distance, takes_self=True)
+    )
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "FromOpenDP":
+        """noise_scale = scale * sensitivity."""
+        return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
+
+    def measurement(self, query: Query) -> Measurement:
+        """The measurement for one query."""
+        assert self.noise_scale is not None, "calibrate the mechanism first"
+        return self.make(self.noise_scale, query.real_size)
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+        """What the map says of the sensitivity.
+
+        Raises:
+            NoClaimError: the map says nothing that is an event.
+            ParameterError: the measurement does not take every vector of the query's size.
+        """
+        made = self.measurement(query)
+        if not any(made.input_domain == domain for domain in _vectors(query.real_size)):
+            raise ParameterError(
+                "FromOpenDP",
+                f"a domain of all vectors of {query.real_size} floats, without bounds",
+                "input_domain",
+                made.input_domain,
+            )
+        return event_of(made, sensitivity.unit, sensitivity.adjacency)
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """The measurement's answer, of the query's shape.
+
+        Raises:
+            ContractError: `value` is not a finite statistic of the query's shape, or the
+                measurement answers something else than as many numbers.
+            ReleaseError: the measurement fails, or answers an infinity. No cause is shown: it may
+                hold a value.
+        """
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """With the measurement made once."""
+        return _Made(self.measurement(query))
+
+
+@attrs.frozen(eq=False)
+class _Made:
+    measurement: Measurement
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        exact = coordinates(value, query)
+        try:
+            answer = np.asarray(self.measurement(exact.tolist()), dtype=np.float64)
+        except Exception as error:
+            raise ReleaseError(
+                f"the OpenDP measurement of {query.name!r} failed ({type(error).__name__})"
+            ) from None
+        if answer.shape != exact.shape:
+            raise ContractError(f"the OpenDP measurement of {query.name!r} changed the shape")
+        return from_real(finite(answer, query), query)

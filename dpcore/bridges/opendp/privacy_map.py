@@ -1,0 +1,64 @@
+"""From a privacy map to an event: the worst one that the map allows."""
+
+from opendp.measures import (
+    approximate,
+    max_divergence,
+    renyi_divergence,
+    zero_concentrated_divergence,
+)
+from opendp.mod import Measurement
+
+from dpcore.accountants.renyi import default_orders
+from dpcore.adjacency import Adjacency
+from dpcore.errors import NoClaimError
+from dpcore.events.base import Event
+from dpcore.events.concentrated import ZcdpEvent
+from dpcore.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.events.renyi_curve import RenyiEvent
+
+_UP = 1 + 2.0**-50
+
+
+def event_of(measurement: Measurement, sensitivity: float, adjacency: Adjacency) -> Event:
+    """All that `measurement.map(sensitivity)` says, rounded up, and no more.
+
+    * max-divergence: any release of that pure epsilon;
+    * zero-concentrated divergence: any release of that rho;
+    * approximate max-divergence: any release of that (epsilon, delta);
+    * Rényi divergence: any release with that curve at the default orders.
+
+    A mechanism of the same noise that dpcore knows itself has a curve below it: Laplace noise is
+    less lossy than the worst pure release, and a Gaussian than the worst of its rho.
+
+    Args:
+        sensitivity: How far the measurement's input moves between neighbours, in its own metric.
+        adjacency: The relation under which it moves that far.
+
+    Raises:
+        NoClaimError: another measure, or the map says nothing finite.
+    """
+    measure = measurement.output_measure
+    if measure == max_divergence():
+        return PureEvent(epsilon=_finite(measurement.map(sensitivity)), adjacency=adjacency)
+    if measure == zero_concentrated_divergence():
+        return ZcdpEvent(rho=_finite(measurement.map(sensitivity)), adjacency=adjacency)
+    if measure == approximate(max_divergence()):
+        epsilon, delta = measurement.map(sensitivity)
+        delta = min(1.0, delta * _UP)
+        return ApproximateEvent(epsilon=_finite(epsilon), delta=delta, adjacency=adjacency)
+    if measure == renyi_divergence():
+        curve = measurement.map(sensitivity)
+        orders = default_orders()
+        bounds = [float(curve(float(order))) * _UP for order in orders]
+        return RenyiEvent(orders=orders, divergences=bounds, adjacency=adjacency)
+    raise NoClaimError(
+        f"a privacy map under {measure!r} has no event; max-divergence, zero-concentrated, Rényi "
+        f"and approximate max-divergence have (make_fix_delta turns a smoothed one into the last)"
+    )
+
+
+def _finite(value: float) -> float:
+    """Rounded up; what rounds to nothing costs the least float there is."""
+    if not 0 <= value < float("inf"):
+        raise NoClaimError(f"the privacy map says {value!r}, which is no claim")
+    return max(float(value) * _UP, 1e-300)

@@ -1,0 +1,1 @@
+"""Learners of the core: what is made of other learners."""

@@ -1,0 +1,54 @@
+"""The Gaussian measurement of OpenDP, with a field that a spec can set."""
+
+from typing import Any, ClassVar
+
+import attrs
+from numpy.typing import NDArray
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian
+from opendp.metrics import l2_distance
+from opendp.mod import Measurement, enable_features
+
+from dpcore import Distance, Event, Mechanism, Query, Sensitivity, Stream
+from dpcore.bridges.opendp import FromOpenDP
+from dpcore.checks import positive
+from dpcore.mechanism import Arithmetic, free
+
+
+def _gaussian(scale: float, size: int) -> Measurement:
+    enable_features("contrib")
+    vectors = vector_domain(atom_domain(T=float, nan=False), size=size)
+    return make_gaussian(vectors, l2_distance(T=float), scale=scale)
+
+
+@attrs.frozen(kw_only=True)
+class OpenDPGaussian(Mechanism):
+    """Discrete Gaussian noise on OpenDP's fine grid, accounted by its zCDP map.
+
+    Args:
+        noise_scale: Standard deviation, in the units of the statistic; calibrated if left out.
+    """
+
+    distance: ClassVar[Distance] = Distance.L2
+    arithmetic: ClassVar[Arithmetic] = "exact"
+    source: ClassVar[str] = "OpenDP, make_gaussian"
+    draws_elsewhere: ClassVar[bool] = True
+
+    noise_scale: float | None = free(validator=positive)
+
+    def _wrapped(self) -> FromOpenDP:
+        return FromOpenDP(make=_gaussian, noise_scale=self.noise_scale, arithmetic="exact")
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "OpenDPGaussian":
+        """noise_scale = scale * l2_sensitivity, so that one ask costs rho = 1/(2 scale^2)."""
+        return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+        """What OpenDP's map says."""
+        return self._wrapped().event(query, sensitivity)
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """OpenDP's answer."""
+        return self._wrapped().release(value, query, sensitivity, noise)

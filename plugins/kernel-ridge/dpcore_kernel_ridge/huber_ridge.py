@@ -1,0 +1,157 @@
+r"""Huber ridge in the space of a kernel: sound where the number of records is private.
+
+Theorem (T6b in a kernel's space): where :math:`\sqrt{K(x,x)}\le\kappa`, the minimiser over the
+whole space of :math:`F(f)=\sum h_B(f(x_i)-y_i)+\tfrac\Lambda2\|f\|_K^2`, with h_B' the residual
+clipped to [-B, B], moves in the kernel's norm by at most :math:`\kappa B/\Lambda` (add/remove),
+:math:`2\kappa B/\Lambda` (replace-one) or :math:`2\kappa\min(B,M)/\Lambda` (labels alone).
+
+Proof. F is continuous and Lam-strongly convex on a Hilbert space, so that it has one minimiser f;
+let f' be the neighbour's. f -> f(x) is the inner product with K(x, .), so that F is differentiable
+with gradient :math:`\sum\mathrm{clip}(f(x_i)-y_i)K(x_i,\cdot)+\Lambda f`, which is 0 at f. Strong
+monotonicity gives :math:`\Lambda\|f-f'\|^2\le\langle\nabla F(f)-\nabla F(f'),f-f'\rangle
+=\langle\nabla F'(f')-\nabla F(f'),f-f'\rangle`, hence :math:`\|f-f'\|\le\|\nabla F'(f')-
+\nabla F(f')\|/\Lambda`: the gradients at f' of the records that differ. One record's is a clipped
+number times K(x, .), at most B kappa long; two labels at one point differ by at most
+min(2B, 2M) kappa. No dimension and no number of records enters. []
+"""
+
+import math
+from typing import ClassVar
+
+import attrs
+
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Adjacency,
+    Distance,
+    Domain,
+    Expansion,
+    FunctionLearner,
+    FunctionQuery,
+    Learner,
+    LearnerCoins,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.checks import one_of, positive
+from dpcore.theorems.sum_form import (
+    huber_ridge_add_remove,
+    huber_ridge_replace_label,
+    huber_ridge_replace_one,
+)
+from dpcore_kernel_ridge.huber_solver import (
+    HuberProblem,
+    huber_error,
+    huber_evaluation_error,
+    solve_huber,
+)
+from dpcore_kernel_ridge.ridge import KernelName, kernel_of
+
+
+@attrs.frozen(kw_only=True)
+class KernelHuberRidge(FunctionLearner):
+    r"""Minimise :math:`\sum h_B(f(x_i)-y_i)+\tfrac\Lambda2\|f\|_K^2`; answer questions about f.
+
+    No exact number of records is read. A public upper bound on it is needed: what a computed
+    function may err by grows with it.
+
+    Total: the bound refuses parameters at which floating point could miss the tolerance; for all
+    others the solver is proved to reach it on every dataset of the domain.
+
+    Args:
+        kernel: `gaussian` or `linear`.
+        bandwidth: Of the Gaussian kernel, in encoded units; public.
+        total_regularization: Lam > 0, of the sum form: not multiplied by the number of records.
+        clip: B > 0, in label units: residuals beyond it count linearly.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("kernel_ridge.huber_ridge",)
+    total: ClassVar[bool] = True
+
+    kernel: KernelName = attrs.field(default="gaussian", validator=one_of("gaussian", "linear"))
+    bandwidth: float = attrs.field(default=1.0, validator=positive)
+    total_regularization: float = attrs.field(validator=positive)
+    clip: float = attrs.field(validator=positive)
+
+    def problem(self, domain: Domain) -> HuberProblem:
+        """What is public of the minimisation."""
+        kernel = kernel_of(self.kernel, self.bandwidth)
+        return HuberProblem(
+            kappa=kernel.norm(domain),
+            kernel_error=kernel.error(domain),
+            label_bound=domain.label_bound,
+            total_regularization=self.total_regularization,
+            clip=self.clip,
+        )
+
+    def function_query(self, public: Public) -> FunctionQuery:
+        """The function, in the kernel's norm."""
+        domain, problem = public.domain, self.problem(public.domain)
+        most = domain.at_most or 0  # without a limit the bound refuses
+        return FunctionQuery(
+            name="function",
+            distance=Distance.RKHS,
+            kernel=kernel_of(self.kernel, self.bandwidth),
+            width=domain.width,
+            kappa=problem.kappa,
+            label_bound=domain.label_bound,
+            evaluation_error=huber_evaluation_error(problem, most),
+        )
+
+    def function(
+        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
+    ) -> Expansion:
+        """The minimiser, to within the declared solver error."""
+        problem = self.problem(public.domain)
+        tolerance = huber_error(problem, public.domain.at_most or 0)
+        found = solve_huber(problem, query.kernel, records.features, records.labels, tolerance)
+        return Expansion(kernel=query.kernel, points=records.features, coefficients=found)
+
+
+@attrs.frozen(kw_only=True)
+class KernelHuberRidgeBound(SensitivityBound):
+    """T6(b) in the kernel's space for `kernel_ridge.huber_ridge`.
+
+    Answers for add/remove, for label changes alone, and with the replace-one claim for every other
+    replacement.
+    """
+
+    learner: ClassVar[type[Learner]] = KernelHuberRidge
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """Refuses without a public limit on the number of records, or where that is too large."""
+        assert isinstance(learner, KernelHuberRidge)
+        most, problem = public.domain.at_most, learner.problem(public.domain)
+        if most is None:
+            return Refused(
+                "what a computed function errs by grows with the number of records: declare at_most"
+            )
+        error = huber_error(problem, most)
+        if math.isinf(error):
+            return Refused(
+                f"total_regularization={learner.total_regularization!r} is too small for a "
+                f"certified minimiser on every dataset: raise it, or declare fewer records"
+            )
+        limits = (learner.clip, learner.total_regularization)
+        if adjacency.membership:
+            claim, value = ADD_REMOVE, huber_ridge_add_remove(problem.kappa, *limits)
+        elif REPLACE_LABEL.covers(adjacency):
+            value = huber_ridge_replace_label(problem.kappa, problem.label_bound, *limits)
+            claim = REPLACE_LABEL
+        else:
+            claim, value = REPLACE_ONE, huber_ridge_replace_one(problem.kappa, *limits)
+        return Sensitivity(
+            value=value,
+            distance=Distance.RKHS,
+            adjacency=claim,
+            solver_error=error,
+            source=f"T6(b) in a kernel's space (Huber ridge, {claim})",
+        )

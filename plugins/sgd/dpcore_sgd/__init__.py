@@ -1,0 +1,38 @@
+"""Private stochastic gradient descent on random features, by output perturbation.
+
+After Wang & Guo (2024), Differentially private SGD with random features, Appl. Math. J. Chinese
+Univ. 39, doi:10.1007/s11766-024-5037-0: the algorithm as printed, corrected, and in sound forms.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpcore import Learner, SensitivityBound, hookimpl
+from dpcore_sgd.bounds import PassesBound, PathBound
+from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2
+from dpcore_sgd.regression import Regression
+
+
+@hookimpl
+def dpcore_learners() -> Mapping[str, type[Learner]]:
+    """One learner; what varies is a field."""
+    return {"sgd.regression": Regression}
+
+
+@hookimpl
+def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
+    """What one record can move."""
+    return {
+        "sgd.corrected": CorrectedTheorem2,
+        "sgd.passes": PassesBound,
+        "sgd.path": PathBound,
+        "sgd.printed": PrintedTheorem2,
+    }
+
+
+@hookimpl
+def dpcore_examples() -> Mapping[str, Path]:
+    """The recommended form, each order, and the paper: printed under `dpcore reproduce` alone."""
+    folder = Path(__file__).parent / "examples"
+    names = ("corrected", "cyclic", "printed", "regression", "with_replacement")
+    return {f"sgd.{name}": folder / f"{name}.yaml" for name in names}

@@ -1,0 +1,123 @@
+r"""Sound bounds for `sgd.regression`: the worst case over orders, and its law (T14, T15).
+
+Both add up, over the uses of one record, what one use can move (`dpcore.theorems.descent`).
+"""
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    REPLACE_ONE,
+    Adjacency,
+    Distance,
+    HitLaw,
+    Learner,
+    Public,
+    Query,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.theorems.descent import StepReach
+from dpcore.theorems.hits import permutation_law, with_replacement_law
+from dpcore_sgd.regression import Regression
+from dpcore_sgd.rounding import descent_error
+
+_MOST_USES = 1000  # of one record on average, beyond which a law is not worth its computation
+
+
+def reach_of(learner: Learner, public: Public, adjacency: Adjacency) -> StepReach | Refused:
+    """What a use of a record can move, or why there is no claim."""
+    assert isinstance(learner, Regression)
+    if not REPLACE_ONE.covers(adjacency):
+        return Refused(f"its passes need a public number of records, which {adjacency} hides")
+    reach = learner.reach(public)
+    return Refused(reach.refusal) if reach.refusal else reach
+
+
+def stated(
+    value: float | HitLaw, reach: StepReach, query: Query, learner: Learner, source: str
+) -> Sensitivity | Refused:
+    """A movement with the error of computed descent."""
+    assert isinstance(learner, Regression)
+    width = query.shape[0]
+    error = descent_error(reach, width, learner.block(width))
+    if isinstance(error, Refused):
+        return error
+    return Sensitivity(
+        value=value,
+        distance=Distance.L2,
+        adjacency=REPLACE_ONE,
+        solver_error=error,
+        source=source,
+    )
+
+
+@attrs.frozen(kw_only=True)
+class PassesBound(SensitivityBound):
+    """T14 at the worst place of a record in every pass, for every mechanism in l2.
+
+    Attained for clipped gradients, and in one pass for free ones. With replacement the worst order
+    uses the record at every step: a sound number, and a useless one.
+    """
+
+    learner: ClassVar[type[Learner]] = Regression
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """The sum over passes of the worst place; for `cyclic` the same place in all."""
+        assert isinstance(learner, Regression)
+        reach = reach_of(learner, public, adjacency)
+        if isinstance(reach, Refused):
+            return reach
+        if learner.order == "with_replacement":
+            value = reach.worst_order()
+        elif learner.order == "shuffled":
+            value = reach.worst_shuffled(public.domain.records)
+        else:
+            value = reach.worst_cyclic(public.domain.records)
+        return stated(value, reach, query, learner, "T14 (worst place of a record)")
+
+
+@attrs.frozen(kw_only=True)
+class PathBound(SensitivityBound):
+    """T14 for each order, as a law over the orders (T15); for `cyclic`, which has one, a number.
+
+    For mechanisms that price laws. A law needs at least two records.
+    """
+
+    learner: ClassVar[type[Learner]] = Regression
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """The law of the sum over a record's uses, rounded up."""
+        assert isinstance(learner, Regression)
+        reach = reach_of(learner, public, adjacency)
+        if isinstance(reach, Refused):
+            return reach
+        records, draws = public.domain.records, reach.steps * reach.batch
+        if learner.order == "cyclic":
+            return stated(reach.worst_cyclic(records), reach, query, learner, "T14 (one order)")
+        if records < 2:
+            return Refused("a law over orders needs at least two records")
+        if draws > _MOST_USES * records:
+            return Refused(f"a record is used more than {_MOST_USES} times on average")
+        if learner.order == "shuffled":
+            law = permutation_law(reach.passes(records), records)
+            source = "T14 and T15 (a fresh permutation in every pass)"
+        else:
+            law = with_replacement_law(*reach.intervals(), records)
+            source = "T14 and T15 (drawing with replacement)"
+        return stated(law, reach, query, learner, source)
+
+    def along(
+        self, query: Query, learner: Learner, public: Public, order: NDArray[np.intp], changed: int
+    ) -> float:
+        """T14 for one order: the sum over the uses of row `changed`."""
+        assert isinstance(learner, Regression)
+        return learner.reach(public).along(order, changed)

@@ -1,0 +1,177 @@
+r"""Wang & Guo's Theorem 2 as printed (refuted) and corrected (a proof needs no more than T14).
+
+Theorem 2 bounds the movement by
+
+.. math:: \Delta(\gamma)=4e\,\eta^2(c\kappa+\kappa^2\sqrt{\eta T})^2N(1+N),\qquad
+          N=\tfrac Tn(1+c_\gamma)
+
+with probability 1 - gamma over the drawn rows, where :math:`c_\gamma=\max(\sqrt a,a)` and
+:math:`a=3n\ln(n/\gamma)/T`. Its proof ends with that expression, with :math:`c\kappa^2` in the
+place of :math:`\kappa^2`, as the *square* of the movement: a root is missing. Theorem 3 adds noise
+of :math:`\sigma=\Delta(\delta/2)\sqrt{2\ln(2.5/\delta)}/\epsilon`, which needs epsilon < 1.
+"""
+
+import math
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    REPLACE_ONE,
+    Adjacency,
+    Distance,
+    HitLaw,
+    Learner,
+    Public,
+    Query,
+    Refused,
+    Refuted,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.checks import fraction
+from dpcore_sgd.bounds import reach_of, stated
+from dpcore_sgd.regression import Regression
+
+_UP = 1 + 2.0**-40
+MISSING_ROOT = (
+    "Theorem 2 states the square of the movement as the movement; where that is below 1, the noise "
+    "is too small by its root (n = T = 1000, eta = 1e-6: delta is 0.63 for a claimed 1e-5)"
+)
+
+
+def uses(records: int, steps: int, gamma: float) -> float:
+    """N: more uses of a record than this have probability gamma at most (Chernoff, all records)."""
+    ratio = 3 * records * math.log(records / gamma) / steps
+    return steps / records * (1 + max(math.sqrt(ratio), ratio))
+
+
+def printed_sensitivity(
+    *, rate: float, kappa: float, label_bound: float, records: int, steps: int, gamma: float
+) -> float:
+    """Theorem 2 as printed."""
+    most = uses(records, steps, gamma)
+    square = (label_bound * kappa + kappa**2 * math.sqrt(rate * steps)) ** 2
+    return 4 * math.e * rate**2 * square * most * (1 + most)
+
+
+def corrected_sensitivity(
+    *, rate: float, kappa: float, label_bound: float, steps: int, most: float
+) -> float:
+    r""":math:`2\sqrt e\,\eta c(\kappa+\kappa^2\sqrt{\eta T})\sqrt{N(1+N)}` for at most N uses."""
+    reach = label_bound * (kappa + kappa**2 * math.sqrt(rate * steps))
+    return 2 * math.sqrt(math.e) * rate * reach * math.sqrt(most * (1 + most)) * _UP
+
+
+def noise_multiplier(epsilon: float, delta: float) -> float:
+    r"""sigma/Delta of Algorithm 1: :math:`\sqrt{2\ln(2.5/\delta)}/\epsilon`."""
+    return math.sqrt(2 * math.log(2.5 / delta)) / epsilon
+
+
+def _other(learner: Regression) -> str:
+    """What is not the paper's algorithm, or empty."""
+    fields = {
+        "order": ("with_replacement", learner.order),
+        "clip": ("none", learner.clip),
+        "average": (0, learner.average),
+        "batch": (1, learner.batch),
+        "ridge": (0, learner.ridge),
+        "radius": (None, learner.radius),
+    }
+    wrong = [f"{name}: {value}" for name, (own, value) in fields.items() if value != own]
+    return ", ".join(wrong)
+
+
+@attrs.frozen(kw_only=True)
+class PrintedTheorem2(SensitivityBound):
+    """Theorem 2's number, for Algorithm 1 exactly; refuted.
+
+    Args:
+        gamma: delta/2 in Algorithm 1.
+    """
+
+    learner: ClassVar[type[Learner]] = Regression
+
+    gamma: float = attrs.field(default=5e-6, validator=fraction)
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """As printed, and why it is not a bound."""
+        assert isinstance(learner, Regression)
+        if not REPLACE_ONE.covers(adjacency):
+            return Refused("the paper's neighbours have equally many records")
+        if other := _other(learner):
+            return Refused(f"Algorithm 1 does not have {other}")
+        value = printed_sensitivity(
+            rate=learner.step(public),
+            kappa=learner.map(public.domain).norm(public.domain),
+            label_bound=public.domain.label_bound,
+            records=public.domain.records,
+            steps=learner.count(public.domain),
+            gamma=self.gamma,
+        )
+        return Sensitivity(
+            value=value,
+            distance=Distance.L2,
+            adjacency=REPLACE_ONE,
+            source="Wang & Guo (2024), Theorem 2 as printed",
+            validity=Refuted(MISSING_ROOT),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class CorrectedTheorem2(SensitivityBound):
+    """Theorem 2 with its root and constant, as the law it is: one movement, and gamma beyond it.
+
+    The plan prices it on the exact Gaussian curve, for any epsilon; gamma is spent out of delta.
+
+    Args:
+        gamma: Probability of more uses than the bound allows; delta/2 in Algorithm 1.
+    """
+
+    learner: ClassVar[type[Learner]] = Regression
+
+    gamma: float = attrs.field(default=5e-6, validator=fraction)
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """For Algorithm 1 exactly, and eta kappa^2 <= 1."""
+        assert isinstance(learner, Regression)
+        if other := _other(learner):
+            return Refused(f"Algorithm 1 does not have {other}")
+        reach = reach_of(learner, public, adjacency)
+        if isinstance(reach, Refused):
+            return reach
+        if reach.rate * reach.kappa**2 > 1:
+            return Refused("Theorem 2 needs rate * kappa^2 <= 1: lower the rate")
+        value = corrected_sensitivity(
+            rate=reach.rate,
+            kappa=reach.kappa,
+            label_bound=reach.label_bound,
+            steps=reach.steps,
+            most=uses(public.domain.records, reach.steps, self.gamma),
+        )
+        law = HitLaw(atoms=(value,), weights=(1 - self.gamma,), uncovered=self.gamma)
+        source = "Wang & Guo (2024), Theorem 2 corrected"
+        return stated(law, reach, query, learner, source)
+
+    def along(
+        self, query: Query, learner: Learner, public: Public, order: NDArray[np.intp], changed: int
+    ) -> float:
+        """The corrected expression at the number of uses in this order."""
+        assert isinstance(learner, Regression)
+        hits = int(np.count_nonzero(order == changed))
+        if not hits:
+            return 0.0
+        reach = learner.reach(public)
+        return corrected_sensitivity(
+            rate=reach.rate,
+            kappa=reach.kappa,
+            label_bound=reach.label_bound,
+            steps=reach.steps,
+            most=hits,
+        )

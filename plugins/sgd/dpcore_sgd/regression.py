@@ -1,0 +1,176 @@
+r"""Stochastic gradient descent on features, published once with noise.
+
+From w = 0, each step takes `batch` rows and sets
+
+.. math:: w\leftarrow\Pi_R\Big((1-\eta\lambda)w-\tfrac\eta b\sum_i
+          \mathrm{clip}_{L/\|\phi_i\|}(\phi_i\cdot w-y_i)\,\phi_i\Big).
+
+Wang & Guo's Algorithm 1 is `order: with_replacement`, `clip: none`, `average: 0`.
+"""
+
+import math
+from typing import Any, ClassVar, Literal
+
+import attrs
+from numpy.typing import NDArray
+
+from dpcore import (
+    Distance,
+    FeatureMap,
+    LearnerCoins,
+    LinearModel,
+    OneShot,
+    Order,
+    Public,
+    Query,
+    Records,
+)
+from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
+from dpcore.domain import Domain
+from dpcore.errors import NoClaimError, ParameterError
+from dpcore.features.cos_sin import CosSin
+from dpcore.solvers.block_descent import Descent, FeatureRows, descend
+from dpcore.theorems.descent import StepReach
+
+_COUNT = 250  # frequencies of the default features
+_NOISE, _AT, _POWER = 0.07, 1000.0, 0.25  # the default step: see Regression.step
+_LARGEST = 0.5  # of the default step, over kappa^2
+
+_optional = attrs.validators.optional
+
+
+def _clip(instance: Any, attribute: Any, value: Any) -> None:
+    if value == "none":
+        return
+    if isinstance(value, str):
+        raise ParameterError(type(instance).__name__, "a number > 0 or 'none'", "clip", value)
+    positive(instance, attribute, value)
+
+
+@attrs.frozen(kw_only=True)
+class Regression(OneShot):
+    r"""Least squares by stochastic gradients, output perturbation.
+
+    Total: a finite number of bounded steps from zero, for every dataset; the bounds refuse
+    parameters at which steps could grow.
+
+    Args:
+        features: Map from encoded columns to features; 500 cosines and sines of a Gaussian kernel
+            as wide as the root of the number of columns if None.
+        order: `shuffled`, a fresh secret permutation for every pass; `cyclic`, rows as the runtime
+            has shuffled them once; `with_replacement`, as printed.
+        passes: How often every row is used, on average; may be a fraction.
+        steps: T instead of `passes`.
+        batch: Rows of one step.
+        rate: eta; if None, `step` says it from public facts.
+        clip: Most a row's gradient may be, over M kappa, so that 1 is what a gradient can be at
+            w = 0; or `none`.
+        average: Share of the last iterates that are averaged: 1 all, 0 the last one only.
+        radius: R, iterates are projected on this ball; none if None.
+        ridge: lam >= 0.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("sgd.path", "sgd.passes")
+    total: ClassVar[bool] = True
+
+    features: FeatureMap | None = None
+    order: Literal["shuffled", "cyclic", "with_replacement"] = attrs.field(
+        default="shuffled", validator=one_of("shuffled", "cyclic", "with_replacement")
+    )
+    passes: float = attrs.field(default=10.0, validator=positive)
+    steps: int | None = attrs.field(default=None, validator=_optional(positive_integer))
+    batch: int = attrs.field(default=1, validator=positive_integer)
+    rate: float | None = attrs.field(default=None, validator=_optional(positive))
+    clip: float | Literal["none"] = attrs.field(default=0.25, validator=_clip)
+    average: float = attrs.field(default=1.0, validator=probability)
+    radius: float | None = attrs.field(default=None, validator=_optional(positive))
+    ridge: float = attrs.field(default=0.0, validator=non_negative)
+
+    def map(self, domain: Domain) -> FeatureMap:
+        """The feature map in use."""
+        if self.features is not None:
+            return self.features
+        return CosSin(count=_COUNT, bandwidth=math.sqrt(len(domain.columns)))
+
+    def count(self, domain: Domain) -> int:
+        """T; needs the exact public number of records."""
+        records = domain.records
+        return self.steps or max(1, round(self.passes * records / self.batch))
+
+    def step(self, public: Public) -> float:
+        r"""eta as given, or such that noise costs a prediction about 0.07 (1000/n)^{1/4} M.
+
+        For p passes of gradients clipped at L, averaged with share s, and a target mu:
+        :math:`\eta=0.07(1000/n)^{1/4}\mu M/(2L\kappa\,p\,s)`, at most :math:`1/(2\kappa^2)`. One
+        choice for every table; no claim rests on it.
+
+        Raises:
+            NoClaimError: there is neither a rate nor a budget with a delta.
+        """
+        if self.rate is not None:
+            return self.rate
+        if public.mu is None:
+            raise NoClaimError("sgd.regression plans its step by a Gaussian budget: give a rate")
+        domain = public.domain
+        kappa = self.map(domain).norm(domain)
+        passes = max(1.0, self.count(domain) * self.batch / domain.records)
+        share = 1 - self.average * (passes - 1) / (2 * passes)
+        relative = 1.0 if self.clip == "none" else float(self.clip)
+        noise = _NOISE * (_AT / domain.records) ** _POWER
+        rate = noise * public.mu / (2 * relative * passes * share)
+        return float(min(rate, _LARGEST) / kappa**2)
+
+    def reach(self, public: Public) -> StepReach:
+        """What one use of a record at a step may do: all that the bounds read of this learner."""
+        domain = public.domain
+        kappa = self.map(domain).norm(domain)
+        steps = self.count(domain)
+        clip = math.inf if self.clip == "none" else self.clip * domain.label_bound * kappa
+        return StepReach(
+            rate=self.step(public),
+            kappa=kappa,
+            label_bound=domain.label_bound,
+            steps=steps,
+            batch=self.batch,
+            ridge=self.ridge,
+            clip=clip,
+            radius=math.inf if self.radius is None else self.radius,
+            averaged=max(1, math.ceil(self.average * steps)),
+        )
+
+    def block(self, width: int) -> int:
+        """Rows solved for at a time; with a ball, one step, so that projection is plain."""
+        if self.radius is not None:
+            return self.batch
+        return max(self.batch, 64 if width < 100 else 32 if width < 500 else 16)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """One: the coefficients, in l2, over an order of rows that the runtime draws."""
+        width = self.map(public.domain).width(public.domain)
+        order = Order(kind=self.order, steps=self.count(public.domain) * self.batch)
+        query = Query(name="coefficients", shape=(width,), distance=Distance.L2, sampling=order)
+        return (query,)
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """The last or the mean iterate."""
+        assert records.order is not None, "the query draws an order"
+        reach, domain = self.reach(public), public.domain
+        phi = self.map(domain).draw(domain, public.coins)(records.features)
+        descent = Descent(
+            rate=reach.rate,
+            batch=reach.batch,
+            ridge=reach.ridge,
+            clip=reach.clip,
+            radius=reach.radius,
+            averaged=reach.averaged,
+        )
+        block = self.block(phi.shape[1])
+        return descend(FeatureRows(phi), records.labels, records.order, descent, block=block)
+
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
+        """A linear model in the features."""
+        features = self.map(public.domain).draw(public.domain, public.coins)
+        coefficients = answers["coefficients"]
+        return LinearModel(domain=public.domain, features=features, coefficients=coefficients)

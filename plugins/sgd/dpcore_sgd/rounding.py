@@ -1,0 +1,48 @@
+r"""How far computed descent may lie from the exact one, in l2.
+
+Exact steps do not stretch distances, so that errors of steps add up. With b rows solved for at a
+time, d features, W and r = kappa W + c bounds on iterates and residuals, a computed residual errs
+by
+
+.. math:: \gamma_{2d+2b+32}\,(\kappa W+2r+\tfrac\eta{b_s}\kappa^2 b r)
+
+(products, entries of the Gram matrix, backward error of substitution; clipping does not stretch
+it), and each block's sum by :math:`\gamma_{d+b+16}(W+\eta n_s\kappa r)`, n_s its number of steps.
+Twice the latter covers the mean and projection.
+
+Source: Higham (2002), Theorem 8.5 for substitution; `dpcore.solvers.rounding` for the rest.
+"""
+
+import numpy as np
+
+from dpcore import Refused
+from dpcore.solvers.rounding import gamma, plain
+from dpcore.theorems.descent import StepReach
+
+_ROOM = 0.01  # an error of more than this share of W is refused; what it does to W is in _MORE
+_MORE = 1.05
+
+
+def descent_error(reach: StepReach, width: int, block: int) -> float | Refused:
+    """The bound above, summed over all steps and blocks.
+
+    Args:
+        width: d. block: b, rows solved for at a time, at least a batch.
+    """
+    if not plain(reach.rate, reach.kappa, reach.label_bound):
+        return Refused("rate, feature norm or label range are too far from 1 for float arithmetic")
+    longest = float(reach.norms(np.array([reach.steps + 1]))[0])
+    norm = _MORE * longest
+    residual = reach.kappa * norm + reach.label_bound
+    per_row = reach.rate / reach.batch * reach.kappa
+    one = reach.kappa * norm + 2 * residual + per_row * reach.kappa * block * residual
+    rows = reach.steps * reach.batch
+    steps = max(1, block // reach.batch)
+    blocks = -(-reach.steps // steps)
+    error = rows * per_row * gamma(2 * width + 2 * block + 32) * one
+    moved = norm + reach.rate * steps * reach.kappa * residual
+    error += 2 * blocks * gamma(width + block + 16) * moved
+    error *= _MORE
+    if not error <= _ROOM * longest:
+        return Refused("so many steps leave no accuracy in float arithmetic: take fewer")
+    return error
