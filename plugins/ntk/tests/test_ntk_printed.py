@@ -91,11 +91,11 @@ def test_the_same_pair_is_not_told_apart_by_the_sound_form():
         domain=domain(2, norm=1.0),
         adjacency=MOVES,
         budget=PrivacyBudget(epsilon=1, delta=2e-3),
-        learner=Regression(regularization=1.0, inputs="l1"),
+        learner=Regression(regularization=1.0),
         bound=RegressionBound(),
         mechanism={
             "kernel": GaussianSampling(samples=5),
-            "inputs": TruncatedLaplace(noise_scale=1.0, truncation=1e-4),
+            "inputs": Gaussian(noise_multiplier=100.0),
             "labels": Gaussian(noise_multiplier=100.0),
         },
     )

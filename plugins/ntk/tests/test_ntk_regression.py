@@ -57,13 +57,13 @@ def test_the_kernel_is_the_gradient_product_of_the_drawn_neurons(count, columns)
     public = facts(columns=columns)
     drawn = Neurons.draw(count, Inputs(domain=public.domain), public.coins)
     weights = public.coins.stream("neurons").normal((count, columns))
-    rows = np.random.default_rng(0).normal(size=(300, columns))
-    expected = np.empty((300, 300))
+    rows = np.random.default_rng(0).normal(size=(140, columns))
+    expected = np.empty((140, 140))
     for i, x in enumerate(rows):
         expected[i] = (rows @ x) * ((rows @ weights.T) @ (weights @ x)) / count
     hidden = drawn.hidden(rows)
     assert ntk_matrix(rows, hidden) == pytest.approx(expected, abs=1e-11)
-    lower = ntk_lower(rows, hidden, np.full((300, 300), np.nan))
+    lower = ntk_lower(rows, hidden, np.full((140, 140), np.nan))
     assert np.tril(lower) == pytest.approx(np.tril(expected), abs=1e-11)
     assert ntk_between(rows[:3], hidden[:3], rows, hidden) == pytest.approx(expected[:3], abs=1e-11)
     largest = np.linalg.eigvalsh(weights.T @ weights / count)[-1]
