@@ -178,8 +178,10 @@ def test_sampling_from_k_refuses_what_promises_nothing():
             mechanism.event(query, wrong)
     with pytest.raises(NoClaimError, match="promise"):
         GramSampling(samples=5).event(query, claim)
+    with pytest.raises(NoClaimError, match="above the promise"):
+        GramSampling(samples=5, floor=0.6).event(query, claim)
     with pytest.raises(NoClaimError, match="square"):
-        mechanism.event(learner.queries(facts)[1], claim)
+        mechanism.event(attrs.evolve(query, shape=(4, 5)), claim)
     for adjacency in (REPLACE_ONE, replace_features(0.1, label=True)):
         refused = PromisedBound().sensitivity(query, learner, facts, adjacency)
         assert isinstance(refused, Refused)
