@@ -17,6 +17,7 @@ STYLES = {  # colour (Okabe & Ito), mark
     "clipped_gradient": ("#009e73", "square"),
     "sufficient_statistics": ("#d55e00", "diamond"),
     "output_perturbation": ("#cc79a7", "triangle"),
+    "sgd": ("#e69f00", "square"),
 }
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 330, 60, 190, 36, 48
 HIGHEST = 1.2  # of the axis: worse is drawn at its upper end
@@ -90,7 +91,8 @@ def picture(title, axis, curves):
     turn = f' transform="rotate(-90 16 {middle:.1f})"'
     parts.append(text(16, middle, "squared error / constant's", turn=turn))
     parts.append(text(right + 10, panel.y(1.0) + 4, "training mean", "start", "#555"))
-    for number, (learner, points) in enumerate(curves.items()):
+    measured = {learner: points for learner, points in curves.items() if points}
+    for number, (learner, points) in enumerate(measured.items()):
         colour, shape = STYLES[learner]
         path = " ".join(f"{panel.x(x):.1f},{panel.y(ratio):.1f}" for x, ratio in sorted(points))
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
