@@ -7,7 +7,6 @@ import types
 from pathlib import Path
 
 import attrs
-import gallery_wrong as wrong
 import pytest
 from typer.testing import CliRunner
 
@@ -33,6 +32,7 @@ from dpcore.conformance.pytest_checks import checks
 from dpcore.folders import data_folder
 
 from doubles import LabelMean, LabelMeanBound, domain
+from gallery import wrong_bounds as wrong
 
 DOCS = Path(__file__).parents[1] / "docs" / "conformance.md"
 

@@ -10,6 +10,7 @@ import attrs
 
 from dpcore.conformance import (
     accountant_laws,
+    audit_laws,
     bound_laws,
     event_laws,
     feature_laws,
@@ -18,6 +19,7 @@ from dpcore.conformance import (
     mechanism_laws,
 )
 from dpcore.conformance.accountant_laws import accountant_verdicts
+from dpcore.conformance.audit_laws import Priced, curve_audited, run_verdicts
 from dpcore.conformance.bound_laws import (
     FINITE_OR_REFUSED,
     REFUSED_EVERYWHERE,
@@ -77,7 +79,10 @@ LAWS = (
     *event_laws.LAWS,
     *accountant_laws.LAWS,
     *feature_laws.LAWS,
+    *audit_laws.LAWS,
 )
+
+_AUDITS = 0.3  # share of the seconds that goes into audits of the examples' runs, if there are any
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -116,7 +121,8 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
     verdicts: list[Verdict] = []
     findings: list[Finding] = []
     printed: set[type[Any]] = set()
-    examples = _examples(plugin, loaded, registry, verdicts, printed)
+    runs: list[Priced] = []
+    examples = _examples(plugin, loaded, registry, verdicts, printed, runs)
     subjects = subjects_of(loaded, examples)
     verdicts += _testable(loaded, subjects)
     verdicts += [
@@ -128,10 +134,19 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
         for case in cases:
             verdicts += learner_verdicts(case, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
-    share = (means or Means(seconds=30)).share(max(1, len(attacked)))
-    for case in attacked:
-        found, attacks = bound_verdicts(case, share, seed)
-        verdicts += [_excused(verdict, case, printed) for verdict in found]
+    means = means or Means(seconds=30)
+    audits = _AUDITS * means.seconds if runs else 0.0
+    verdicts += run_verdicts(runs, audits, seed)
+    share = attrs.evolve(means, seconds=means.seconds - audits).share(max(1, len(attacked)))
+    bounded = [(case, *bound_verdicts(case, share, seed)) for case in attacked]
+    claiming = {
+        type(case.bound)
+        for case, found, _ in bounded
+        for verdict in found
+        if verdict.law == FINITE_OR_REFUSED and verdict.outcome is Outcome.PASSED
+    }
+    for case, found, attacks in bounded:
+        verdicts += [_excused(verdict, case, printed, claiming) for verdict in found]
         findings += attacks
     ladders: list[list[Event]] = []
     seen: list[Event] = []
@@ -142,6 +157,8 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
                 verdicts.append(_refusing(name, mechanism, printed))
             for mechanism_case, found in judged:
                 verdicts += found
+                if not isinstance(mechanism, Interactive):
+                    verdicts.append(curve_audited(mechanism_case, seed))
                 ladder = _ladder(mechanism_case)
                 verdicts += _events(mechanism_case, [e for e in ladder if e not in seen])
                 if len(ladder) >= 3 and type(ladder[0]) not in {type(e) for e in seen}:
@@ -161,10 +178,12 @@ def _examples(
     registry: Registry,
     verdicts: list[Verdict],
     printed: set[type[Any]],
+    runs: list[Priced],
 ) -> list[Example]:
     """Every release of every example; what cannot be priced becomes a verdict.
 
-    Bounds and mechanisms of examples that `dpcore reproduce` alone prices are added to `printed`.
+    Bounds and mechanisms of examples that `dpcore reproduce` alone prices are added to `printed`,
+    the others' specs and plans to `runs`.
     """
     found: list[Example] = []
 
@@ -180,6 +199,7 @@ def _examples(
                 printed.update(type(part) for part in (release.bound, *mechanisms))
             raise NotApplicableError(f"only dpcore reproduce runs it: {refusal}") from None
         found.extend(Example(name=name, release=r, plan=plan) for r in spec.releases)
+        runs.append(Priced(f"{plugin}: {name}", spec, plan))
         return plan.guarantee.status.value
 
     verdicts.extend(
@@ -210,15 +230,24 @@ def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]]) -> Verdi
     return Verdict(TESTABLE, name, Outcome.FAILED, reason)
 
 
-def _excused(verdict: Verdict, case: Case, printed: set[type[Any]]) -> Verdict:
-    """A bound as printed, refuted for its own example, may refuse every other learner.
+def _excused(
+    verdict: Verdict, case: Case, printed: set[type[Any]], claiming: set[type[Any]]
+) -> Verdict:
+    """A bound that makes a claim for one example may refuse the learners of others.
 
-    That alone is excused: a claim that it does make is judged like any other.
+    So may a bound as printed, refuted for its own example. That alone is excused: a claim that it
+    does make is judged like any other.
     """
     refusing = verdict.law == FINITE_OR_REFUSED and verdict.detail == REFUSED_EVERYWHERE
-    if not (verdict.failed and refusing and type(case.bound) in printed):
+    if not (verdict.failed and refusing):
         return verdict
-    return attrs.evolve(verdict, outcome=Outcome.NOT_APPLICABLE, detail="it is refuted as printed")
+    if type(case.bound) in printed:
+        reason = "it is refuted as printed"
+    elif type(case.bound) in claiming:
+        reason = "it refuses this learner, and makes a claim for another example"
+    else:
+        return verdict
+    return attrs.evolve(verdict, outcome=Outcome.NOT_APPLICABLE, detail=reason)
 
 
 def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
