@@ -51,7 +51,7 @@ def test_every_wrong_bound_of_a_function_is_broken(name):
 def test_a_right_oracle_raises_no_alarm_and_its_claim_is_not_vacuous(law):
     right = GaussianProcess() if law is None else PerQuery(questions=1, law=law)
     for case in interactive_cases(right):
-        found = interactive_verdicts(case, draws=40)
+        found = interactive_verdicts(case, draws=30)
         assert not [(v.law.id, v.detail) for v in found if v.failed]
     assert 0.1 < attack(case.duel(), draws=600).ratio <= 1
 
