@@ -22,6 +22,7 @@ from dpcore.look import RELEASE, look
 from dpcore.mechanism import Mechanism
 from dpcore.query import Answer
 from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.reuse import Reuse
 from dpcore.runtime import Door, Opened, open_records, release, replay, through_mechanism
 from dpcore.schedule import Schedule
 from dpcore.sensitivity import SensitivityBound
@@ -200,7 +201,7 @@ class Plan:
             self._begin(reservation, secret, through_mechanism)
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
-        oracle = open_oracle(0, scheduled, opened.train, coins, secret)
+        oracle = open_oracle(0, scheduled, opened.train, coins, secret, Reuse())
         guarantee = self._guarantee(secret)
         if reservation is not None:
             guarantee = reservation.commit(guarantee)

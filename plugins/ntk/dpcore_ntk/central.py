@@ -18,7 +18,6 @@ from dpcore import (
     REPLACE_ONE,
     Adjacency,
     Distance,
-    Domain,
     Learner,
     LearnerCoins,
     OneShot,
@@ -32,6 +31,7 @@ from dpcore import (
 from dpcore.checks import component_name, positive, positive_integer
 from dpcore.domain import Table
 from dpcore.errors import ParameterError
+from dpcore_ntk.inputs import Inputs, below_one
 from dpcore_ntk.neurons import Neurons, optional_count
 from dpcore_ntk.passes import clipped_passes, moved, outputs, rounding
 from dpcore_ntk.targets import LONGEST, Targets
@@ -57,18 +57,18 @@ class QuadraticModel:
         state: A, shape (C, d, rank), in units of the targets.
     """
 
-    domain: Domain
+    inputs: Inputs
     neurons: Neurons
     state: NDArray[np.float64]
 
     def outputs(self, table: Table) -> NDArray[np.float64]:
         """One output a class, or one, in units of the targets; shape (n, C)."""
-        rows = self.domain.encode(table)
+        rows = self.inputs(self.inputs.domain.encode(table))
         return outputs(self.state, rows, self.neurons.hidden(rows) / self.neurons.feature_norm)
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes. Shape (n,)."""
-        return Targets(domain=self.domain).decode(self.outputs(table))
+        return Targets(domain=self.inputs.domain).decode(self.outputs(table))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The released state, and the neurons."""
@@ -92,7 +92,9 @@ class Central(OneShot):
 
     Args:
         neurons: m; infinitely many, for which S = I, if None.
-        rate: eta in (0, 2); 0.1 min(1, mu)^2 if None, mu being the budget's.
+        intercept: w0 in [0, 1), the share of the norm that goes to a constant input, without which
+            only squares and products of columns are seen; 0 for the paper's kernel.
+        rate: eta in (0, 2); 0.1 min(1, mu) if None, mu being the budget's.
         clip: L > 0: a residual at the longest x counts up to this.
         passes: P, over the records in one order, which the runtime has shuffled.
         average: Whether the mean of all iterates is published; that halves what many passes add.
@@ -103,6 +105,7 @@ class Central(OneShot):
     several_classes: ClassVar[bool] = True
 
     neurons: int | None = attrs.field(default=None, validator=optional_count)
+    intercept: float = attrs.field(default=0.3, validator=below_one)
     rate: float | None = attrs.field(default=None, validator=_below_two)
     clip: float = attrs.field(default=0.5, validator=positive)
     passes: int = attrs.field(default=1, validator=positive_integer)
@@ -112,11 +115,19 @@ class Central(OneShot):
         """eta."""
         if self.rate is not None:
             return self.rate
-        return _RATE if public.mu is None else _RATE * min(1.0, public.mu) ** 2
+        return _RATE if public.mu is None else _RATE * min(1.0, public.mu)
+
+    def inputs(self, public: Public) -> Inputs:
+        """What the kernel is a function of."""
+        return Inputs(domain=public.domain, intercept=self.intercept)
+
+    def drawn(self, public: Public) -> Neurons:
+        """The neurons."""
+        return Neurons.draw(self.neurons, self.inputs(public), public.coins)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One: the state, in l2."""
-        neurons = Neurons.draw(self.neurons, public.domain, public.coins)
+        neurons = self.drawn(public)
         targets = Targets(domain=public.domain)
         shape = (targets.count, neurons.width, neurons.rank)
         return (Query(name="state", shape=shape, distance=Distance.L2),)
@@ -125,10 +136,10 @@ class Central(OneShot):
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """The state after all passes, in the order of the records."""
-        neurons = Neurons.draw(self.neurons, public.domain, public.coins)
+        neurons, rows = self.drawn(public), self.inputs(public)(records.features)
         return clipped_passes(
-            records.features,
-            neurons.hidden(records.features) / neurons.feature_norm,
+            rows,
+            neurons.hidden(rows) / neurons.feature_norm,
             Targets(domain=public.domain).encode(records.labels),
             rate=self.step(public),
             clip=self.clip,
@@ -139,8 +150,8 @@ class Central(OneShot):
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> QuadraticModel:
         """The quadratic form."""
         return QuadraticModel(
-            domain=public.domain,
-            neurons=Neurons.draw(self.neurons, public.domain, public.coins),
+            inputs=self.inputs(public),
+            neurons=self.drawn(public),
             state=answers["state"],
         )
 

@@ -21,6 +21,7 @@ from dpcore.checks import positive
 from dpcore.errors import UnfitTargetError
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore_ntk.dual_model import DualModel, dual_coefficients
+from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.kernel import ntk_matrix
 from dpcore_ntk.neurons import Neurons, optional_count
 from dpcore_ntk.targets import Targets
@@ -56,7 +57,7 @@ class DualRegression(Learner):
 
     def drawn(self, public: Public) -> Neurons:
         """The neurons."""
-        return Neurons.draw(self.neurons, public.domain, public.coins)
+        return Neurons.draw(self.neurons, Inputs(domain=public.domain), public.coins)
 
     def start(self, public: Public) -> _Collected:
         """No answers yet."""

@@ -71,7 +71,8 @@ class GramSampling(Mechanism):
 
     Args:
         samples: k; calibrated if left out.
-        floor: eta_min, which no eigenvalue of K may be below; the learner's query says.
+        floor: eta_min, which no eigenvalue of K may be below: the learner's query says, and a
+            larger one is refused.
 
     Source: as the module's.
     """
@@ -83,18 +84,23 @@ class GramSampling(Mechanism):
     samples: int | None = free(validator=positive_integer)
     floor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
-    def movement(self, sensitivity: Sensitivity) -> float:
+    def movement(self, query: Query, sensitivity: Sensitivity) -> float:
         """M, rounded up.
 
         Raises:
-            NoClaimError: nothing promises a floor, or M is not below 1.
+            NoClaimError: nothing promises the floor, or M is not below 1.
         """
         validity = sensitivity.validity
-        promised = isinstance(validity, Conditional) and PROMISE in dict(validity.assumptions)
-        if self.floor is None or not (promised or isinstance(validity, Refuted)):
+        assumed = isinstance(validity, Conditional) and PROMISE in dict(validity.assumptions)
+        promised = query.fixed.get("floor")
+        if promised is None or self.floor is None or not (assumed or isinstance(validity, Refuted)):
             raise NoClaimError(
                 f"sampling from N(0, K) needs the promise {PROMISE!r} that K is far from singular, "
                 f"for every dataset: take ntk.regression with gaussian_sampling"
+            )
+        if self.floor > promised:
+            raise NoClaimError(
+                f"floor={self.floor!r} is above the promise {PROMISE}={promised!r}: leave it out"
             )
         found = sensitivity.unit / self.floor * _UP
         if not found < 1:
@@ -106,7 +112,7 @@ class GramSampling(Mechanism):
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GramSampling":
         """k = floor(2/(M scale)^2), so that mu is about 1/scale; at least 1."""
-        wanted = 2 / (self.movement(sensitivity) * scale) ** 2
+        wanted = 2 / (self.movement(query, sensitivity) * scale) ** 2
         return attrs.evolve(self, samples=max(1, int(min(wanted, float(_MOST)))))
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
@@ -114,7 +120,7 @@ class GramSampling(Mechanism):
         assert self.samples is not None, "calibrate the mechanism first"
         if len(query.shape) != 2 or query.shape[0] != query.shape[1] or query.field != "real":
             raise NoClaimError(f"sampling from N(0, K) needs a square matrix, not {query.shape}")
-        found = promised_divergence(_ORDERS, self.samples, self.movement(sensitivity))
+        found = promised_divergence(_ORDERS, self.samples, self.movement(query, sensitivity))
         return RenyiEvent(
             orders=tuple(_ORDERS), divergences=tuple(found), adjacency=sensitivity.adjacency
         )

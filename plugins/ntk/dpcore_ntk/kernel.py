@@ -17,16 +17,14 @@ def ntk_lower(
     """
     count = rows.shape[0]
     out = np.empty((count, count)) if out is None else out
-    size = count * min(BLOCK, count)
-    first, second = np.empty(size), np.empty(size)  # of one block of rows, used again
+    scratch = np.empty(count * min(BLOCK, count))  # of one block of rows, used again
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)
-        shape = (stop - start, stop)
-        one = first[: shape[0] * stop].reshape(shape)
-        two = second[: shape[0] * stop].reshape(shape)
-        np.matmul(rows[start:stop], rows[:stop].T, out=one)
-        np.matmul(hidden[start:stop], hidden[:stop].T, out=two)
-        np.multiply(one, two, out=out[start:stop, :stop])
+        here = out[start:stop, :stop]
+        second = scratch[: (stop - start) * stop].reshape(stop - start, stop)
+        np.matmul(rows[start:stop], rows[:stop].T, out=here)
+        np.matmul(hidden[start:stop], hidden[:stop].T, out=second)
+        here *= second
     return out
 
 

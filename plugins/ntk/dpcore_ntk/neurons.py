@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from dpcore import Domain, PublicCoins
+from dpcore import PublicCoins
 from dpcore.checks import positive_integer
+from dpcore_ntk.inputs import Inputs
 
 _UP = 1 + 1e-9  # eigvalsh and the product R R^T err by less, below ten thousand columns
 
@@ -37,8 +38,8 @@ class Neurons:
 
     Args:
         factor: R above, shape (rank, width); None for the identity.
-        width: d, number of encoded columns.
-        norm: B, which no encoded row exceeds.
+        width: d, number of coordinates of an input.
+        norm: B, which no input exceeds.
     """
 
     factor: NDArray[np.float64] | None
@@ -46,16 +47,16 @@ class Neurons:
     norm: float
 
     @classmethod
-    def draw(cls, count: int | None, domain: Domain, coins: PublicCoins) -> "Neurons":
+    def draw(cls, count: int | None, inputs: Inputs, coins: PublicCoins) -> "Neurons":
         """m = `count` of them from the public stream "neurons"; infinitely many if None."""
-        width = domain.width
+        width = inputs.width
         if count is None:
-            return cls(factor=None, width=width, norm=domain.feature_norm)
+            return cls(factor=None, width=width, norm=inputs.norm)
         weights = coins.stream("neurons").normal((count, width)) / math.sqrt(count)
         if count > width:
             (triangle,) = linalg.qr(weights, mode="r", check_finite=False)
             weights = np.asarray(triangle[:width], dtype=np.float64)
-        return cls(factor=weights, width=width, norm=domain.feature_norm)
+        return cls(factor=weights, width=width, norm=inputs.norm)
 
     @property
     def rank(self) -> int:

@@ -86,14 +86,14 @@ def accuracy(spec, runs):
 
 
 def test_digits_are_read_at_epsilon_4():
-    """Mean 0.91, standard deviation 0.02 a run: 0.85 is 5 standard errors of 3 runs below."""
+    """Mean 0.90, standard deviation 0.02 a run: 0.83 is 5 standard errors of 3 runs below."""
     pytest.importorskip("sklearn")
-    assert accuracy(load_spec(EXAMPLES["ntk.digits"], Registry.default()), 3) > 0.85
+    assert accuracy(load_spec(EXAMPLES["ntk.digits"], Registry.default()), 3) > 0.83
 
 
 @pytest.mark.slow
 def test_digits_are_not_read_by_sampling_for_whole_records():
-    """The same budget and relation through Gaussian sampling: mean 0.12 a run."""
+    """The same budget and relation through Gaussian sampling: mean 0.1 a run."""
     pytest.importorskip("sklearn")
     text = EXAMPLES["ntk.digits"].read_text()
     head, tail = text[: text.index("release:")], text[text.index("evaluate:") :]

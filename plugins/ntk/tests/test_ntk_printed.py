@@ -35,6 +35,7 @@ from dpcore_ntk.calculators import (
     samples_equation_1,
 )
 from dpcore_ntk.gram_sampling import GramSampling, promised_divergence
+from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.kernel import ntk_matrix
 from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.printed import Equation1Bound, Printed, PromisedBound
@@ -90,11 +91,11 @@ def test_the_same_pair_is_not_told_apart_by_the_sound_form():
         domain=domain(2, norm=1.0),
         adjacency=MOVES,
         budget=PrivacyBudget(epsilon=1, delta=2e-3),
-        learner=Regression(regularization=1.0, inputs="l1"),
+        learner=Regression(regularization=1.0),
         bound=RegressionBound(),
         mechanism={
             "kernel": GaussianSampling(samples=5),
-            "inputs": TruncatedLaplace(noise_scale=1.0, truncation=1e-4),
+            "inputs": Gaussian(noise_multiplier=100.0),
             "labels": Gaussian(noise_multiplier=100.0),
         },
     )
@@ -118,7 +119,7 @@ def test_rows_along_the_first_eigenvector_exceed_the_printed_movement():
     """n = 1000 rows B u_1(S), one moves radially: theory has 15 to 26 times psi at d = 512."""
     wide = domain(1000, columns=8, norm=1.0)
     facts = Public(domain=wide, coins=PublicCoins(3), mu=1.0)
-    drawn = Neurons.draw(4, wide, facts.coins)
+    drawn = Neurons.draw(4, Inputs(domain=wide), facts.coins)
     _, _, directions = np.linalg.svd(drawn.factor)
     rows = np.tile(directions[0] * (1 - 1e-12), (1000, 1))
     moved = rows.copy()
@@ -177,8 +178,10 @@ def test_sampling_from_k_refuses_what_promises_nothing():
             mechanism.event(query, wrong)
     with pytest.raises(NoClaimError, match="promise"):
         GramSampling(samples=5).event(query, claim)
+    with pytest.raises(NoClaimError, match="above the promise"):
+        GramSampling(samples=5, floor=0.6).event(query, claim)
     with pytest.raises(NoClaimError, match="square"):
-        mechanism.event(learner.queries(facts)[1], claim)
+        mechanism.event(attrs.evolve(query, shape=(4, 5)), claim)
     for adjacency in (REPLACE_ONE, replace_features(0.1, label=True)):
         refused = PromisedBound().sensitivity(query, learner, facts, adjacency)
         assert isinstance(refused, Refused)

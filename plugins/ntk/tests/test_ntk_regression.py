@@ -33,6 +33,7 @@ from dpcore.noise.wishart import wishart_mean
 from dpcore_ntk.calculators import samples_sound
 from dpcore_ntk.dual import released_targets
 from dpcore_ntk.dual_model import dual_coefficients
+from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.kernel import ntk_between, ntk_lower, ntk_matrix
 from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.regression import Regression, RegressionBound
@@ -54,15 +55,15 @@ def facts(records=6, classes=None, **options):
 def test_the_kernel_is_the_gradient_product_of_the_drawn_neurons(count, columns):
     """Definition: the mean over neurons of (w.x)(w.z), times x.z. The weights are redrawn here."""
     public = facts(columns=columns)
-    drawn = Neurons.draw(count, public.domain, public.coins)
+    drawn = Neurons.draw(count, Inputs(domain=public.domain), public.coins)
     weights = public.coins.stream("neurons").normal((count, columns))
-    rows = np.random.default_rng(0).normal(size=(300, columns))
-    expected = np.empty((300, 300))
+    rows = np.random.default_rng(0).normal(size=(140, columns))
+    expected = np.empty((140, 140))
     for i, x in enumerate(rows):
         expected[i] = (rows @ x) * ((rows @ weights.T) @ (weights @ x)) / count
     hidden = drawn.hidden(rows)
     assert ntk_matrix(rows, hidden) == pytest.approx(expected, abs=1e-11)
-    lower = ntk_lower(rows, hidden, np.full((300, 300), np.nan))
+    lower = ntk_lower(rows, hidden, np.full((140, 140), np.nan))
     assert np.tril(lower) == pytest.approx(np.tril(expected), abs=1e-11)
     assert ntk_between(rows[:3], hidden[:3], rows, hidden) == pytest.approx(expected[:3], abs=1e-11)
     largest = np.linalg.eigvalsh(weights.T @ weights / count)[-1]
@@ -72,8 +73,8 @@ def test_the_kernel_is_the_gradient_product_of_the_drawn_neurons(count, columns)
 def test_infinitely_many_neurons_are_the_limit_of_many():
     public = facts(columns=3)
     rows = np.random.default_rng(0).normal(size=(20, 3))
-    limit = Neurons.draw(None, public.domain, public.coins)
-    many = Neurons.draw(200_000, public.domain, public.coins)
+    limit = Neurons.draw(None, Inputs(domain=public.domain), public.coins)
+    many = Neurons.draw(200_000, Inputs(domain=public.domain), public.coins)
     exact = (rows @ rows.T) ** 2
     assert ntk_matrix(rows, limit.hidden(rows)) == pytest.approx(exact, rel=1e-12)
     assert ntk_matrix(rows, many.hidden(rows)) == pytest.approx(exact, abs=0.02 * exact.max())
@@ -155,10 +156,14 @@ def test_three_releases_cost_their_joint_curve():
     made = price(
         domain=domain(30, norm=1.0),
         adjacency=replace_features(0.05, label=True),
-        budget=PrivacyBudget(epsilon=3, delta=1e-5),
+        budget=PrivacyBudget(epsilon=9, delta=1e-5),
         learner=Regression(regularization=10.0),
         bound=RegressionBound(),
-        mechanism={"kernel": GaussianSampling(), "inputs": Gaussian(), "labels": Gaussian()},
+        mechanism={
+            "kernel": GaussianSampling(samples=200),
+            "inputs": Gaussian(noise_multiplier=2.0),
+            "labels": Gaussian(noise_multiplier=3.0),
+        },
     )
     (release,) = made.schedule.releases
     kernel, inputs, labels = (release.asks[q] for q in ("kernel", "inputs", "labels"))
@@ -173,7 +178,6 @@ def test_three_releases_cost_their_joint_curve():
     claimed = made.guarantee.epsilon
     assert delta(claimed) <= 1e-5 * (1 + 1e-9)
     assert delta(claimed * 0.995) > 1e-5
-    assert claimed > 2.9
 
 
 def test_a_model_of_released_things_predicts_classes():
@@ -184,8 +188,8 @@ def test_a_model_of_released_things_predicts_classes():
         learner=Regression(regularization=0.1, labels="hamming"),
         bound=RegressionBound(),
         mechanism={
-            "kernel": GaussianSampling(),
-            "inputs": Gaussian(),
+            "kernel": GaussianSampling(samples=300_000),
+            "inputs": Gaussian(noise_multiplier=2.0),
             "labels": RandomizedResponse(epsilon=12.0),
         },
     )

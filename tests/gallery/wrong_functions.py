@@ -189,7 +189,9 @@ FEW = {"paid": 4, "at_most": 4}
 MANY = {"paid": 16, "at_most": 16}
 
 ORACLES = [
-    pytest.param(made, law, kernel, id=name)
+    pytest.param(
+        made, law, kernel, id=name, marks=[pytest.mark.slow] if name.endswith(", attacked") else []
+    )
     for name, made, law, kernel in (
         ("one scalar for all points", mechanism(one_scalar), EVENT, GAUSSIAN),
         ("one price for many questions", mechanism(fresh), EVENT, GAUSSIAN),
