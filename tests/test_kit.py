@@ -274,7 +274,7 @@ def test_every_wrong_component_has_a_law_of_the_kit():
     assert len(wrong.LEARNERS_AND_BOUNDS) >= 12
 
 
-def test_a_printed_bound_is_excused_for_refusing_everything_and_for_nothing_else():
+def test_a_bound_is_excused_for_refusing_one_learner_and_for_nothing_else():
     from types import SimpleNamespace
 
     from dpcore.conformance.bound_laws import FINITE_OR_REFUSED, HOLDS, REFUSED_EVERYWHERE
