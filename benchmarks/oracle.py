@@ -2,7 +2,8 @@
 
     python benchmarks/oracle.py COLUMNS QUESTIONS BANDWIDTH
 
-Prints, at five stages, the questions so far, the points kept, and seconds since the start.
+Prints, at five stages, the questions so far, the points kept, the bytes of their Cholesky factor,
+and the mean time of a question since the stage before.
 """
 
 import sys
@@ -36,12 +37,14 @@ def main(columns: int, questions: int, bandwidth: float) -> None:
     )
     noise = SecretCoins.draw().noise(0, "f", 1)
     oracle = GaussianProcess(noise_multiplier=2.0).open(function, query, moved, noise)
-    point, start = np.zeros(columns), time.perf_counter()
+    point, start, stage = np.zeros(columns), time.perf_counter(), max(1, questions // 5)
     for number in range(1, questions + 1):
         answer = oracle.ask(point[None, :])[0]
         point = np.clip(0.9 * point + rng.normal(size=columns) / 2 + answer, -1, 1)
-        if number % max(1, questions // 5) == 0:
-            print(number, oracle.kept, f"{time.perf_counter() - start:.2f} s")
+        if number % stage == 0:
+            each, factor = (time.perf_counter() - start) / stage, 4 * oracle.kept**2
+            print(f"{number} asked, {oracle.kept} kept, {factor / 1e6:.2f} MB, {each * 1e6:.0f} us")
+            start = time.perf_counter()
 
 
 if __name__ == "__main__":

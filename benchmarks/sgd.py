@@ -64,7 +64,7 @@ def ratio(width, block, clip, chains):
 
 
 def main():
-    for width, block in ((50, 64), (200, 32), (1000, 16)):
+    for width, block in ((50, 32), (50, 64), (200, 32), (1000, 16)):
         for clip in (math.inf, 1.0, 0.3):
             ratio(width, block, clip, 1)
     for width in (50, 1000):

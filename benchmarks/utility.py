@@ -24,6 +24,7 @@ from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_linear.sufficient_statistics import SufficientStatistics
+from dpcore_sgd.regression import Regression
 
 EPSILONS = (0.5, 1.0, 4.0)
 DELTA = 1e-5
@@ -35,6 +36,7 @@ LEARNERS = {  # of M, half the label's range, in whose units clips are given
     "output_perturbation": lambda m: OutputPerturbation(
         features=LINEAR, total_regularization=5, clip=0.2 * m
     ),
+    "sgd": lambda m: Regression(),
 }
 
 

@@ -16,6 +16,7 @@ from dpcore.interactive import Interactive
 from dpcore.metrics import METRICS
 from dpcore.plan import Outcome, Plan
 from dpcore.randomness import SecretCoins
+from dpcore.reuse import Reuse
 from dpcore.runtime import release, replay, wide_open
 from dpcore.schedule import Scheduled
 from dpcore.serving import fit_function, is_function, oracle_of
@@ -49,12 +50,13 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
     typical = domain.labels.typical(opened.train.labels)
     constant = domain.uncentre(np.full(truth.shape, typical))
     found: dict[str, Any] = {}
+    reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
         if is_function(scheduled):
-            private, exact = _asked(number, scheduled, outcome)
+            private, exact = _asked(number, scheduled, outcome, reuse)
         else:
             private = outcome.models[scheduled.name].predict(opened.holdout)
-            exact = _noiseless(plan, scheduled, outcome)
+            exact = _noiseless(plan, scheduled, outcome, reuse)
         found[scheduled.name] = {
             metric: {
                 "private": _error(metric, private, truth),
@@ -66,20 +68,22 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
     return found
 
 
-def _noiseless(plan: Plan, scheduled: Scheduled, outcome: Outcome) -> NDArray[np.float64]:
+def _noiseless(
+    plan: Plan, scheduled: Scheduled, outcome: Outcome, reuse: Reuse
+) -> NDArray[np.float64]:
     """Predictions of the same learner from exact answers."""
-    alone = attrs.evolve(plan.schedule, releases=(scheduled,))
-    (answers,) = release(alone, outcome.opened, outcome.coins, SecretCoins.draw(), wide_open)
+    alone, opened = attrs.evolve(plan.schedule, releases=(scheduled,)), outcome.opened
+    (answers,) = release(alone, opened, outcome.coins, SecretCoins.draw(), wide_open, reuse=reuse)
     model = replay(scheduled, outcome.coins, [answer.value for answer in answers])
-    return model.predict(outcome.opened.holdout)
+    return model.predict(opened.holdout)
 
 
 def _asked(
-    number: int, scheduled: Scheduled, outcome: Outcome
+    number: int, scheduled: Scheduled, outcome: Outcome, reuse: Reuse
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What stand-in oracles answer at the hold-out, as many as it takes; and the function there."""
     secret, domain, opened = SecretCoins.draw(), scheduled.part, outcome.opened
-    function = fit_function(number, scheduled, opened.train, outcome.coins, secret)
+    function = fit_function(number, scheduled, opened.train, outcome.coins, secret, reuse)
     rows, back = np.unique(domain.encode(opened.holdout) + 0.0, axis=0, return_inverse=True)
     (ask,) = scheduled.asks.values()
     most = cast(Interactive, ask.mechanism).most_points

@@ -1,7 +1,8 @@
 """Plan: a priced run. It states its guarantee before any record is opened, and then keeps it."""
 
+import importlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
@@ -12,7 +13,7 @@ from dpcore.budget import PrivacyBudget
 from dpcore.calibration import failure_over_coins
 from dpcore.checks import positive
 from dpcore.domain import Table
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, ParameterError
 from dpcore.guarantee import Guarantee, Status
 from dpcore.learner import Learner, Model
 from dpcore.ledger.book import Ledger, Reservation
@@ -21,6 +22,7 @@ from dpcore.look import RELEASE, look
 from dpcore.mechanism import Mechanism
 from dpcore.query import Answer
 from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.reuse import Reuse
 from dpcore.runtime import Door, Opened, open_records, release, replay, through_mechanism
 from dpcore.schedule import Schedule
 from dpcore.sensitivity import SensitivityBound
@@ -199,7 +201,7 @@ class Plan:
             self._begin(reservation, secret, through_mechanism)
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
-        oracle = open_oracle(0, scheduled, opened.train, coins, secret)
+        oracle = open_oracle(0, scheduled, opened.train, coins, secret, Reuse())
         guarantee = self._guarantee(secret)
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
@@ -240,6 +242,28 @@ class Plan:
             LedgerError: it cannot be written.
         """
         return ledger.reserve(self.charge(), what, uncovered)
+
+    def as_opendp(
+        self,
+        measure: Literal["zcdp", "renyi", "approximate", "pure"] = "approximate",
+        ledger: Ledger | None = None,
+    ) -> Any:
+        """This plan as an OpenDP measurement of tables; needs the extra `opendp`.
+
+        Args:
+            measure: What its map states: an (epsilon, delta), a rho, a Rényi curve or an epsilon.
+            ledger: What every invocation spends the whole charge from.
+
+        Raises:
+            ParameterError: another measure.
+            NoClaimError, AdjacencyError: as in `dpcore.bridges.opendp`, which this is short for.
+            ImportError: OpenDP is not installed.
+        """
+        known = ("zcdp", "renyi", "approximate", "pure")
+        if measure not in known:
+            raise ParameterError("as_opendp", f"one of {', '.join(known)}", "measure", measure)
+        bridge = importlib.import_module("dpcore.bridges.opendp")  # the host, only when asked for
+        return getattr(bridge, f"{measure}_measurement")(self, ledger)
 
     def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:
         if not secret.secure or door is not through_mechanism:

@@ -97,20 +97,22 @@ def release(
     door: Door = through_mechanism,
     progress: Callable[[], None] = lambda: None,
     points: Mapping[str, NDArray[np.float64]] | None = None,
+    reuse: Reuse | None = None,
 ) -> tuple[tuple[Answer, ...], ...]:
     """Run every release; the answers in order of asking, one tuple a release.
 
     Args:
         progress: Called after every answer.
         points: Encoded points to predict at, by the name of each function release.
+        reuse: What was computed on the same records before; nothing if None.
 
     Raises:
         ReleaseError: a private function failed; nothing is released and the budget is spent.
     """
-    reuse = Reuse()
+    reuse = Reuse() if reuse is None else reuse
     return tuple(
         tuple(
-            serve(number, scheduled, opened.train, points[scheduled.name], coins, secret)
+            serve(number, scheduled, opened.train, points[scheduled.name], coins, secret, reuse)
             if points and is_function(scheduled)
             else _converse(number, scheduled, opened, coins, secret, reuse, door, progress)
         )
@@ -136,8 +138,8 @@ def _converse(
     while (query := speaker.ask(state)) is not None:
         ask, number = asks.next(query)
         facts, own = scheduled.public(coins), secret.learner(release_number, query.name, number)
-        drawn = _sampled(ask, opened.train, secret.sampling(release_number, query.name, number))
-        compute = partial(_computed, private, query, drawn, facts, own)
+        seen = _sampled(ask, number, opened.train, secret, release_number)
+        compute = partial(_computed, private, query, seen, facts, own)
         value, cause = reuse.once(scheduled.learner, query, facts, own, compute)
         value = _statistic(value, cause, ask)
         noise = secret.noise(release_number, query.name, number)
@@ -177,9 +179,12 @@ class _Asks:
         return ask, number
 
 
-def _sampled(ask: Ask, records: Records, stream: Stream) -> Records:
+def _sampled(ask: Ask, number: int, records: Records, secret: SecretCoins, release: int) -> Records:
     """PRIVATE: what one ask sees of the records."""
-    return records if ask.query.sampling is None else ask.query.sampling.draw(records, stream)
+    query = ask.query
+    if query.sampling is None:
+        return records
+    return query.sampling.draw(records, secret.sampling(release, query.name, number))
 
 
 def _computed(

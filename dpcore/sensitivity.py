@@ -11,7 +11,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, non_negative, positive
 from dpcore.distance import Distance
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, ParameterError
 from dpcore.hit_law import HitLaw
 
 if TYPE_CHECKING:
@@ -84,6 +84,16 @@ class Sensitivity:
     validity: Validity = attrs.field(factory=WorstCase)
     solver_error: float = attrs.field(default=0.0, validator=non_negative)
     covers_fallback: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        if self.covers_fallback and isinstance(self.value, HitLaw):
+            raise ParameterError(
+                "Sensitivity",
+                "a number as value: under an order without the record nothing may move, not even "
+                "to 0",
+                "covers_fallback",
+                True,
+            )
 
     @property
     def unit(self) -> float:

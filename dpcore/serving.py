@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 
 import attrs
@@ -20,6 +21,7 @@ from dpcore.kernels.base import Expansion
 from dpcore.query import Answer
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records import Records
+from dpcore.reuse import Reuse
 from dpcore.schedule import Scheduled
 
 
@@ -82,9 +84,14 @@ def is_function(scheduled: Scheduled) -> bool:
 
 
 def fit_function(
-    number: int, scheduled: Scheduled, records: Records, coins: PublicCoins, secret: SecretCoins
+    number: int,
+    scheduled: Scheduled,
+    records: Records,
+    coins: PublicCoins,
+    secret: SecretCoins,
+    reuse: Reuse,
 ) -> Expansion:
-    """PRIVATE: the fitted function.
+    """PRIVATE: the fitted function; one fit serves equal releases.
 
     Raises:
         ReleaseError: the private computation failed; the budget is spent.
@@ -94,7 +101,9 @@ def fit_function(
     query = cast(FunctionQuery, ask.query)
     try:
         own = secret.learner(number, query.name, 1)
-        function = learner.function(query, records, scheduled.public(coins), own)
+        public = scheduled.public(coins)
+        fit = partial(learner.function, query, records, public, own)
+        function = reuse.once(scheduled.learner, query, public, own, fit)
         cause = "" if _fits(function, query) else "a wrong shape, kernel or no number"
     except Exception as error:
         cause = type(error).__name__
@@ -118,14 +127,19 @@ def oracle_of(
 
 
 def open_oracle(
-    number: int, scheduled: Scheduled, records: Records, coins: PublicCoins, secret: SecretCoins
+    number: int,
+    scheduled: Scheduled,
+    records: Records,
+    coins: PublicCoins,
+    secret: SecretCoins,
+    reuse: Reuse,
 ) -> Oracle:
     """Fit the function and put it behind its mechanism's oracle.
 
     Raises:
         ReleaseError: the private computation failed; the budget is spent.
     """
-    function = fit_function(number, scheduled, records, coins, secret)
+    function = fit_function(number, scheduled, records, coins, secret, reuse)
     return oracle_of(function, number, scheduled, secret)
 
 
@@ -145,9 +159,10 @@ def serve(
     points: NDArray[np.float64],
     coins: PublicCoins,
     secret: SecretCoins,
+    reuse: Reuse,
 ) -> Iterator[Answer]:
     """One answer that holds all of them: rows of (encoded point, centred prediction)."""
-    oracle = open_oracle(number, scheduled, records, coins, secret)
+    oracle = open_oracle(number, scheduled, records, coins, secret, reuse)
     (ask,) = scheduled.asks.values()
     rows = points + 0.0
     value = np.column_stack([rows, oracle.ask(rows)])

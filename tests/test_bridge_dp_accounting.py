@@ -197,6 +197,23 @@ def test_spent_there_a_replace_one_event_is_not_under_stated(event):
         assert naive.get_epsilon(DELTA) < least / 1.9
 
 
+def test_samples_without_replacement_are_under_stated_there_as_well():
+    """Every other record contributes -C, the replaced one C or -C: after a translation that is
+    (1-q) N(0) + q N(2C) against N(0), which the peer prices as an added record's Poisson sample.
+    """
+    inner = GaussianEvent(mu=1.0, adjacency=REPLACE_ONE)
+    event = WithoutReplacementEvent(event=inner, size=100, records=1000)
+    pair = dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(1.0))
+    least = PLDAccountant(ADD).compose(pair, 100).get_epsilon(DELTA) - 5e-4
+    naive = RdpAccountant(neighboring_relation=REPLACE).compose(to_dp_event(event), 100)
+    assert naive.get_epsilon(DELTA) < 0.8 * least
+    right = RdpAccountant(neighboring_relation=REPLACE)
+    spend(right, event, 100)
+    assert least <= right.get_epsilon(DELTA) <= 2 * least
+    ours = DpcoreAccountant(REPLACE).compose(to_dp_event(event), 100)
+    assert least <= ours.get_epsilon(DELTA) <= 1.1 * least
+
+
 def test_the_peers_numerical_accountant_forgets_the_count_of_randomized_response():
     event = RandomizedResponseEvent(epsilon=1.0986, classes=2, adjacency=REPLACE_ONE)
     once = PLDAccountant(REPLACE).compose(to_dp_event(event)).get_epsilon(DELTA)

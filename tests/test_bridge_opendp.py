@@ -115,6 +115,17 @@ def test_the_zcdp_map_is_the_calibrated_gaussians_and_squares_for_groups():
         assert measurement.map(steps) >= steps**2 * rho * (1 - 1e-12)
 
 
+def test_a_plan_is_a_measurement_in_every_measure_by_its_own_method():
+    plan = plan_of()
+    assert plan.as_opendp().map(1) == approximate_measurement(plan).map(1)
+    assert plan.as_opendp("zcdp").map(2) == zcdp_measurement(plan).map(2)
+    assert plan.as_opendp("renyi").map(1)(3.0) == renyi_measurement(plan).map(1)(3.0)
+    pure = l1_plan(Laplace(), budget=PrivacyBudget(epsilon=0.7))
+    assert pure.as_opendp("pure").map(1) == pure_measurement(pure).map(1)
+    with pytest.raises(ParameterError, match="zcdp, renyi"):
+        plan.as_opendp("profile")
+
+
 def test_the_renyi_map_is_a_line_and_groups_are_steeper():
     measurement = renyi_measurement(plan_of())
     rho = mu_of_budget() ** 2 / 2

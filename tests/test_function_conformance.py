@@ -1,6 +1,7 @@
 """The kit on functions: wrong oracles and bounds are caught, right ones raise no alarm."""
 
 import json
+import types
 
 import attrs
 import gallery_functions as wrong
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpcore import REPLACE_ONE, Distance, Expansion
+from dpcore import REPLACE_ONE, Distance, Expansion, Registry, hookimpl
 from dpcore.cli.app import app
 from dpcore.conformance.case import Case
+from dpcore.conformance.counterexample import load
 from dpcore.conformance.falsifier import Means, falsify
 from dpcore.conformance.interactive_laws import interactive_cases, interactive_verdicts
 from dpcore.conformance.kernel_norm import kernel_distance, kernel_norm
+from dpcore.conformance.kit import examine
+from dpcore.conformance.law import Outcome
 from dpcore.conformance.learner_laws import learner_verdicts
 from dpcore.conformance.movement import movement
 from dpcore.conformance.oracle_attack import attack
@@ -162,3 +166,41 @@ def test_falsify_still_refuses_what_has_no_claim_at_all(dpcore, tmp_path):
     spec = tmp_path / "refused.yaml"
     spec.write_text(SPEC.replace("regularization: 0.05", "regularization: 1e-16"))
     assert dpcore("falsify", spec, "--seconds", 1).exit_code == 3
+
+
+def test_a_counterexample_of_functions_is_saved_and_replayed(tmp_path):
+    case = wrong.BOUNDS["the number of another dataset"]
+    (finding,) = falsify(case, Means(seconds=30, pairs=200))
+    finding.counterexample.save(tmp_path / "pair.npz")
+    again = load(tmp_path / "pair.npz")
+    assert again.replay(case).ratio == pytest.approx(finding.worst, rel=1e-12)
+    assert finding.worst > 1
+
+
+@pytest.mark.slow  # the kit takes seconds for each kernel
+def test_the_kit_judges_the_oracles_of_a_plugin():
+    made = types.ModuleType("made_up")
+    for name, hook in {
+        "dpcore_mechanisms": lambda: {
+            "made_up.one_scalar": type(wrong.mechanism(wrong.one_scalar)),
+        },
+    }.items():
+        setattr(made, name, hookimpl(hook, specname=name))
+    report = examine("made_up", Registry.of(made), Means(seconds=0.1))
+    broken = {v.law.id for v in report.verdicts if v.failed}
+    assert broken == {"interactive.event-matches-answers"}
+
+
+@pytest.mark.slow
+def test_the_plugin_of_kernel_ridge_breaks_no_law_and_its_refuted_mechanism_is_broken():
+    report = examine("kernel-ridge", Registry.default(), Means(seconds=2))
+    assert report.passed
+    (refused,) = [
+        v
+        for v in report.verdicts
+        if v.subject == "kernel_ridge.one_scalar" and "refuses" in v.detail
+    ]
+    assert "as printed, " in refused.detail
+    assert "was certified" in refused.detail
+    held = {v.law.id for v in report.verdicts if v.outcome is Outcome.PASSED}
+    assert {"bound.holds", "learner.total", "learner.statistic-pure"} < held

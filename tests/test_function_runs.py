@@ -202,3 +202,32 @@ def test_a_function_is_evaluated_from_yaml_whether_or_not_parameters_stand_besid
     assert done.exit_code == 0, done.output
     assert "hold-out mse" in done.output
     assert dpcore("replay", tmp_path / "runs" / "both-0001").exit_code == 0
+
+
+def test_a_ledger_is_charged_for_every_planned_answer_and_for_no_stand_in():
+    plan = priced(function(PerQuery(questions=3)), mean(), holdout=0.5)
+    before = plan.charge()
+    assert [count for _, count in before.events] == [3, 1]
+    evaluate(plan, plan.run(table(40), points={"curve": POINTS}), ("mse",))
+    assert plan.charge() == before
+
+
+def test_a_function_may_answer_with_classes(spec, tmp_path):
+    rng = np.random.default_rng(1)
+    a, b = rng.uniform(-1, 1, (2, 60))
+    rows = [f"{x},{y},{'yes' if x + y > 0 else 'no'}" for x, y in zip(a, b, strict=True)]
+    (tmp_path / "people.csv").write_text("\n".join(["a,b,y", *rows]))
+    text = SPEC[: SPEC.index("  - name: line")] + SPEC[SPEC.index("evaluate") :]
+    text = text.replace("target: [-1, 1]", "target: [no, yes]").replace("[mse]", "[accuracy]")
+    spec.write_text(text.replace("epsilon: 2", "epsilon: 1000"))
+    done = dpcore("run", spec, "--runs", tmp_path / "runs")
+    assert done.exit_code == 0, done.output
+    run = tmp_path / "runs" / "both-0001"
+    published = (run / "public" / "curve.predictions.csv").read_text().split()
+    assert published[0] == "y"
+    points = np.genfromtxt(tmp_path / "points.csv", delimiter=",", names=True)
+    truth = ["yes" if x > 0 else "no" for x in points["a"] + points["b"]]
+    assert sum(one == other for one, other in zip(published[1:], truth, strict=True)) >= 3
+    found = json.loads((run / "operator" / "run.json").read_text())["evaluation"]["curve"]
+    assert found["accuracy"]["private"] > 0.7
+    assert dpcore("replay", run).exit_code == 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import attrs
+import numpy as np
 import pytest
 
 from dpcore import (
@@ -23,6 +24,7 @@ from dpcore import (
     Ledger,
     OverCoins,
     PrivacyBudget,
+    Release,
     SecretCoins,
     price,
 )
@@ -33,10 +35,11 @@ from dpcore.filters import BudgetExceededError
 from dpcore.ledger import journal
 from dpcore.ledger.book import UnknownLedgerError, _charge_text, ledger_names
 from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.total import Total
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.runtime import wide_open
 
-from doubles import LabelMean, LabelMeanBound, domain, table
+from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
 
 
 @pytest.fixture
@@ -138,6 +141,31 @@ def test_a_plan_calibrated_to_the_whole_total_fits_it(home, epsilon):
     for number, share in enumerate((1.0, 0.99)):
         own = Ledger.create(f"l{number}", epsilon=epsilon, delta=1e-5, adjacency=REPLACE_ONE)
         plan(epsilon * share).reserve(own)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_so_does_one_of_many_queries_and_releases(seed):
+    """The filter's sum and the accountant's are one: no last bit is missing."""
+    rng = np.random.default_rng(seed)
+    epsilon, delta = float(rng.uniform(0.05, 8)), float(10 ** rng.uniform(-9, -3))
+    releases = [
+        Release(
+            learner=Staged(),
+            mechanism=Gaussian(),
+            bound=StagedBound(),
+            name=f"r{number}",
+            share=float(rng.uniform(0.1, 3)),
+        )
+        for number in range(int(rng.integers(1, 4)))
+    ]
+    whole = price(
+        domain=domain(),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=epsilon, delta=delta),
+        releases=releases,
+    )
+    total = Total(epsilon=epsilon, delta=delta, adjacency=REPLACE_ONE)
+    assert total.start().spend(whole.charge()).composed is not None
 
 
 def test_what_fails_after_the_reservation_stays_spent(ledger):
@@ -336,7 +364,7 @@ def test_a_changed_row_is_noticed(ledger, statement, fault):
 
 def test_sums_that_say_less_than_the_events_are_noticed(ledger):
     """A row that fits the chain and lies: only a recomputation can tell."""
-    with ledger.journal.writing() as transaction:
+    with ledger.writing() as transaction:
         body = {
             "time": "", "what": "", "uncovered": [], "all_assumptions": [],
             "events": [], "failures": (0.0).hex(), "frame": "", "assumptions": [],
@@ -351,6 +379,18 @@ def test_a_forged_last_row_stops_the_next_reservation(ledger):
     altered(ledger, "UPDATE journal SET body = body || ' ' WHERE number = 2", guards=False)
     with pytest.raises(LedgerError, match="row 2 was changed"):
         ledger.reserve(charge())
+
+
+def test_another_ledger_in_its_place_is_noticed(ledger):
+    first = plan(0.2)
+    reservation = first.reserve(ledger)
+    ledger.journal.path.unlink()
+    Ledger.create("people", epsilon=50.0, delta=1e-5, adjacency=REPLACE_ONE)
+    for use in (ledger.left, lambda: ledger.reserve(charge())):
+        with pytest.raises(LedgerError, match="put in its place"):
+            use()
+    with pytest.raises(LedgerError, match="put in its place"):
+        first.run(table(), reservation=reservation)
 
 
 def test_a_copy_is_no_second_budget(ledger):

@@ -99,7 +99,7 @@ def test_runs_are_charged_until_nothing_is_left(home):
     assert sorted(path.name for path in (home / "runs").iterdir()) == runs
     assert "refuse" in dpcore("check", "s.yaml", code=4)
     shown = dpcore("ledger", "show", "people")
-    assert "guaranteed" in shown
+    assert "(0.6, 1e-05), proved" in shown
     assert "1 x gaussian" in shown
     assert "refused: " in shown
     assert "people" in dpcore("ledger", "list")
@@ -124,7 +124,7 @@ def test_looks_that_nothing_accounts_for_are_recorded(home):
     dpcore("run", "s.yaml")
     shown = dpcore("ledger", "show", "people")
     assert "a rehearsal with known coins" in shown
-    assert "guaranteed; uncovered: hold-out mse" in shown
+    assert "proved; uncovered: hold-out mse" in shown
     printed = SPEC.replace("random_features.ridge, ", "random_features.min_norm, ")
     printed = printed.replace(
         "features: {name: cosines, count: 6}, regularization: 0.5", "count: 6"

@@ -18,12 +18,18 @@ from dpcore import (
     SensitivityBound,
     price,
 )
+from dpcore.evaluation import evaluate
 from dpcore.features.cosines import Cosines
+from dpcore.features.identity import Identity
+from dpcore.features.model import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.per_query import PerQuery
 from dpcore.runtime import wide_open
 from dpcore.sameness import fingerprint
+from dpcore_kernel_ridge.ridge import KernelRidge
+from dpcore_linear.staged_gradient import StagedGradient
 
-from doubles import domain
+from doubles import domain, table
 
 COMPUTED = []
 
@@ -55,7 +61,12 @@ class Total(OneShot):
         return self.factor * np.array([records.labels.sum(), self.hidden + len(query.name)]) + drawn
 
     def assemble(self, answers, public):
-        return None
+        zero = np.zeros(public.domain.width)
+        return LinearModel(
+            domain=public.domain,
+            features=Identity().drawn(public.domain, public.coins),
+            coefficients=zero,
+        )
 
 
 class Two(SensitivityBound):
@@ -80,9 +91,9 @@ def run(*learners, door=None, shares=None, records=20):
     )
     rng = np.random.default_rng(0)
     names = [*plan.schedule.domain.columns, plan.schedule.domain.target]
-    table = {name: rng.uniform(-1, 1, records) for name in names}
+    people = {name: rng.uniform(-1, 1, records) for name in names}
     how = {} if door is None else {"door": door}
-    return plan.run(table, secret=SecretCoins.rehearsal(1), **how)
+    return plan.run(people, secret=SecretCoins.rehearsal(1), **how)
 
 
 def values(outcome):
@@ -148,6 +159,68 @@ def test_what_cannot_be_serialised_has_no_fingerprint():
     assert fingerprint(Total(), 1) == fingerprint(Total(), 1)
     assert fingerprint(Total(hidden=1.0)) != fingerprint(Total(hidden=2.0))
     assert fingerprint(Total(), lambda: 0) == ()
+
+
+def test_an_evaluation_fits_equal_learners_once():
+    releases = [
+        Release(name=name, learner=Total(), mechanism=Gaussian(), bound=Two()) for name in "ab"
+    ]
+    plan = price(
+        domain=domain(20, 2),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1, delta=1e-5),
+        releases=releases,
+        holdout=0.2,
+        on_invalid="project",
+    )
+    outcome = plan.run(table(20, 2), secret=SecretCoins.rehearsal(1))
+    COMPUTED.clear()
+    found = evaluate(plan, outcome, ("mse",))
+    assert COMPUTED == ["sum"]
+    assert found["a"]["mse"]["without noise"] == found["b"]["mse"]["without noise"]
+
+
+def test_one_function_serves_equal_releases(monkeypatch):
+    learner = KernelRidge(regularization=1.0)
+    releases = [
+        Release(name=name, learner=learner, mechanism=PerQuery(questions=3)) for name in "ab"
+    ]
+    plan = price(
+        domain=domain(20, 2),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=20, delta=1e-5),
+        releases=releases,
+        on_invalid="project",
+    )
+    fits, fit = [], KernelRidge.function
+    monkeypatch.setattr(KernelRidge, "function", lambda *a: fits.append(1) or fit(*a))
+    points = {name: {"a": [0.0, 0.5], "b": [0.0, -0.5]} for name in "ab"}
+    outcome = plan.run(table(20, 2), secret=SecretCoins.rehearsal(1), points=points)
+    assert len(fits) == 1
+    first, second = (answers[0].value for answers in outcome.answers.values())
+    assert np.array_equal(first[:, :2], second[:, :2])
+    assert not np.array_equal(first[:, 2], second[:, 2])
+
+
+def test_a_mechanism_is_prepared_once_for_all_asks_of_a_query(monkeypatch):
+    made, prepared = [], Gaussian.prepared
+
+    def counted(self, query, sensitivity):
+        made.append(query)
+        return prepared(self, query, sensitivity)
+
+    monkeypatch.setattr(Gaussian, "prepared", counted)
+    plan = price(
+        domain=domain(60, 2),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1, delta=1e-5),
+        learner=StagedGradient(),
+        mechanism=Gaussian(),
+    )
+    outcome = plan.run(table(60, 2))
+    planned = [ask.query for ask in plan.schedule.releases[0].asks.values()]
+    assert made == planned
+    assert len(outcome.answers["release"]) > 20 * len(planned)
 
 
 def test_public_draws_in_a_row_are_shared_and_read_only():

@@ -54,15 +54,10 @@ class SampledSum(LabelMean):
 
     bounds: ClassVar[tuple[str, ...]] = ()
     sampling: Any = None
-    asks: int = 1
     decay: float = 1.0
 
     def queries(self, public):
-        return (
-            Query(
-                name="mean", shape=(1,), distance="l2", sampling=self.sampling, at_most=self.asks
-            ),
-        )
+        return (Query(name="mean", shape=(1,), distance="l2", sampling=self.sampling),)
 
     def statistic(self, query, records, public, secret):
         if records.order is None:
@@ -312,6 +307,29 @@ def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():
     unordered = attrs.evolve(LAWFUL, sampling=None)
     with pytest.raises(SpecError, match="draws none"):
         priced(None, domain(), REPLACE_ONE, OrderLaw(), learner=unordered)
+
+
+@pytest.mark.parametrize("noise", ["grid", "float"])
+def test_the_noise_under_a_law_has_the_width_that_the_price_assumes(noise):
+    query = Query(name="wide", shape=(100_000,), distance="l2")
+    law = HitLaw(atoms=(0.02, 0.5, 3.0), weights=(0.1, 0.1, 0.1))
+    claim = Sensitivity(value=law, distance="l2", adjacency=REPLACE_ONE, source="a test")
+    mechanism = Gaussian(noise_multiplier=40.0, noise=noise)
+    assert mechanism.noise_std(claim) == pytest.approx(0.8)
+    released = mechanism.release(np.zeros(100_000), query, claim, COINS.noise(0, "wide", 1))
+    assert stats.kstest(released / 0.8, "norm").pvalue > 1e-4
+    assert stats.kstest(released / 0.76, "norm").pvalue < 1e-4
+    mus = mechanism.event(query, claim).mus
+    assert np.allclose(mus, np.array(law.atoms) / 0.8, rtol=2e-3)
+    assert mus[0] >= 0.02 / 0.8
+
+
+def test_a_law_covers_no_fallback():
+    law = HitLaw(atoms=(1.0,), weights=(0.5,))
+    with pytest.raises(ParameterError, match="covers_fallback"):
+        Sensitivity(
+            value=law, distance="l2", adjacency=REPLACE_ONE, source="a test", covers_fallback=True
+        )
 
 
 def exact_delta(n, std, epsilon):

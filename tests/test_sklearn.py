@@ -1,7 +1,9 @@
 """Estimators keep scikit-learn's promises and dpcore's: public parameters, one release a fit."""
 
 import copy
+import importlib
 import pickle
+import sys
 import warnings
 from pathlib import Path
 
@@ -105,6 +107,7 @@ def test_scikit_learn_accepts_every_regressor_that_refuses_misfits(made):
     require(regressor(made, **options), EXPECTED | more)
 
 
+@pytest.mark.slow
 def test_scikit_learn_accepts_the_classifier():
     made = PrivateClassifier(columns=(-10, 10), classes=[0, 1], on_invalid="project")
     require(made, EXPECTED | OF_CLASSES)
@@ -240,13 +243,14 @@ def test_a_fit_is_charged_to_its_ledger(tmp_path):
 
 def test_searches_warn_that_every_fit_is_a_release(tmp_path):
     rows, y = numbers()
-    search = GridSearchCV(regressor(), {"epsilon": [0.5, 1.0]}, cv=2)
+    ridge = SufficientStatisticsRidge
+    search = GridSearchCV(regressor(ridge), {"epsilon": [0.5, 1.0]}, cv=2)
     with pytest.warns(ReleaseWarning, match="costs add up; they are not counted"):
         search.fit(rows, y)
     assert search.best_estimator_.guarantee_.status is Status.PROVED
     ledger = Ledger.create(tmp_path / "l.ledger", epsilon=9.0, delta=1e-5, adjacency=REPLACE_ONE)
     with pytest.warns(ReleaseWarning, match="charged to its ledger"):
-        cross_val_score(regressor(ledger=ledger), rows, y, cv=3)
+        cross_val_score(regressor(ridge, ledger=ledger), rows, y, cv=3)
     assert [row.kind for row in ledger.rows()].count("committed") == 3
 
 
@@ -308,3 +312,11 @@ def test_the_page_names_every_check_that_is_expected_to_fail():
     page = (Path(__file__).parents[1] / "docs" / "scikit-learn.md").read_text()
     for name in EXPECTED | OF_CLASSES | OF_ORACLES:
         assert f"`{name}`" in page
+
+
+def test_without_scikit_learn_the_package_says_how_to_get_it(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("dpcore.sklearn")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r"pip install dpcore\[sklearn\]"):
+        importlib.import_module("dpcore.sklearn")

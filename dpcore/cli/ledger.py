@@ -100,10 +100,11 @@ def show(name: Name) -> None:
         for heading in ("row", "time", "what", "cost", "status"):
             table.add_column(heading, overflow="fold")
         rows = found.rows()
-        committed = {row.body["reservation"] for row in rows if row.kind == COMMITTED}
+        ends = [row.body for row in rows if row.kind == COMMITTED]
+        guarantees = {body["reservation"]: body["guarantee"] for body in ends}
         for row in rows:
             if row.kind not in (CREATED, COMMITTED):
-                status = _status(row, row.digest in committed)
+                status = _status(row, guarantees.get(row.digest))
                 table.add_row(
                     str(row.number), row.body["time"], row.body["what"], _cost(row.body), status
                 )
@@ -165,10 +166,13 @@ def _state(found: Ledger) -> None:
     console.print(f"left: {spent.left().describe()}", markup=False)
 
 
-def _status(row: Row, committed: bool) -> str:
+def _status(row: Row, guarantee: dict[str, Any] | None) -> str:
     if row.kind == RESERVED:
         looks = "".join(f"; uncovered: {look}" for look in row.body["uncovered"])
-        return ("guaranteed" if committed else "spent without a guarantee") + looks
+        if guarantee is None:
+            return f"spent without a guarantee{looks}"
+        epsilon, delta = guarantee["epsilon"], guarantee["delta"]
+        return f"({epsilon:.6g}, {delta:g}), {guarantee['status']}{looks}"
     told = {SPENT: "spent by other code", UNCOVERED: "uncovered, not charged"}
     return told.get(row.kind) or f"refused: {row.body['reason']}"
 

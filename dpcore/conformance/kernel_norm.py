@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from dpcore.kernels.base import Expansion, Kernel
 
-_ROUNDINGS = 2.0**-46  # of one entry, for kernels of up to a hundred columns
-
 
 def kernel_distance(before: Expansion, after: Expansion) -> float:
     """The norm of the difference, rounded down.
@@ -38,9 +36,9 @@ def kernel_norm(kernel: Kernel, points: NDArray[np.float64], weights: NDArray[np
     rows, merged = rows[kept], merged[kept]
     if rows.shape[0] == 0:
         return 0.0
+    largest = float(kernel.diagonal(rows).max())
     square = float(merged @ (kernel(rows, rows) @ merged))
-    size = float(np.abs(merged).sum()) ** 2 * float(kernel.diagonal(rows).max())
-    # merging sums weights too, whose rounding is relative to what was summed
-    summed = float(np.abs(weights).sum()) * math.sqrt(float(kernel.diagonal(rows).max()))
-    lost = (_ROUNDINGS + rows.shape[0] * 2.0**-52) * size
+    size = float(np.abs(merged).sum()) ** 2 * largest
+    lost = (rows.shape[0] + rows.shape[1] + 32) * 2.0**-52 * size  # entries, and their sum
+    summed = float(np.abs(weights).sum()) * math.sqrt(largest)  # merging rounds relative to this
     return max(0.0, math.sqrt(max(0.0, square - lost)) - weights.size * 2.0**-53 * summed)

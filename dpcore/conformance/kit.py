@@ -129,9 +129,15 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
             verdicts += learner_verdicts(case, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
     share = (means or Means(seconds=30)).share(max(1, len(attacked)))
-    for case in attacked:
-        found, attacks = bound_verdicts(case, share, seed)
-        verdicts += [_excused(verdict, case, printed) for verdict in found]
+    bounded = [(case, *bound_verdicts(case, share, seed)) for case in attacked]
+    claiming = {
+        type(case.bound)
+        for case, found, _ in bounded
+        for verdict in found
+        if verdict.law == FINITE_OR_REFUSED and verdict.outcome is Outcome.PASSED
+    }
+    for case, found, attacks in bounded:
+        verdicts += [_excused(verdict, case, printed, claiming) for verdict in found]
         findings += attacks
     ladders: list[list[Event]] = []
     seen: list[Event] = []
@@ -210,15 +216,24 @@ def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]]) -> Verdi
     return Verdict(TESTABLE, name, Outcome.FAILED, reason)
 
 
-def _excused(verdict: Verdict, case: Case, printed: set[type[Any]]) -> Verdict:
-    """A bound as printed, refuted for its own example, may refuse every other learner.
+def _excused(
+    verdict: Verdict, case: Case, printed: set[type[Any]], claiming: set[type[Any]]
+) -> Verdict:
+    """A bound that makes a claim for one example may refuse the learners of others.
 
-    That alone is excused: a claim that it does make is judged like any other.
+    So may a bound as printed, refuted for its own example. That alone is excused: a claim that it
+    does make is judged like any other.
     """
     refusing = verdict.law == FINITE_OR_REFUSED and verdict.detail == REFUSED_EVERYWHERE
-    if not (verdict.failed and refusing and type(case.bound) in printed):
+    if not (verdict.failed and refusing):
         return verdict
-    return attrs.evolve(verdict, outcome=Outcome.NOT_APPLICABLE, detail="it is refuted as printed")
+    if type(case.bound) in printed:
+        reason = "it is refuted as printed"
+    elif type(case.bound) in claiming:
+        reason = "it refuses this learner, and makes a claim for another example"
+    else:
+        return verdict
+    return attrs.evolve(verdict, outcome=Outcome.NOT_APPLICABLE, detail=reason)
 
 
 def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:

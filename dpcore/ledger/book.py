@@ -6,9 +6,11 @@ whatever becomes of the run. Entries say what was asked for, never what the reco
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 import secrets
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -82,11 +84,13 @@ class Ledger:
         name: As it was created.
         total: What everything together may cost.
         journal: Its file.
+        origin: Digest of its first row, by which a file put in its place is noticed.
     """
 
     name: str
     total: Total
     journal: Journal
+    origin: str
 
     @classmethod
     def create(
@@ -136,7 +140,8 @@ class Ledger:
             "failures": write_number(total.failures),
             "order": None if total.order is None else write_number(total.order),
         }
-        return cls(name=path.stem, total=total, journal=Journal.create(path, CREATED, body))
+        journal, first = Journal.create(path, CREATED, body)
+        return cls(name=path.stem, total=total, journal=journal, origin=first.digest)
 
     @classmethod
     def open(cls, place: str | Path) -> Ledger:
@@ -165,7 +170,7 @@ class Ledger:
                 f"{path}: this file was created as {name!r}; a copy would be a second budget for "
                 f"the same records"
             )
-        return cls(name=name, total=total, journal=journal)
+        return cls(name=name, total=total, journal=journal, origin=first.digest)
 
     def reserve(
         self, charge: Charge, what: str = "", uncovered: tuple[str, ...] = ()
@@ -181,7 +186,7 @@ class Ledger:
             BudgetExceededError: it does not fit, its claims do not cover the ledger's adjacency, or
                 it is stated for another frame than earlier ones; the refusal is recorded.
             ContractError: an event is of a kind that cannot be stored.
-            LedgerError: the ledger cannot be written; nothing is spent.
+            LedgerError: the ledger cannot be written: the run may not go on.
         """
         row, after, assumptions = self._charge(RESERVED, charge, what, uncovered)
         recorded = Recorded(
@@ -213,7 +218,7 @@ class Ledger:
             BudgetExceededError: it would be refused.
         """
         try:
-            with self.journal.reading() as transaction:
+            with self._reading() as transaction:
                 self._require_frame(transaction, charge)
                 return self._spent(transaction).spend(charge).left()
         except (BudgetExceededError, AdjacencyError) as error:
@@ -221,7 +226,7 @@ class Ledger:
 
     def spent(self) -> Spent:
         """Everything let through so far."""
-        with self.journal.reading() as transaction:
+        with self._reading() as transaction:
             return self._spent(transaction)
 
     def left(self) -> Left:
@@ -230,12 +235,12 @@ class Ledger:
 
     def note(self, what: str) -> None:
         """Record a look at the records that nothing accounts for; nothing is charged."""
-        with self.journal.writing() as transaction:
+        with self.writing() as transaction:
             transaction.append(UNCOVERED, {"time": _now(), "what": what})
 
     def rows(self) -> tuple[Row, ...]:
         """Everything recorded, in order."""
-        with self.journal.reading() as transaction:
+        with self._reading() as transaction:
             return tuple(transaction.rows())
 
     def faults(self) -> list[str]:
@@ -251,7 +256,7 @@ class Ledger:
                 try:
                     spent = spent.spend(_charge_of(row.body))
                     stored = self._after(row)
-                except (EventTextError, BudgetExceededError, KeyError) as error:
+                except (DpcoreError, KeyError, TypeError, ValueError) as error:
                     return [f"row {row.number} does not recompute: {error}"]
                 if not spent.covered_by(stored):
                     return [f"row {row.number} spends more than it says"]
@@ -268,14 +273,36 @@ class Ledger:
 
     def guarantee_of(self, digest: str) -> dict[str, Any] | None:
         """The guarantee that was committed for a reservation, by its digest; None without one."""
-        with self.journal.reading() as transaction:
+        with self._reading() as transaction:
             return _committed(transaction, digest)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """A transaction on the very file that was opened.
+
+        Raises:
+            LedgerError: another file stands in its place, or it cannot be written.
+        """
+        with self.journal.writing() as transaction:
+            self._require_origin(transaction)
+            yield transaction
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Transaction]:
+        with self.journal.reading() as transaction:
+            self._require_origin(transaction)
+            yield transaction
+
+    def _require_origin(self, transaction: Transaction) -> None:
+        first = next(transaction.rows(CREATED), None)
+        if first is None or first.digest != self.origin:
+            raise LedgerError(f"{self.journal.path}: another ledger was put in its place")
 
     def _charge(
         self, kind: str, charge: Charge, what: str, uncovered: tuple[str, ...]
     ) -> tuple[Row, Spent, tuple[str, ...]]:
         body = {"time": _now(), "what": what, **_charge_text(charge)}
-        with self.journal.writing() as transaction:
+        with self.writing() as transaction:
             latest = transaction.last(RESERVED, SPENT)
             try:
                 self._require_frame(transaction, charge)
@@ -355,7 +382,7 @@ class Reservation:
         if guarantee.status is Status.NONE:
             raise ContractError("only a guarantee is committed: what has none stays spent without")
         found = guarantee.record(self.recorded)
-        with self.ledger.journal.writing() as transaction:
+        with self.ledger.writing() as transaction:
             if _committed(transaction, self.recorded.digest) is not None:
                 raise ContractError(f"entry {self.recorded.entry} has a guarantee already")
             body = {"reservation": self.recorded.digest, "guarantee": found.to_dict()}
@@ -364,7 +391,7 @@ class Reservation:
 
 
 def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:
-    for row in transaction.rows(COMMITTED):
+    for row in transaction.rows(COMMITTED, digest):
         if row.body["reservation"] == digest:
             found: dict[str, Any] = row.body["guarantee"]
             return found

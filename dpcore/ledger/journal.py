@@ -42,7 +42,7 @@ PATIENCE = 60.0  # seconds to wait for another process's transaction
 
 
 class LedgerError(DpcoreError):
-    """A ledger cannot be used: damaged, unwritable, of another version. Nothing was spent by it."""
+    """A ledger cannot be used: damaged, unwritable, locked, replaced, or of another version."""
 
     exit_code: ClassVar[int] = 4
 
@@ -85,11 +85,13 @@ class Transaction:
         found = self._connection.execute(query, kinds).fetchone()
         return None if found is None else _row(found)
 
-    def rows(self, kind: str | None = None) -> Iterator[Row]:
-        """All rows of one kind, or all, in order."""
-        where, values = ("", ()) if kind is None else ("WHERE kind = ?", (kind,))
-        query = f"SELECT * FROM journal {where} ORDER BY number"
-        for found in self._connection.execute(query, values):
+    def rows(self, kind: str | None = None, text: str = "") -> Iterator[Row]:
+        """Rows in order: all, or those of one kind, or those of them whose body holds `text`."""
+        query = (
+            "SELECT * FROM journal WHERE (? IS NULL OR kind = ?) AND instr(body, ?) > 0 "
+            "ORDER BY number"
+        )
+        for found in self._connection.execute(query, (kind, kind, text)):
             yield _row(found)
 
     def append(self, kind: str, body: dict[str, Any]) -> Row:
@@ -128,8 +130,8 @@ class Journal:
     path: Path
 
     @classmethod
-    def create(cls, path: Path, kind: str, body: dict[str, Any]) -> Journal:
-        """A new file, readable by its owner alone, with one first row; all of it or nothing.
+    def create(cls, path: Path, kind: str, body: dict[str, Any]) -> tuple[Journal, Row]:
+        """A new file and its first row, readable by its owner alone; all of it or nothing.
 
         Raises:
             LedgerError: it exists, or cannot be written.
@@ -143,7 +145,7 @@ class Journal:
                     connection.execute(f"PRAGMA application_id = {APPLICATION}")
                     _upgrade(connection)
                 with cls(beside).writing() as transaction:
-                    transaction.append(kind, body)
+                    first = transaction.append(kind, body)
                 os.link(beside, path)  # unlike a renaming, never over an existing file
             finally:
                 beside.unlink(missing_ok=True)
@@ -152,7 +154,7 @@ class Journal:
             raise LedgerError(f"{path}: there is a ledger already") from None
         except OSError as error:
             raise LedgerError(f"{path}: cannot be created ({error.strerror})") from None
-        return cls(path)
+        return cls(path), first
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:

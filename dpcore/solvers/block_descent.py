@@ -154,12 +154,17 @@ class _Run:
         self._first = steps - self._averaged  # steps before it are not averaged
         self._keep = 1 - descent.rate * descent.ridge
         self._rate = descent.rate / descent.batch
+        self._plain = descent.batch == 1 and self._keep == 1 and math.isinf(descent.radius)
+        left = np.arange(steps, 0, -1, dtype=np.float64)
+        self._tail = np.minimum(left / self._averaged, 1.0)  # of the iterates after each step
 
     def advance(self, rows: Rows) -> int:
         """Take the steps of `rows`, or fewer if the ball is left on the way; how many were taken.
 
         A step that leaves the ball is taken and projected, and ends the block.
         """
+        if self._plain:
+            return self._advance_plainly(rows)
         descent, batch = self._descent, self._descent.batch
         block = self._space.gather(rows)
         offsets = np.arange(len(rows)) // batch
@@ -181,6 +186,21 @@ class _Run:
                 offsets = np.minimum(offsets, steps - 1)
         self._commit(block, offsets, residuals, steps)
         return steps
+
+    def _advance_plainly(self, rows: Rows) -> int:
+        """Steps of one row without ridge or ball: weights are sums of rows and nothing else."""
+        block = self._space.gather(rows)
+        gram = self._space.gram(block)
+        limits = self._limits(gram.diagonal())
+        gram *= self._rate
+        errors = self._space.predict(block, self.weights) - self._labels[rows]
+        residuals = block_residuals(gram, errors, limits) * self._rate
+        self.weights = self.weights - self._space.combine(block, residuals)
+        if self._descent.averaged > 1:
+            tail = self._tail[self._done : self._done + len(rows)]
+            self.mean -= self._space.combine(block, (residuals.T * tail).T)
+        self._done += len(rows)
+        return len(rows)
 
     def _limits(self, squares: NDArray[np.float64]) -> NDArray[np.float64] | None:
         if not math.isfinite(self._descent.clip):

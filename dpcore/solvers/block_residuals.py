@@ -12,9 +12,13 @@ arrays, as only G and e are read.
 
 from __future__ import annotations
 
+from operator import mul
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
+
+_SHORT = 16  # rows up to which plain floats are faster than a few more BLAS calls
 
 
 def block_residuals(
@@ -48,30 +52,53 @@ def _free(gram: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.
 def _clipped(
     gram: NDArray[np.float64], errors: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Guess which steps are clipped, solve for the others, and look again.
+    """The free solution if no limit is met; else by the route that is faster at this length."""
+    u = _free(gram, errors)
+    over = np.abs(u) > limits
+    if not over.any():
+        return u
+    if len(u) <= _SHORT:
+        return _row_by_row(gram, errors, limits, u[: int(over.argmax())].tolist())
+    return _by_guessing(gram, errors, limits, u, over)
+
+
+def _row_by_row(
+    gram: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    limits: NDArray[np.float64],
+    found: list[float],
+) -> NDArray[np.float64]:
+    """Substitution from the first residual that is not `found` yet, in plain floats."""
+    first = len(found)
+    rows, starts, ends = gram[first:].tolist(), errors[first:].tolist(), limits[first:].tolist()
+    for row, start, end in zip(rows, starts, ends, strict=True):
+        raw = start - sum(map(mul, row, found))  # as far as `found` goes: the steps before
+        found.append(min(max(raw, -end), end))
+    return np.array(found)
+
+
+def _by_guessing(
+    gram: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    limits: NDArray[np.float64],
+    u: NDArray[np.float64],
+    over: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Hold the residuals that seem to be over at their limits, solve for the others, look again.
 
     Each look settles at least one more step, in order, so that at most b + 1 are needed; mostly it
     takes two or three. The last clip matters only where a residual is at its limit to rounding.
     """
-    u = _free(gram, errors)
-    side = _sides(u, limits)
-    if not side.any():
-        return u
-    strict = np.tril(gram, -1)
-    for _ in range(len(errors) + 1):
-        free = side == 0
-        fixed = np.where(free, errors, side * np.where(free, 0.0, limits))
-        u = _free(np.asfortranarray(strict * free[:, None]), fixed)
-        again = _sides(errors - strict @ u, limits)
-        if np.array_equal(again, side):
+    strict = gram * np.asfortranarray(np.tri(len(u), k=-1))
+    held = np.copysign(limits, u)
+    for _ in range(len(u) + 1):
+        u = _free(strict * np.where(over, 0.0, 1.0)[:, None], np.where(over, held, errors))
+        raw = errors - strict @ u
+        again, ends = np.abs(raw) > limits, np.copysign(limits, raw)
+        if np.array_equal(again, over) and np.array_equal(ends[over], held[over]):
             break
-        side = again
+        over, held = again, ends
     return np.clip(u, -limits, limits)
-
-
-def _sides(raw: NDArray[np.float64], limits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-1, 0 or 1: below, within or above the limits."""
-    return np.where(np.abs(raw) > limits, np.sign(raw), 0.0)
 
 
 def _clipped_chains(

@@ -45,12 +45,15 @@ def gradient_diameter(
     return 2 * np.sqrt(1 - root * root) * (pull * root + push) * _UP
 
 
+def _near_one(ratio: float) -> float:
+    """A ratio of at most 1, rounded up by more than what came of subtracting from 1; 1 stays."""
+    return min(1.0, ratio + 2.0**-52)
+
+
 def _geometric(ratio: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 + ratio + ratio^2 + ..., so many terms, for a ratio in [0, 1]."""
     if ratio == 1.0:
         return terms
-    if ratio == 0.0:
-        return np.minimum(terms, 1.0)
     return np.asarray(np.expm1(terms * math.log(ratio)) / (ratio - 1))
 
 
@@ -99,7 +102,7 @@ class StepReach:
         """
         eta, k, c, keep = self.rate, self.kappa, self.label_bound, self._keep
         best = c * (keep - eta * k * k) / (2 * keep - eta * k * k)
-        slope, rise = abs(keep - eta * k * k), eta * k * c
+        slope, rise = _near_one(abs(keep - eta * k * k)), eta * k * c
 
         def early(step: NDArray[np.float64]) -> NDArray[np.float64]:
             return rise * _geometric(slope, step - 1)
@@ -109,19 +112,21 @@ class StepReach:
         at = np.asarray(steps, dtype=np.float64)
         late = np.maximum(at - reached, 0)
         first = early(np.array([reached]))[0] ** 2
-        square = keep ** (2 * late) * first + gain * _geometric(keep * keep, late)
+        shrink = _near_one(keep * keep)
+        square = shrink**late * first + gain * _geometric(shrink, late)
         found = np.where(late > 0, np.sqrt(square), early(np.minimum(at, reached))) * _UP
         return np.asarray(np.minimum(found, self.radius))
 
     def _reached(self, norm: float, rise: float, slope: float) -> float:
         """The first step whose iterate can be as long as `norm`, on the early recursion."""
-        limit = rise / (1 - slope)
         if norm <= 0:
             return 1.0
-        left = 1 - norm / limit
+        if slope == 1.0:
+            return 1.0 + math.ceil(norm / rise)
+        left = 1 - norm * (1 - slope) / rise
         if left <= 0:
             return float(self.steps + 2)  # never
-        return 1.0 + math.ceil(math.log(left) / math.log(slope)) if slope > 0 else 2.0
+        return 1.0 + math.ceil(math.log(left) / math.log(slope))
 
     def share(self, steps: NDArray[np.intp]) -> NDArray[np.float64]:
         """a_t: the weight of iterates from step t on in the release, contracted by ridge."""
@@ -131,7 +136,7 @@ class StepReach:
         contraction = self._contraction
         if contraction == 1.0:
             return np.asarray(left / averaged)
-        kept = (1 - contraction**left) / (1 - contraction) / averaged * _UP
+        kept = _geometric(contraction, left.astype(np.float64)) / averaged * _UP
         return np.asarray(kept * contraction ** np.maximum(first - steps, 0))
 
     @property
@@ -140,7 +145,7 @@ class StepReach:
         if self.ridge == 0.0:
             return 1.0
         end = abs(1 - self.rate * (self.ridge + self.kappa**2))
-        return max(abs(self._keep), end)
+        return _near_one(max(abs(self._keep), end))
 
     def over(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.float64]:
         """The largest v_t for t from `first` to `last`: a bound, and exact where they are equal.
@@ -169,7 +174,7 @@ class StepReach:
         total = self.steps * self.batch
         count = -(-total // records)
         longest = min(records, total)
-        pieces = min(longest, max(16, _ROUGH * 64 // max(64, count)))
+        pieces = min(longest, max(16, min(4 * _ROUGH, 256 * _ROUGH // count)))
         edges = np.unique(np.linspace(0, longest, pieces + 1).astype(np.intp))
         found = []
         for number in range(count):

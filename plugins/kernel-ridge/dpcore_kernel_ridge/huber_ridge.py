@@ -51,7 +51,7 @@ from dpcore_kernel_ridge.huber_solver import (
     huber_evaluation_error,
     solve_huber,
 )
-from dpcore_kernel_ridge.ridge import KernelName, kernel_of
+from dpcore_kernel_ridge.ridge import KERNELS, KernelName, kernel_of
 
 
 @attrs.frozen(kw_only=True)
@@ -65,8 +65,8 @@ class KernelHuberRidge(FunctionLearner):
     others the solver is proved to reach it on every dataset of the domain.
 
     Args:
-        kernel: `gaussian` or `linear`.
-        bandwidth: Of the Gaussian kernel, in encoded units; public.
+        kernel: `gaussian`, `linear`, `exponential`, `matern_3_2` or `matern_5_2`.
+        bandwidth: In encoded units; public. The linear kernel has none.
         total_regularization: Lam > 0, of the sum form: not multiplied by the number of records.
         clip: B > 0, in label units: residuals beyond it count linearly.
     """
@@ -74,7 +74,7 @@ class KernelHuberRidge(FunctionLearner):
     bounds: ClassVar[tuple[str, ...]] = ("kernel_ridge.huber_ridge",)
     total: ClassVar[bool] = True
 
-    kernel: KernelName = attrs.field(default="gaussian", validator=one_of("gaussian", "linear"))
+    kernel: KernelName = attrs.field(default="gaussian", validator=one_of(*KERNELS))
     bandwidth: float = attrs.field(default=1.0, validator=positive)
     total_regularization: float = attrs.field(validator=positive)
     clip: float = attrs.field(validator=positive)

@@ -22,9 +22,18 @@ from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
 from dpcore.kernels.gaussian import GaussianKernel
 from dpcore.kernels.linear import LinearKernel
+from dpcore.kernels.matern import MaternKernel, Smoothness
 from dpcore_kernel_ridge.solver import evaluation_error, function_error, solve_kernel_ridge
 
-KernelName = Literal["gaussian", "linear"]
+KernelName = Literal["gaussian", "linear", "exponential", "matern_3_2", "matern_5_2"]
+
+KERNELS = ("gaussian", "linear", "exponential", "matern_3_2", "matern_5_2")
+
+_MATERN: dict[KernelName, Smoothness] = {
+    "exponential": "1/2",
+    "matern_3_2": "3/2",
+    "matern_5_2": "5/2",
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -71,6 +80,8 @@ class Problem:
 
 def kernel_of(name: KernelName, bandwidth: float) -> Kernel:
     """The kernel that a learner's fields name."""
+    if name in _MATERN:
+        return MaternKernel(smoothness=_MATERN[name], bandwidth=bandwidth)
     return GaussianKernel(bandwidth=bandwidth) if name == "gaussian" else LinearKernel()
 
 
@@ -82,15 +93,15 @@ class KernelRidge(FunctionLearner):
     refuse parameters at which floating-point Cholesky could break down.
 
     Args:
-        kernel: `gaussian` or `linear`.
-        bandwidth: Of the Gaussian kernel, in encoded units; public.
+        kernel: `gaussian`, `linear`, `exponential`, `matern_3_2` or `matern_5_2`.
+        bandwidth: In encoded units; public. The linear kernel has none.
         regularization: lam > 0, of the mean form; needs the exact public number of records.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("kernel_ridge.replace_one",)
     total: ClassVar[bool] = True
 
-    kernel: KernelName = attrs.field(default="gaussian", validator=one_of("gaussian", "linear"))
+    kernel: KernelName = attrs.field(default="gaussian", validator=one_of(*KERNELS))
     bandwidth: float = attrs.field(default=1.0, validator=positive)
     regularization: float = attrs.field(validator=positive)
 

@@ -98,7 +98,7 @@ class ChosenRidge(Learner):
 
     def start(self, public: Public) -> _State:
         """Nothing released."""
-        return _State(public=public, features=self.features.draw(public.domain, public.coins))
+        return _State(public=public, features=self.features.drawn(public.domain, public.coins))
 
     def ask(self, state: _State) -> Query | None:
         """First the sums, then the choice among what they give."""

@@ -98,7 +98,7 @@ class OutputPerturbation(OneShot):
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """The exact minimiser to within the declared error."""
-        rows = self.features.draw(public.domain, public.coins)(records.features)
+        rows = self.features.drawn(public.domain, public.coins)(records.features)
         tolerance = self.solver_error(public.domain)
         return solve_huber_ridge(self.problem(public.domain), rows, records.labels, tolerance)
 
@@ -106,7 +106,7 @@ class OutputPerturbation(OneShot):
         """A linear model in the features."""
         return LinearModel(
             domain=public.domain,
-            features=self.features.draw(public.domain, public.coins),
+            features=self.features.drawn(public.domain, public.coins),
             coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
         )
 

@@ -117,7 +117,7 @@ class SufficientStatistics(OneShot):
         shift = self.regularization(float(values[0]), public)
         return LinearModel(
             domain=public.domain,
-            features=self.features.draw(public.domain, public.coins),
+            features=self.features.drawn(public.domain, public.coins),
             coefficients=vectors @ ((vectors.T @ moments) / (values + shift)),
         )
 

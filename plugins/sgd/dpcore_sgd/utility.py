@@ -1,0 +1,85 @@
+r"""The paper's rates and its bound on the noise as calculators, printed and corrected.
+
+Under its Assumptions 2.1 (smoothness r in (1/2, 1]) and 2.2 (capacity alpha in (0, 1)) the excess
+error is of order :math:`n^{-a}/\epsilon^2+n^{-b}` up to logarithms. No privacy claim rests on this.
+"""
+
+import math
+from typing import NamedTuple
+
+from dpcore.errors import ParameterError
+
+
+class Schedule(NamedTuple):
+    """Step size, number of steps and number of features, up to constants and logarithms."""
+
+    rate: float
+    steps: float
+    features: float
+
+
+def _checked(r: float, alpha: float) -> float:
+    """2r + alpha."""
+    if not 0.5 < r <= 1:
+        raise ParameterError("Theorem 1", "r in (1/2, 1]", "r", r)
+    if not 0 < alpha <= 1:
+        raise ParameterError("Theorem 1", "alpha in (0, 1]", "alpha", alpha)
+    return 2 * r + alpha
+
+
+def schedule(records: int, r: float, alpha: float, *, small_steps: bool = True) -> Schedule:
+    r"""Theorem 1: :math:`\eta=n^{-1},T=n^{(2r+\alpha+1)/(2r+\alpha)}`, or larger steps,
+    :math:`\eta=n^{-2r/(2r+\alpha)},T=n^{(2r+1)/(2r+\alpha)}`;
+    :math:`M=n^{(1+\alpha(2r-1))/(2r+\alpha)}`.
+    """
+    both = _checked(r, alpha)
+    features = records ** ((1 + alpha * (2 * r - 1)) / both)
+    if small_steps:
+        return Schedule(1 / records, records ** ((both + 1) / both), features)
+    return Schedule(records ** (-2 * r / both), records ** ((2 * r + 1) / both), features)
+
+
+def statistical_exponent(r: float, alpha: float) -> float:
+    """b = 2r/(2r + alpha): what descent without noise reaches."""
+    return 2 * r / _checked(r, alpha)
+
+
+def privacy_exponent_printed(r: float, alpha: float) -> float:
+    """a as printed: (4r + 3 alpha - 4 - 2 r alpha)/(2r + alpha). True, and loose by a factor M."""
+    return (4 * r + 3 * alpha - 4 - 2 * r * alpha) / _checked(r, alpha)
+
+
+def privacy_exponent(r: float, alpha: float) -> float:
+    """a without the factor M: (4r + 2 alpha - 3)/(2r + alpha), for Algorithm 1."""
+    return (4 * r + 2 * alpha - 3) / _checked(r, alpha)
+
+
+def privacy_exponent_clipped(r: float, alpha: float) -> float:
+    """a with clipped gradients, whose reach does not grow: (4r + 2 alpha - 2)/(2r + alpha).
+
+    Of the noise alone: what clipping does to the fit is not part of Theorem 1.
+    """
+    return (4 * r + 2 * alpha - 2) / _checked(r, alpha)
+
+
+def noise_error_printed(features: int, kappa: float, std: float, delta: float) -> float:
+    r"""Proposition 4.1: :math:`\kappa^2M\sigma^2(1+\sqrt{8\ln(1/\delta)/M})` bounds what noise
+    costs in mean square, with probability 1 - delta. True, and loose by a factor of about M."""
+    _positive(features=features, kappa=kappa, std=std)
+    room = 1 + math.sqrt(8 * math.log(1 / delta) / features)
+    return kappa**2 * features * std**2 * room
+
+
+def noise_error(kappa: float, std: float) -> float:
+    r"""The mean of it over the noise: at most :math:`\kappa^2\sigma^2`, whatever M.
+
+    A prediction is moved by :math:`\phi(x)\cdot b\sim N(0,\sigma^2\|\phi(x)\|^2)`.
+    """
+    _positive(kappa=kappa, std=std)
+    return kappa**2 * std**2
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ParameterError("Proposition 4.1", "a finite number > 0", name, value)
