@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from dpcore.adjacency import REPLACE_ONE as REPLACE_ONE
     from dpcore.adjacency import Adjacency as Adjacency
     from dpcore.adjacency import replace_features as replace_features
+    from dpcore.audit.auditor import audit_mechanism as audit_mechanism
+    from dpcore.audit.auditor import audit_samples as audit_samples
+    from dpcore.audit.claims import ApproximateDP as ApproximateDP
+    from dpcore.audit.claims import GaussianDP as GaussianDP
     from dpcore.budget import PrivacyBudget as PrivacyBudget
     from dpcore.classes import Classes as Classes
     from dpcore.columns import Categories as Categories
@@ -75,6 +79,7 @@ _HOME = {
     "Accountant": "accountant",
     "Adjacency": "adjacency",
     "Answer": "query",
+    "ApproximateDP": "audit.claims",
     "BestOf": "learners.best_of",
     "Categories": "columns",
     "Charge": "ledger.charge",
@@ -91,6 +96,7 @@ _HOME = {
     "Features": "features.base",
     "FunctionLearner": "functions",
     "FunctionQuery": "functions",
+    "GaussianDP": "audit.claims",
     "Guarantee": "guarantee",
     "HitLaw": "hit_law",
     "Interactive": "interactive",
@@ -129,6 +135,8 @@ _HOME = {
     "Stream": "randomness",
     "WithoutReplacement": "sampling",
     "WorstCase": "sensitivity",
+    "audit_mechanism": "audit.auditor",
+    "audit_samples": "audit.auditor",
     "hookimpl": "hookspecs",
     "price": "pricing",
     "replace_features": "adjacency",

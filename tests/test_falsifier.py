@@ -1,21 +1,8 @@
 """What the search reaches on proved bounds, and what it breaks without hints."""
 
 import attrs
-import gallery_wrong as wrong
 import numpy as np
 import pytest
-from gallery_right import (
-    Ball,
-    BallRidge,
-    BallRidgeBound,
-    ComplexMinNorm,
-    HuberRidge,
-    HuberRidgeBound,
-    ProjectedMinNorm,
-    SumRidge,
-    SumRidgeAddRemove,
-    WellConditioned,
-)
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Range, replace_features
 from dpcore.conformance.case import Case
@@ -28,6 +15,19 @@ from dpcore.features.identity import Identity
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
 from doubles import LabelMean, LabelMeanBound, domain
+from gallery import wrong_bounds as wrong
+from gallery.right import (
+    Ball,
+    BallRidge,
+    BallRidgeBound,
+    ComplexMinNorm,
+    HuberRidge,
+    HuberRidgeBound,
+    ProjectedMinNorm,
+    SumRidge,
+    SumRidgeAddRemove,
+    WellConditioned,
+)
 
 SHORT = Means(seconds=30, pairs=3000)
 BRIEF = Means(seconds=30, pairs=500)

@@ -4,7 +4,6 @@ import json
 import types
 
 import attrs
-import gallery_functions as wrong
 import mpmath
 import numpy as np
 import pytest
@@ -29,6 +28,7 @@ from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2
 from dpcore_kernel_ridge.ridge import KernelRidge
 
 from doubles import Bump, BumpBound, domain
+from gallery import wrong_functions as wrong
 
 DRAWS = 600
 

@@ -47,6 +47,7 @@ LAYERS = [
     ["spec", "source", "evaluation", "consent"],
     ["lock"],
     ["run_folder"],
+    ["audit"],
     ["conformance", "scaffold", "bridges", "sklearn"],
     ["cli"],
 ]

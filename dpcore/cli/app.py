@@ -5,6 +5,7 @@ from importlib import metadata
 import typer
 
 from dpcore.cli.account import account
+from dpcore.cli.audit import audit_spec
 from dpcore.cli.check import check
 from dpcore.cli.falsify import falsify_spec
 from dpcore.cli.ledger import ledger
@@ -46,6 +47,7 @@ app.command()(reproduce)
 app.command()(schema)
 app.command("test")(examine_plugin)
 app.command("falsify")(falsify_spec)
+app.command("audit")(audit_spec)
 app.command()(account)
 app.add_typer(plugins, name="plugins")
 app.add_typer(ledger, name="ledger")

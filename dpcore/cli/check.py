@@ -11,6 +11,7 @@ from rich.table import Table as RichTable
 
 from dpcore.cli.console import err, guarded, out
 from dpcore.conformance.attacks import NEVER, AttackRecordError, lookup
+from dpcore.conformance.audit_file import AuditFileError, audit_path, of_plan
 from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.guarantee import Guarantee
 from dpcore.ledger.book import Ledger
@@ -34,6 +35,7 @@ def check(
         else:
             show_plan(out(), plan.guarantee, lock)
             show_attacks(out(), loaded, plan)
+            show_audits(out(), spec, lock)
         if charged and not json:
             told = charged["ledger"]
             out().print(
@@ -107,6 +109,22 @@ def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:
             return
         told = NEVER if found is None else found.describe()
         console.print(f"{release.name}, bound {type(case.bound).__name__}: {told}", markup=False)
+
+
+def show_audits(console: Console, path: Path, lock: Lock) -> None:
+    """What audits of exactly this plan found, if there were any."""
+    try:
+        found = of_plan(audit_path(path), lock)
+    except AuditFileError as error:
+        err().print(f"note: {error}", markup=False)
+        return
+    if not found:
+        console.print("never audited at this plan", markup=False)
+        return
+    console.print(found[-1].describe(), markup=False)
+    refuted = sum(one.refuted for one in found)
+    if len(found) > 1:
+        console.print(f"{len(found)} audits of this plan, {refuted} REFUTED it", markup=False)
 
 
 def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:

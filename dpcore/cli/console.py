@@ -80,3 +80,7 @@ class SlowProgress:
     def step(self) -> None:
         """One more answer."""
         self._bar.advance(self._task)
+
+    def reach(self, done: int) -> None:
+        """So many in all."""
+        self._bar.update(self._task, completed=done)

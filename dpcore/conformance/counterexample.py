@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +129,19 @@ def load(path: Path) -> Counterexample:
     )
 
 
-def minimised(found: Configuration, target: Target, rows: Rows, least: float) -> Configuration:
+def minimised(
+    found: Configuration, target: Target, rows: Rows, least: float, seconds: float = math.inf
+) -> Configuration:
     """Make a configuration simpler as long as its ratio stays at least `least`.
 
-    In turn: one base row fewer, base rows set to zero, labels to 0, numbers to few digits.
+    In turn: one base row fewer, base rows set to zero, labels to 0, numbers to few digits; nothing
+    more once the time is used up.
     """
+    end = time.monotonic() + seconds
 
     def keeps(candidate: Configuration) -> bool:
+        if time.monotonic() > end:
+            return False
         shot = target.fire(pair_of(candidate, rows, target.case.adjacency))
         return shot.ratio is not None and shot.inside is not False and shot.ratio >= least
 

@@ -29,6 +29,7 @@ from dpcore.randomness import SecretCoins
 from dpcore.sensitivity import Conditional, Refused, Refuted, Sensitivity, WorstCase
 
 _CONSTRUCTIONS = 0.4  # share of a claim's means that goes into constructions
+_SIMPLIFYING = 0.25  # of a claim's seconds, on top of them, for making a counterexample simple
 _CLIMBS = 8  # starts that are climbed from before random restarts begin
 _EVALUATIONS = 250  # of the score, per ascent
 _DRAWS = 6  # samples or orders of the records, where the runtime draws them
@@ -296,7 +297,8 @@ class _Search:
         ratio, configuration, target = self._worst
         if ratio > 1 + ALLOWANCE:
             least = max(1 + ALLOWANCE, 0.9 * ratio)
-            configuration = minimised(configuration, target, self._rows, least)
+            seconds = max(1.0, _SIMPLIFYING * self._means.seconds)
+            configuration = minimised(configuration, target, self._rows, least, seconds)
         return self._with_counterexample(finding, configuration, target)
 
     def _with_counterexample(

@@ -10,6 +10,7 @@ import attrs
 
 from dpcore.conformance import (
     accountant_laws,
+    audit_laws,
     bound_laws,
     event_laws,
     feature_laws,
@@ -18,6 +19,7 @@ from dpcore.conformance import (
     mechanism_laws,
 )
 from dpcore.conformance.accountant_laws import accountant_verdicts
+from dpcore.conformance.audit_laws import Priced, curve_audited, run_verdicts
 from dpcore.conformance.bound_laws import (
     FINITE_OR_REFUSED,
     REFUSED_EVERYWHERE,
@@ -77,7 +79,10 @@ LAWS = (
     *event_laws.LAWS,
     *accountant_laws.LAWS,
     *feature_laws.LAWS,
+    *audit_laws.LAWS,
 )
+
+_AUDITS = 0.3  # share of the seconds that goes into audits of the examples' runs, if there are any
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -116,7 +121,8 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
     verdicts: list[Verdict] = []
     findings: list[Finding] = []
     printed: set[type[Any]] = set()
-    examples = _examples(plugin, loaded, registry, verdicts, printed)
+    runs: list[Priced] = []
+    examples = _examples(plugin, loaded, registry, verdicts, printed, runs)
     subjects = subjects_of(loaded, examples)
     verdicts += _testable(loaded, subjects)
     verdicts += [
@@ -128,7 +134,10 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
         for case in cases:
             verdicts += learner_verdicts(case, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
-    share = (means or Means(seconds=30)).share(max(1, len(attacked)))
+    means = means or Means(seconds=30)
+    audits = _AUDITS * means.seconds if runs else 0.0
+    verdicts += run_verdicts(runs, audits, seed)
+    share = attrs.evolve(means, seconds=means.seconds - audits).share(max(1, len(attacked)))
     bounded = [(case, *bound_verdicts(case, share, seed)) for case in attacked]
     claiming = {
         type(case.bound)
@@ -148,6 +157,8 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
                 verdicts.append(_refusing(name, mechanism, printed))
             for mechanism_case, found in judged:
                 verdicts += found
+                if not isinstance(mechanism, Interactive):
+                    verdicts.append(curve_audited(mechanism_case, seed))
                 ladder = _ladder(mechanism_case)
                 verdicts += _events(mechanism_case, [e for e in ladder if e not in seen])
                 if len(ladder) >= 3 and type(ladder[0]) not in {type(e) for e in seen}:
@@ -167,10 +178,12 @@ def _examples(
     registry: Registry,
     verdicts: list[Verdict],
     printed: set[type[Any]],
+    runs: list[Priced],
 ) -> list[Example]:
     """Every release of every example; what cannot be priced becomes a verdict.
 
-    Bounds and mechanisms of examples that `dpcore reproduce` alone prices are added to `printed`.
+    Bounds and mechanisms of examples that `dpcore reproduce` alone prices are added to `printed`,
+    the others' specs and plans to `runs`.
     """
     found: list[Example] = []
 
@@ -186,6 +199,7 @@ def _examples(
                 printed.update(type(part) for part in (release.bound, *mechanisms))
             raise NotApplicableError(f"only dpcore reproduce runs it: {refusal}") from None
         found.extend(Example(name=name, release=r, plan=plan) for r in spec.releases)
+        runs.append(Priced(f"{plugin}: {name}", spec, plan))
         return plan.guarantee.status.value
 
     verdicts.extend(

@@ -1,18 +1,15 @@
-"""Wrong components, each wrong in one realistic way, with the law that must catch it."""
+"""Wrong learners and bounds, each wrong in one realistic way, with the law that must catch it."""
 
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from gallery_right import OnePass, SumRidge, Vector, l2
 
 from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
     Domain,
-    FeatureMap,
-    Features,
     Learner,
     OneShot,
     Query,
@@ -20,17 +17,12 @@ from dpcore import (
     SensitivityBound,
     replace_features,
 )
-from dpcore.accountants.gdp import GdpAccountant
-from dpcore.checks import positive
 from dpcore.conformance.case import Case
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.features.cosines import Cosines
 from dpcore.features.identity import Identity
-from dpcore.mechanism import Mechanism, free, from_real, to_real
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_random_features.ridge import Ridge
 
 from doubles import LabelMean, Numbers, Staged, domain
+from gallery.right import OnePass, SumRidge, Vector, l2
 
 LABELS = Range(10, 100)
 
@@ -359,231 +351,4 @@ LEARNERS_AND_BOUNDS = [
     (records_kept_on_self, "learner.public-blind"),
     (not_total, "learner.total"),
     (args_changed, "learner.inputs-unchanged"),
-]
-
-
-def gaussian_like(release=None, event=None, prepared=None):
-    """The Gaussian mechanism with one method replaced."""
-
-    class Wrong(Mechanism):
-        distance = Gaussian.distance
-        arithmetic = "real"
-        source = "wrong"
-        noise_multiplier: float | None = free(validator=positive)
-
-        def at(self, scale, query, sensitivity):
-            return attrs.evolve(self, noise_multiplier=scale)
-
-        def event(self, query, sensitivity):
-            right = Gaussian(noise_multiplier=self.noise_multiplier).event(query, sensitivity)
-            return event(right) if event else right
-
-        def release(self, value, query, sensitivity, noise):
-            std = self.noise_multiplier * sensitivity.unit
-            if release:
-                return release(value, query, std, noise)
-            return from_real(to_real(value) + std * noise.normal(query.real_size), query)
-
-        def prepared(self, query, sensitivity):
-            if prepared:
-                return prepared(self.noise_multiplier * sensitivity.unit)
-            return super().prepared(query, sensitivity)
-
-    return attrs.frozen(kw_only=True)(Wrong)()
-
-
-def _real_part_only(value, query, std, noise):
-    return value + std * noise.normal(query.shape)
-
-
-def _one_draw(value, query, std, noise):
-    return value + std * noise.normal(1)[0]
-
-
-def _own_generator(value, query, std, noise):
-    draws = np.random.default_rng().normal(size=query.real_size)
-    return from_real(to_real(value) + std * draws, query)
-
-
-def _fixed_seed(value, query, std, noise):
-    draws = np.random.default_rng(0).normal(size=query.real_size)
-    return from_real(to_real(value) + std * draws, query)
-
-
-def _half_the_noise(value, query, std, noise):
-    return from_real(to_real(value) + 0.5 * std * noise.normal(query.real_size), query)
-
-
-def _variance_for_deviation(value, query, std, noise):
-    return from_real(to_real(value) + std**2 * noise.normal(query.real_size), query)
-
-
-def _noise_kept(std):
-    """Draws at the first ask, and adds the same to the next ones."""
-    drawn = []
-
-    def release(value, query, noise):
-        if not drawn:
-            drawn.append(noise.normal(query.real_size))
-        return from_real(to_real(value) + std * drawn[0], query)
-
-    return release
-
-
-def _less_noise_prepared(std):
-    return lambda value, query, noise: _half_the_noise(value, query, std, noise)
-
-
-def _flattened(value, query, std, noise):
-    return to_real(value) + std * noise.normal(query.real_size)
-
-
-@attrs.frozen(kw_only=True)
-class CheapEvent(GaussianEvent):
-    """Half of the true rho."""
-
-    def zcdp_rho(self):
-        return 0.25 * self.mu**2
-
-
-@attrs.frozen(kw_only=True)
-class OneSided(GaussianEvent):
-    """Adds nothing in one direction."""
-
-    def delta(self, epsilon, direction):
-        shrunk = self.mu if direction.value == "remove" else 0.5 * self.mu
-        return GaussianEvent(mu=shrunk, adjacency=self.adjacency).delta(epsilon, direction)
-
-
-@attrs.frozen(kw_only=True)
-class ClassicalCurve(GaussianEvent):
-    """1.25 exp(-(epsilon/mu)^2/2): the classical formula read as a curve, valid nowhere near 0."""
-
-    def delta(self, epsilon, direction):
-        return 1.25 * float(np.exp(-0.5 * (epsilon / self.mu) ** 2))
-
-
-MECHANISMS = [
-    (gaussian_like(_real_part_only), "mechanism.every-coordinate"),
-    (gaussian_like(_own_generator), "mechanism.noise-only"),
-    (gaussian_like(_fixed_seed), "mechanism.asks-independent"),
-    (gaussian_like(_half_the_noise), "mechanism.event-matches-noise"),
-    (gaussian_like(_variance_for_deviation), "mechanism.event-matches-noise"),
-    (gaussian_like(_one_draw), "mechanism.event-matches-noise"),
-    (gaussian_like(_flattened), "mechanism.shape"),
-    (gaussian_like(prepared=_noise_kept), "mechanism.prepared-agrees"),
-    (gaussian_like(prepared=_less_noise_prepared), "mechanism.prepared-agrees"),
-    (
-        gaussian_like(event=lambda e: attrs.evolve(e, mu=0.5 * e.mu)),
-        "mechanism.event-matches-noise",
-    ),
-    (gaussian_like(event=lambda e: attrs.evolve(e, mu=1 / e.mu)), "mechanism.loss-falls-in-scale"),
-    (
-        gaussian_like(event=lambda e: attrs.evolve(e, adjacency=REPLACE_LABEL)),
-        "mechanism.event-adjacency",
-    ),
-]
-
-EVENTS = [
-    (CheapEvent(mu=1.0, adjacency=REPLACE_ONE), "event.zcdp-rho"),
-    (OneSided(mu=1.0, adjacency=REPLACE_ONE), "event.directions-consistent"),
-    (ClassicalCurve(mu=1.0, adjacency=REPLACE_ONE), "event.probability"),
-]
-
-
-@attrs.frozen
-class ForgetsCount(GdpAccountant):
-    """Charges for one application however many there are."""
-
-    def compose(self, event, count=1):
-        return super().compose(event, min(count, 1))
-
-
-@attrs.frozen
-class AddsMu(GdpAccountant):
-    """Forgets to square: sums the events' variances as if they were one."""
-
-    def compose(self, event, count=1):
-        self.accept(event, count)
-        spent = max(self.mu_squared, event.gaussian_mu() ** 2)
-        return attrs.evolve(self, mu_squared=spent)
-
-
-@attrs.frozen
-class IgnoresAdjacency(GdpAccountant):
-    """Takes whatever comes."""
-
-    def compose(self, event, count=1):
-        return super().compose(attrs.evolve(event, adjacency=self.adjacency), count)
-
-
-ACCOUNTANTS = [
-    (ForgetsCount, "accountant.counting"),
-    (AddsMu, "accountant.never-below-truth"),
-    (IgnoresAdjacency, "accountant.refusal-changes-nothing"),
-]
-
-
-@attrs.frozen(kw_only=True)
-class LongCosines(FeatureMap):
-    """sqrt(2/N) cos without rescaling, norm 1 stated: right for typical rows only."""
-
-    count: int = 3
-
-    def width(self, domain):
-        return self.count
-
-    def norm(self, domain):
-        return 1.0
-
-    def draw(self, domain, coins):
-        right = Cosines(count=self.count).draw(domain, coins)
-        return lambda encoded: (
-            np.sqrt(2 / self.count) * np.cos(encoded @ right.frequencies + right.phases)
-        )
-
-
-@attrs.frozen(kw_only=True)
-class CentredIdentity(FeatureMap):
-    """Subtracts the mean of whatever rows it is given."""
-
-    def width(self, domain):
-        return domain.width
-
-    def norm(self, domain):
-        return 2 * domain.feature_norm
-
-    def draw(self, domain, coins):
-        return lambda encoded: encoded - encoded.mean(axis=0) if len(encoded) else encoded
-
-
-class _Unscaled(Features):
-    """Twice the columns, which come as they are when a block at a time."""
-
-    def __call__(self, encoded):
-        return 0.5 * np.hstack([encoded, encoded])
-
-    def columns(self, encoded):
-        yield encoded
-        yield encoded
-
-
-@attrs.frozen(kw_only=True)
-class UnscaledBlocks(FeatureMap):
-    """Forgets the scale where features are made in blocks."""
-
-    def width(self, domain):
-        return 2 * domain.width
-
-    def norm(self, domain):
-        return domain.feature_norm
-
-    def draw(self, domain, coins):
-        return _Unscaled()
-
-
-FEATURES = [
-    (LongCosines(), "features.norm"),
-    (CentredIdentity(), "features.row-wise"),
-    (UnscaledBlocks(), "features.columns-agree"),
 ]

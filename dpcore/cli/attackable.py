@@ -1,0 +1,52 @@
+"""What `falsify` and `audit` attack: a priced plan, or a refuted claim as printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+
+from dpcore.cli.console import err
+from dpcore.errors import NoClaimError, SpecError
+from dpcore.lock import Lock, lock_path, priced, read_lock
+from dpcore.plan import Plan
+from dpcore.spec import Spec
+
+
+@attrs.frozen(eq=False)
+class Attackable:
+    """A plan to attack.
+
+    Args:
+        lock: Of the plan; None for a claim as printed, which no run is locked to.
+        refusal: Why `dpcore run` refuses it, or empty.
+    """
+
+    plan: Plan
+    lock: Lock | None
+    refusal: str
+
+
+def attackable(spec: Spec, path: Path, *, write: bool) -> Attackable:
+    """The plan at its lock; where there is no price, what `dpcore reproduce` would price.
+
+    Args:
+        write: Whether a new lock is written beside the spec, as `dpcore check` does.
+
+    Raises:
+        NoClaimError: there is no claim at all.
+    """
+    beside = lock_path(path)
+    try:
+        plan, lock, kept = priced(spec, read_lock(beside))
+    except NoClaimError as refusal:
+        try:
+            return Attackable(spec.price(reproduce=True), None, str(refusal))
+        except (NoClaimError, SpecError):
+            raise refusal from None
+    if write and not kept:
+        try:
+            beside.write_bytes(lock.encode())
+        except OSError as error:
+            err().print(f"note: {beside} cannot be written ({error.strerror})", markup=False)
+    return Attackable(plan, lock, "")

@@ -1,0 +1,1 @@
+"""Components that are right; components and plugins that are wrong in one realistic way each."""

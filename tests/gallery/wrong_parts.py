@@ -1,0 +1,324 @@
+"""Wrong mechanisms, events, accountants and feature maps, with the law that must catch each."""
+
+import attrs
+import numpy as np
+
+from dpcore import REPLACE_LABEL, REPLACE_ONE, FeatureMap, Features
+from dpcore.accountants.gdp import GdpAccountant
+from dpcore.checks import positive
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.features.cosines import Cosines
+from dpcore.mechanism import Mechanism, free, from_real, to_real
+from dpcore.mechanisms.gaussian import Gaussian
+
+MATCHES = "mechanism.event-matches-noise"
+AUDITED = "mechanism.curve-audited"
+EVERY = "mechanism.every-coordinate"
+
+
+def gaussian_like(release=None, event=None, prepared=None):
+    """The Gaussian mechanism with one method replaced."""
+
+    class Wrong(Mechanism):
+        distance = Gaussian.distance
+        arithmetic = "real"
+        source = "wrong"
+        noise_multiplier: float | None = free(validator=positive)
+
+        def at(self, scale, query, sensitivity):
+            return attrs.evolve(self, noise_multiplier=scale)
+
+        def event(self, query, sensitivity):
+            right = Gaussian(noise_multiplier=self.noise_multiplier).event(query, sensitivity)
+            return event(right) if event else right
+
+        def release(self, value, query, sensitivity, noise):
+            std = self.noise_multiplier * sensitivity.unit
+            if release:
+                return release(value, query, std, noise)
+            return from_real(to_real(value) + std * noise.normal(query.real_size), query)
+
+        def prepared(self, query, sensitivity):
+            if prepared:
+                return prepared(self.noise_multiplier * sensitivity.unit)
+            return super().prepared(query, sensitivity)
+
+    return attrs.frozen(kw_only=True)(Wrong)()
+
+
+def _real_part_only(value, query, std, noise):
+    return value + std * noise.normal(query.shape)
+
+
+def _one_draw(value, query, std, noise):
+    return value + std * noise.normal(1)[0]
+
+
+def _own_generator(value, query, std, noise):
+    draws = np.random.default_rng().normal(size=query.real_size)
+    return from_real(to_real(value) + std * draws, query)
+
+
+def _fixed_seed(value, query, std, noise):
+    draws = np.random.default_rng(0).normal(size=query.real_size)
+    return from_real(to_real(value) + std * draws, query)
+
+
+def _half_the_noise(value, query, std, noise):
+    return from_real(to_real(value) + 0.5 * std * noise.normal(query.real_size), query)
+
+
+def _variance_for_deviation(value, query, std, noise):
+    return from_real(to_real(value) + std**2 * noise.normal(query.real_size), query)
+
+
+def _noise_kept(std):
+    """Draws at the first ask, and adds the same to the next ones."""
+    drawn = []
+
+    def release(value, query, noise):
+        if not drawn:
+            drawn.append(noise.normal(query.real_size))
+        return from_real(to_real(value) + std * drawn[0], query)
+
+    return release
+
+
+def _less_noise_prepared(std):
+    return lambda value, query, noise: _half_the_noise(value, query, std, noise)
+
+
+def _flattened(value, query, std, noise):
+    return to_real(value) + std * noise.normal(query.real_size)
+
+
+def _reused(value, query, std, noise):
+    """The same noise for every release of an equal shape: drawn once and kept."""
+    if query.shape not in _KEPT:
+        _KEPT[query.shape] = np.random.default_rng(7).normal(size=query.real_size)
+    return from_real(to_real(value) + std * _KEPT[query.shape], query)
+
+
+_KEPT = {}
+
+
+def _one_sided(value, query, std, noise):
+    """Positive noise only, of the Laplace law's scale."""
+    draws = -np.log(noise.uniform(query.real_size))
+    return from_real(to_real(value) + std * draws, query)
+
+
+@attrs.frozen(kw_only=True)
+class CoarseGrid(Mechanism):
+    """Discrete noise on a grid of one and a half claims, accounted as the continuous Gaussian."""
+
+    distance = Gaussian.distance
+    arithmetic = "real"
+    source = "wrong"
+    noise_multiplier: float | None = free(validator=positive)
+
+    def at(self, scale, query, sensitivity):
+        return attrs.evolve(self, noise_multiplier=scale)
+
+    def event(self, query, sensitivity):
+        return Gaussian(noise_multiplier=self.noise_multiplier).event(query, sensitivity)
+
+    def release(self, value, query, sensitivity, noise):
+        step = 1.5 * sensitivity.unit
+        reach = np.arange(-200, 201)
+        weights = np.cumsum(np.exp(-0.5 * (reach * 1.5 / self.noise_multiplier) ** 2))
+        places = np.searchsorted(weights / weights[-1], noise.uniform(query.real_size))
+        steps = np.rint(to_real(value) / step) + reach[np.minimum(places, 400)]
+        return from_real(step * steps, query)
+
+
+@attrs.frozen(kw_only=True)
+class Subsampled(GaussianEvent):
+    """Amplified as if a tenth of the records had been drawn, which nobody does."""
+
+    def delta(self, epsilon, direction):
+        full = GaussianEvent(mu=self.mu, adjacency=self.adjacency)
+        return 0.1 * full.delta(float(np.log1p(np.expm1(epsilon) / 0.1)), direction)
+
+    def curve(self, epsilons, direction):
+        return np.array([self.delta(epsilon, direction) for epsilon in epsilons])
+
+    def gaussian_mu(self):
+        return None
+
+    def zcdp_rho(self):
+        return None
+
+
+def _as_laplace(event):
+    """A pure epsilon, as if delta were nothing."""
+    return LaplaceEvent(shift=event.mu, adjacency=event.adjacency)
+
+
+@attrs.frozen(kw_only=True)
+class CheapEvent(GaussianEvent):
+    """Half of the true rho."""
+
+    def zcdp_rho(self):
+        return 0.25 * self.mu**2
+
+
+@attrs.frozen(kw_only=True)
+class OneSided(GaussianEvent):
+    """Adds nothing in one direction."""
+
+    def delta(self, epsilon, direction):
+        shrunk = self.mu if direction.value == "remove" else 0.5 * self.mu
+        return GaussianEvent(mu=shrunk, adjacency=self.adjacency).delta(epsilon, direction)
+
+
+@attrs.frozen(kw_only=True)
+class ClassicalCurve(GaussianEvent):
+    """1.25 exp(-(epsilon/mu)^2/2): the classical formula read as a curve, valid nowhere near 0."""
+
+    def delta(self, epsilon, direction):
+        return 1.25 * float(np.exp(-0.5 * (epsilon / self.mu) ** 2))
+
+
+@attrs.frozen(kw_only=True)
+class ClassicalAboveOne(ClassicalCurve):
+    """The same, cut off at 1, for any epsilon: it is proved for epsilon below 1 only."""
+
+    def delta(self, epsilon, direction):
+        return min(1.0, super().delta(epsilon, direction))
+
+    def curve(self, epsilons, direction):
+        return np.array([self.delta(epsilon, direction) for epsilon in epsilons])
+
+    def gaussian_mu(self):
+        return None
+
+    def zcdp_rho(self):
+        return None
+
+
+MECHANISMS = [
+    (gaussian_like(_real_part_only), "mechanism.every-coordinate"),
+    (gaussian_like(_own_generator), "mechanism.noise-only"),
+    (gaussian_like(_fixed_seed), "mechanism.asks-independent"),
+    (gaussian_like(_half_the_noise), "mechanism.event-matches-noise"),
+    (gaussian_like(_variance_for_deviation), "mechanism.event-matches-noise"),
+    (gaussian_like(_one_draw), "mechanism.event-matches-noise"),
+    (gaussian_like(_flattened), "mechanism.shape"),
+    (gaussian_like(prepared=_noise_kept), "mechanism.prepared-agrees"),
+    (gaussian_like(prepared=_less_noise_prepared), "mechanism.prepared-agrees"),
+    (
+        gaussian_like(event=lambda e: attrs.evolve(e, mu=0.5 * e.mu)),
+        "mechanism.event-matches-noise",
+    ),
+    (gaussian_like(event=lambda e: attrs.evolve(e, mu=1 / e.mu)), "mechanism.loss-falls-in-scale"),
+    (
+        gaussian_like(event=lambda e: attrs.evolve(e, adjacency=REPLACE_LABEL)),
+        "mechanism.event-adjacency",
+    ),
+]
+
+EVENTS = [
+    (CheapEvent(mu=1.0, adjacency=REPLACE_ONE), "event.zcdp-rho"),
+    (OneSided(mu=1.0, adjacency=REPLACE_ONE), "event.directions-consistent"),
+    (ClassicalCurve(mu=1.0, adjacency=REPLACE_ONE), "event.probability"),
+]
+
+
+@attrs.frozen
+class ForgetsCount(GdpAccountant):
+    """Charges for one application however many there are."""
+
+    def compose(self, event, count=1):
+        return super().compose(event, min(count, 1))
+
+
+@attrs.frozen
+class AddsMu(GdpAccountant):
+    """Forgets to square: sums the events' variances as if they were one."""
+
+    def compose(self, event, count=1):
+        self.accept(event, count)
+        spent = max(self.mu_squared, event.gaussian_mu() ** 2)
+        return attrs.evolve(self, mu_squared=spent)
+
+
+@attrs.frozen
+class IgnoresAdjacency(GdpAccountant):
+    """Takes whatever comes."""
+
+    def compose(self, event, count=1):
+        return super().compose(attrs.evolve(event, adjacency=self.adjacency), count)
+
+
+ACCOUNTANTS = [
+    (ForgetsCount, "accountant.counting"),
+    (AddsMu, "accountant.never-below-truth"),
+    (IgnoresAdjacency, "accountant.refusal-changes-nothing"),
+]
+
+
+@attrs.frozen(kw_only=True)
+class LongCosines(FeatureMap):
+    """sqrt(2/N) cos without rescaling, norm 1 stated: right for typical rows only."""
+
+    count: int = 3
+
+    def width(self, domain):
+        return self.count
+
+    def norm(self, domain):
+        return 1.0
+
+    def draw(self, domain, coins):
+        right = Cosines(count=self.count).draw(domain, coins)
+        return lambda encoded: (
+            np.sqrt(2 / self.count) * np.cos(encoded @ right.frequencies + right.phases)
+        )
+
+
+@attrs.frozen(kw_only=True)
+class CentredIdentity(FeatureMap):
+    """Subtracts the mean of whatever rows it is given."""
+
+    def width(self, domain):
+        return domain.width
+
+    def norm(self, domain):
+        return 2 * domain.feature_norm
+
+    def draw(self, domain, coins):
+        return lambda encoded: encoded - encoded.mean(axis=0) if len(encoded) else encoded
+
+
+class _Unscaled(Features):
+    """Twice the columns, which come as they are when a block at a time."""
+
+    def __call__(self, encoded):
+        return 0.5 * np.hstack([encoded, encoded])
+
+    def columns(self, encoded):
+        yield encoded
+        yield encoded
+
+
+@attrs.frozen(kw_only=True)
+class UnscaledBlocks(FeatureMap):
+    """Forgets the scale where features are made in blocks."""
+
+    def width(self, domain):
+        return 2 * domain.width
+
+    def norm(self, domain):
+        return domain.feature_norm
+
+    def draw(self, domain, coins):
+        return _Unscaled()
+
+
+FEATURES = [
+    (LongCosines(), "features.norm"),
+    (CentredIdentity(), "features.row-wise"),
+    (UnscaledBlocks(), "features.columns-agree"),
+]
