@@ -191,6 +191,14 @@ def test_equal_laws_are_never_called_different_in_earnest():
     assert not found.broken
 
 
+def test_what_was_learned_is_no_evidence():
+    rng, refuted = np.random.default_rng(12), 0
+    for _ in range(60):  # many columns and few samples: on its own samples any rule looks good
+        before, after = rng.normal(size=(2, 300, 20))
+        refuted += audit_samples(before, after, ApproximateDP(epsilon=0.0))[0].broken
+    assert refuted <= 11  # 5 % of 60; more has probability 5e-5
+
+
 def test_a_black_box_is_sampled_on_both_sides():
     rng = np.random.default_rng(9)
     (found,) = audit_mechanism(
