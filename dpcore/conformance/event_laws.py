@@ -22,14 +22,18 @@ DIRECTIONS = Law(
     "event.directions-consistent",
     "At epsilon = 0 both directions can be the same total variation distance.",
 )
+ONE_CURVE = Law(
+    "event.one-curve", "An epsilon is the same as a whole number, as a float and in an array."
+)
 PURE = Law("event.pure-epsilon", "At the pure epsilon both curves have reached 0.")
 MU = Law("event.gaussian-mu", "The Gaussian curve of the stated mu lies nowhere below the event's.")
 RHO = Law("event.zcdp-rho", "The stated rho bounds the Rényi divergences that the curve implies.")
 RENYI = Law("event.renyi", "The stated Rényi bounds dominate the divergences the curve implies.")
 
-LAWS = (PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, PURE, MU, RHO, RENYI)
+LAWS = (PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, PURE, MU, RHO, RENYI)
 
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 50.0, 60)])
+_WHOLE = (0, 1, 3)
 _TOLERANCE = 1e-9
 _ORDERS = np.array([1.1, 1.5, 2.0, 4.0, 16.0, 64.0])
 
@@ -42,12 +46,27 @@ def event_verdicts(event: Event, subject: str) -> list[Verdict]:
         NONINCREASING: _nonincreasing,
         CONVEX: _convex,
         DIRECTIONS: _directions,
+        ONE_CURVE: _one_curve,
         PURE: _pure,
         MU: _mu,
         RHO: _rho,
         RENYI: _renyi,
     }
     return [judge(law, subject, partial(check, curves)) for law, check in checks.items()]
+
+
+def _one_curve(curves: _Curves) -> str:
+    """Whole numbers are where arrays of integers round curves down to nothing."""
+    event = curves.event
+    for direction in Direction:
+        for whole in _WHOLE:
+            exact = event.delta(float(whole), direction)
+            for told in (event.delta(whole, direction), *event.curve(np.array([whole]), direction)):
+                if not abs(told - exact) <= _TOLERANCE * exact + 2 * event.delta_error:
+                    raise BrokenLawError(
+                        f"{direction.value}: {told:.6g} instead of {exact:.6g} at epsilon={whole}"
+                    )
+    return f"{len(_WHOLE)} epsilons"
 
 
 class _Curves:

@@ -219,7 +219,19 @@ MECHANISMS = [
     ),
 ]
 
+
+@attrs.frozen(kw_only=True)
+class WholeNumbers(GaussianEvent):
+    """Computed in an array of the dtype it is given: of integers, it is rounded down to 0."""
+
+    def delta(self, epsilon, direction):
+        found = np.zeros_like(np.array([epsilon]))
+        found[0] = super().delta(epsilon, direction)
+        return float(found[0])
+
+
 EVENTS = [
+    (WholeNumbers(mu=1.0, adjacency=REPLACE_ONE), "event.one-curve"),
     (CheapEvent(mu=1.0, adjacency=REPLACE_ONE), "event.zcdp-rho"),
     (OneSided(mu=1.0, adjacency=REPLACE_ONE), "event.directions-consistent"),
     (ClassicalCurve(mu=1.0, adjacency=REPLACE_ONE), "event.probability"),
