@@ -13,9 +13,12 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
+    Categories,
+    Classes,
     Conditional,
     OverCoins,
     PublicCoins,
+    Range,
     Registry,
     Release,
     replace_features,
@@ -194,6 +197,33 @@ def test_a_given_pair_must_be_neighbours_inside_the_domain(pair, wrong):
     assert (wrong in found) if wrong else not found
 
 
+def misfit_of(entry, label, **changes):
+    """Of two neighbours whose first record has this first column and label."""
+    case = Case(
+        learner=LabelMean(),
+        bound=LabelMeanBound(),
+        domain=attrs.evolve(domain(2), **changes),
+        adjacency=REPLACE_ONE,
+    )
+    pair = [
+        Records(features=np.array([[one, 0.0], [0.0, 0.0]]), labels=np.array([own, -1.0]))
+        for one, own in ((0.0, -1.0), (entry, label))
+    ]
+    return misfit(Pair(*pair, 0), case)
+
+
+def test_a_given_pair_holds_what_columns_and_classes_are_encoded_as():
+    two = {"a": Categories(("u", "v")), "b": Range(-1, 1)}
+    assert not misfit_of(1.0, 1.0)
+    assert "column 'a' is beyond" in misfit_of(1.2, 1.0)
+    assert not misfit_of(1.0, 1.0, columns=two)
+    assert "no category" in misfit_of(0.5, 1.0, columns=two)
+    assert not misfit_of(1.0, 0.0, labels=Classes(("no", "yes")))
+    assert "no class" in misfit_of(1.0, 0.3, labels=Classes(("no", "yes")))
+    assert not misfit_of(1.0, 2.0, labels=Classes((0, 1, 2)))
+    assert "no class" in misfit_of(1.0, 1.5, labels=Classes((0, 1, 2)))
+
+
 def test_neighbours_are_told_by_what_the_relation_allows():
     rows = labels_of(1, 0), labels_of(-1, 0)
     assert are_neighbours(Pair(*rows, 0), REPLACE_LABEL)
@@ -304,11 +334,18 @@ def test_a_damaged_file_of_audits_is_a_note_and_no_failure(invoke, spec):
     assert "cannot be read" in found.output
 
 
-SMALL = [("records: 442", "records: 40"), ("count: 600", "count: 80")]
+SMALL = [
+    ("records: 442", "records: 40"),
+    ("count: 600", "count: 80"),
+    ("records: 150", "records: 30"),
+    ("steps: 150", "steps: 30"),
+]
 PRINTED = [
     "kernel-ridge/dpcore_kernel_ridge/examples/printed.yaml",
     "random-features/dpcore_random_features/examples/algorithm_1.yaml",
     "random-features/dpcore_random_features/examples/published_code.yaml",
+    "sgd/dpcore_sgd/examples/printed.yaml",
+    "ntk/dpcore_ntk/examples/equation_1.yaml",
 ]
 
 

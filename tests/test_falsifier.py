@@ -9,6 +9,8 @@ from dpcore.conformance.case import Case
 from dpcore.conformance.counterexample import load
 from dpcore.conformance.falsifier import Means, falsify
 from dpcore.conformance.movement import movement
+from dpcore.conformance.neighbours import Configuration, pair_of
+from dpcore.conformance.rows import Rows
 from dpcore.distance import Distance
 from dpcore.features.cosines import Cosines
 from dpcore.features.identity import Identity
@@ -219,3 +221,18 @@ def test_a_gram_matrix_moves_by_what_its_row_must_move_at_least():
     found = movement(Distance.PSD_ROWS, few @ few.T, moved @ moved.T, 1)
     assert found <= np.linalg.norm(moved[1] - few[1]) * (1 + 1e-9)
     assert movement(Distance.PSD_ROWS, np.eye(3), 2 * np.eye(3), 0) == np.inf
+
+
+@pytest.mark.parametrize("radius", [1e-9, 1e-6, 0.1])
+def test_a_row_moves_all_the_way_that_a_relation_lets_it(radius):
+    rows = Rows(unit())
+    configuration = Configuration(
+        raw=np.vstack([np.zeros(rows.width), np.full(rows.width, 0.1), np.full(rows.width, -0.3)]),
+        labels=np.zeros(3),
+        counts=np.array([2]),
+        position=1.0,
+        origin="made up",
+    )
+    pair = pair_of(configuration, rows, replace_features(radius, label=False))
+    moved = np.linalg.norm(pair.before.features[2] - pair.after.features[2])
+    assert 0.999 * radius <= moved <= radius

@@ -8,8 +8,9 @@ answer, the log-likelihood ratios of the common noises are, up to a positive fac
 * k Gaussian samples, given by their second moment x:
   :math:`\langle(v+\lambda I)^{-1}-(v'+\lambda I)^{-1},\,x\rangle`;
 
-a coordinate that got no noise lies exactly at v or at v', and a matrix of samples of a singular v
-has an eigenvalue 0, in whatever order its rows come. Asks are added up with the weight that their
+a coordinate that got no noise lies exactly at v or at v'. A matrix of samples of a singular v has
+an eigenvalue 0, and one of a v with two equal rows has two equal rows, in whatever order they come:
+the least :math:`x_{ii}+x_{jj}-2x_{ij}` is 0. Asks are added up with the weight that their
 noise gives them. Any function of public answers is a valid feature: these are the most telling ones
 where the noise is of their kind.
 """
@@ -29,6 +30,7 @@ NAMES = (
     "the likelihood of Gaussian samples",
     "coordinates without noise",
     "the least eigenvalue",
+    "the closest two rows",
 )
 
 _EXACT = 1e-9  # of the claim: nearer than that counts as no noise
@@ -77,17 +79,18 @@ class Comparison:
         before: NDArray[np.float64],
         after: NDArray[np.float64],
         still: float,
-    ) -> tuple[float, float, float]:
-        """The inner product above, `still`, and the answer's least eigenvalue.
+    ) -> tuple[float, float, float, float]:
+        """The inner product above, `still`, the least eigenvalue and the least squared distance.
 
-        The outer two are 0 unless the statistics are symmetric matrices.
+        All but `still` are 0 unless the statistics are symmetric matrices.
         """
         if self._seen is None or self._seen[0] is not before or self._seen[1] is not after:
             self._seen, self._inverses = (before, after), self._learned(before, after)
         if not self._inverses.size:
-            return 0.0, still, 0.0
-        least = np.linalg.eigvalsh(value.reshape(self._ask.query.shape))[0]
-        return float(self._inverses @ value), still, float(least)
+            return 0.0, still, 0.0, 0.0
+        matrix = value.reshape(self._ask.query.shape)
+        least = float(np.linalg.eigvalsh(matrix)[0])
+        return float(self._inverses @ value), still, least, _closest(matrix)
 
     def _learned(
         self, before: NDArray[np.float64], after: NDArray[np.float64]
@@ -102,6 +105,15 @@ class Comparison:
         noise = float(getattr(self._ask.mechanism, "lam0", None) or 0.0) * np.eye(shape[0])
         first, second = (np.linalg.pinv(v + noise, hermitian=True) for v in pair)
         return np.asarray((first - second).reshape(-1))
+
+
+def _closest(matrix: NDArray[np.float64]) -> float:
+    """The least squared distance of two rows of samples, from their matrix of products."""
+    if len(matrix) < 2:
+        return 0.0
+    squares = np.diag(matrix)
+    apart = squares[:, None] + squares - 2 * matrix
+    return float(apart[np.triu_indices(len(matrix), 1)].min())
 
 
 def strength(ask: Ask) -> float:

@@ -85,7 +85,7 @@ def _of(
     own = [labels[index] for index in kept]
     return Configuration(
         raw=np.vstack([*(bases[index] for index in kept), changing]),
-        labels=np.array([*own, *labels[-2:]]) * rows.domain.label_bound,
+        labels=np.array([*own, *labels[-2:]]) * rows.label_bound,
         counts=counts[kept],
         position=float(rng.choice(_POSITIONS)),
         origin=origin,

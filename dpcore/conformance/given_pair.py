@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpcore.adjacency import Adjacency
+from dpcore.columns import Categories
 from dpcore.conformance.case import Case, Checkable
 from dpcore.conformance.neighbours import Pair
+from dpcore.domain import Domain
 from dpcore.records import Records
 from dpcore.sensitivity import Conditional, Refused
 
@@ -30,11 +32,37 @@ def misfit(pair: Pair, case: Case) -> str:
         lengths = np.linalg.norm(records.features, axis=1)
         if (lengths > domain.feature_norm * (1 + _ROUNDING)).any():
             return f"a row is longer than {domain.feature_norm:g}"
-        if (np.abs(records.labels) > domain.label_bound * (1 + _ROUNDING)).any():
-            return f"a label is beyond {domain.label_bound:g} of the centre"
+        if reason := _columns(records, domain) or _labels(records, domain):
+            return reason
     if not are_neighbours(pair, case.adjacency):
         return f"its datasets are no neighbours: {case.adjacency}"
     return _outside(pair, case)
+
+
+def _columns(records: Records, domain: Domain) -> str:
+    """Entries lie in [-1, 1]; of categories they are the codes, where no norm scales rows."""
+    start = 0
+    for name, column in domain.columns.items():
+        part = records.features[:, start : start + column.width]
+        start += column.width
+        if (np.abs(part) > 1 + _ROUNDING).any():
+            return f"column {name!r} is beyond its range"
+        if isinstance(column, Categories) and domain.norm is None:
+            known = np.isin(part, (-1.0, 0.0, 1.0) if column.width == 1 else (0.0, 1.0))
+            if not known.all() or (np.abs(part).sum(axis=1) > 1).any():
+                return f"column {name!r} holds what no category is encoded as"
+    return ""
+
+
+def _labels(records: Records, domain: Domain) -> str:
+    if domain.classes:
+        coded = domain.centre(np.append(domain.uncentre(records.labels), "\x00unknown"))
+        if not np.isin(records.labels, coded).all():
+            return "a label is that of no class"
+        return ""
+    if (np.abs(records.labels) > domain.label_bound * (1 + _ROUNDING)).any():
+        return f"a label is beyond {domain.label_bound:g} of the centre"
+    return ""
 
 
 def are_neighbours(pair: Pair, adjacency: Adjacency) -> bool:

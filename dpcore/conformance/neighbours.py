@@ -15,6 +15,9 @@ from dpcore.adjacency import Adjacency
 from dpcore.conformance.rows import Rows
 from dpcore.records import Records
 
+_REFINED = 12  # times a way is cut into sixteen: for radii down to 1e-14 of it
+_NEAR = 1e-4  # of the farthest point, how near it is found
+
 
 @attrs.frozen(eq=False)
 class Configuration:
@@ -92,7 +95,7 @@ def _pulled_back(
     if radius == 0:
         return start
     low, high = 0.0, 1.0
-    for _ in range(4):
+    for _ in range(_REFINED):
         steps = np.linspace(low, high, 17)
         raw = start + steps[:, None] * (end - start)
         encoded = rows.project(np.vstack([start, raw]), np.zeros(18)).features
@@ -103,4 +106,6 @@ def _pulled_back(
         if first == 0:
             return start
         low, high = float(steps[first - 1]), float(steps[first])
+        if high - low <= _NEAR * low:
+            break
     return np.asarray(start + low * (end - start))

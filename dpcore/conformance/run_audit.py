@@ -139,7 +139,7 @@ def audit_run(
         reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
     if not found:
         raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")
-    best = max(found, key=lambda candidate: candidate.ratio)
+    best = max(found, key=lambda candidate: (candidate.singular, candidate.ratio))
     points = {
         release.name: question_points(
             cases[release.name], best.pair, _most_points(plan, release), effort.seed

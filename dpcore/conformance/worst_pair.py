@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.conformance.case import Case
 from dpcore.conformance.constructions import starts
 from dpcore.conformance.falsifier import Finding
 from dpcore.conformance.neighbours import Configuration, Pair, pair_of
@@ -36,11 +37,17 @@ _SECONDS = 5.0
 
 @attrs.frozen(eq=False)
 class WorstPair:
-    """Two neighbours, how far they move a statistic relative to its claim, and their origin."""
+    """Two neighbours, how far they move a statistic relative to its claim, and their origin.
+
+    Args:
+        singular: Whether they are about what no ratio measures: a matrix that is singular for one
+            of them only.
+    """
 
     pair: Pair
     ratio: float
     origin: str
+    singular: bool = False
 
 
 def worst_pair(finding: Finding) -> WorstPair | None:
@@ -53,10 +60,45 @@ def worst_pair(finding: Finding) -> WorstPair | None:
     target = Target(case=finding.case, ask=ask, claim=finding.claim)
     if ask.sampling is not None:
         return _least_random(finding, target)
+    if finding.broken and _is_gram(target, found.pair):
+        return _copied(finding.case, target)
     own = WorstPair(found.pair, finding.worst, found.origin)
     if not finding.broken or (finding.worst <= _ENOUGH and _steady(target, found.pair)):
         return own
     return _steadiest(finding, target)
+
+
+def _is_gram(target: Target, pair: Pair) -> bool:
+    """Whether the statistic is a symmetric matrix with a row for every record."""
+    value, _ = target.value(pair.before)
+    if value is None or isinstance(value, Expansion):
+        return False
+    return value.shape == 2 * (len(pair.before),) and np.allclose(value, value.T)
+
+
+def _copied(case: Case, target: Target) -> WorstPair:
+    """A record that stands twice, and one copy moved as far as the relation lets it.
+
+    Whoever bounds a matrix of products by its movement alone forgets where it is singular.
+    """
+    rows, rng = Rows(case.domain), np.random.default_rng(0)
+    size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
+    kinds = max(1, size)
+    raw = rng.uniform(-0.7, 0.7, (kinds + 2, rows.width))
+    raw[-2] = raw[0]
+    raw[-1] = raw[0] + rng.uniform(-0.3, 0.3, rows.width)
+    labels = rng.choice((-1.0, 1.0), kinds + 2) * rows.label_bound
+    labels[-2:] = labels[0]
+    configuration = Configuration(
+        raw=raw,
+        labels=labels,
+        counts=np.ones(kinds, dtype=np.intp),
+        position=1.0,
+        origin="a record that stands twice",
+    )
+    pair = pair_of(configuration, rows, case.adjacency)
+    shot = target.fire(pair)
+    return WorstPair(pair, shot.ratio or 0.0, configuration.origin, singular=True)
 
 
 def _steadiest(finding: Finding, target: Target) -> WorstPair | None:
@@ -118,7 +160,7 @@ def _different(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Conf
         labels[-2:] = rng.choice((-1.0, 1.0)) * np.array([1.0, -1.0])
         yield Configuration(
             raw=rng.uniform(-1, 1, (size + 2, rows.width)),
-            labels=labels * rows.domain.label_bound,
+            labels=labels * rows.label_bound,
             counts=np.ones(size, dtype=np.intp),
             position=1.0,
             origin="different rows",
