@@ -212,7 +212,8 @@ class BasicFilter(Filter):
     """Epsilons and deltas add up to at most the budget.
 
     Covers events that are known by an (epsilon, delta) claim: pure, approximate and what has a pure
-    epsilon. Valid when they and their parameters are chosen adaptively.
+    epsilon. Valid when they and their parameters are chosen adaptively. What it keeps is the budget
+    to a relative 2^-48: so far may a sum of its equal parts exceed it by their own rounding.
 
     Source: Rogers, Roth, Ullman & Vadhan (2016), arXiv:1605.08294 (basic composition as a filter).
     """

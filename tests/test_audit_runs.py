@@ -40,7 +40,7 @@ from dpcore.learner import Public
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.pricing import price
 from dpcore.records import Records
-from dpcore.spec import load_spec
+from dpcore.spec import load_spec, spec_of_text
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain
 
@@ -364,3 +364,13 @@ def test_a_claim_as_printed_is_refuted_from_its_spec(example, tmp_path):
     assert told["audits"][0]["refuted"]
     assert not audit_path(path).exists()
     assert not path.with_suffix(".lock.json").exists()
+
+
+@pytest.mark.parametrize("records", [1, 2])
+def test_a_record_can_stand_twice_only_where_there_are_two(records):
+    text = (PLUGINS / "ntk/dpcore_ntk/examples/equation_1.yaml").read_text("utf-8")
+    spec = spec_of_text(text.replace("records: 150", f"records: {records}"), "s.yaml")
+    plan = spec.price(reproduce=True)
+    found = audit_run(plan, spec.releases, spec.registry, Effort(seconds=2, samples=300))
+    assert (found.origin == "a record that stands twice") == (records == 2)
+    assert found.audits[0].broken == (records == 2)

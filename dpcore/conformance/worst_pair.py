@@ -60,7 +60,7 @@ def worst_pair(finding: Finding) -> WorstPair | None:
     target = Target(case=finding.case, ask=ask, claim=finding.claim)
     if ask.sampling is not None:
         return _least_random(finding, target)
-    if finding.broken and _is_gram(target, found.pair):
+    if finding.broken and len(found.pair.before) > 1 and _is_gram(target, found.pair):
         return _copied(finding.case, target)
     own = WorstPair(found.pair, finding.worst, found.origin)
     if not finding.broken or (finding.worst <= _ENOUGH and _steady(target, found.pair)):
