@@ -1,0 +1,31 @@
+"""Fills the page of components from the registry: what a spec can name, and its fields."""
+
+from dpcore import Registry
+from dpcore.kinds import KINDS
+
+_PLACE = "<!-- components -->"
+
+
+def on_page_markdown(markdown, **_):
+    return markdown.replace(_PLACE, _components()) if _PLACE in markdown else markdown
+
+
+def _components():
+    registry = Registry.default()
+    parts = []
+    for kind in KINDS:
+        parts.append(f"## {kind.name.capitalize()}s\n")
+        for name in sorted(registry.names(kind)):
+            component = registry.component(kind, name)
+            parts.append(
+                f"::: {component.__module__}.{component.__qualname__}\n"
+                "    options:\n"
+                f'      heading: "{name}"\n'
+                f'      toc_label: "{name}"\n'
+                "      heading_level: 3\n"
+                "      members: false\n"
+                "      show_bases: false\n"
+                "      show_symbol_type_heading: false\n"
+                "      show_symbol_type_toc: false\n"
+            )
+    return "\n".join(parts)
