@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from dpcore.sensitivity import SensitivityBound as SensitivityBound
     from dpcore.sensitivity import WorstCase as WorstCase
 
+    __version__: str
+
 _HOME = {
     "ADD_REMOVE": "adjacency",
     "Accountant": "accountant",
@@ -146,6 +148,8 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("dpcore")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'dpcore' has no attribute {name!r}")
@@ -153,4 +157,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *_HOME, "__version__"])

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 import dpcore
+from dpcore.cli.app import app
 from dpcore.spec import spec_of_text
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +46,43 @@ def test_a_python_example_runs(code, tmp_path, monkeypatch):
 def test_a_spec_in_the_documentation_is_priced(text):
     spec = spec_of_text(text, "example.yaml")
     assert spec.price().guarantee.epsilon <= spec.budget.epsilon
+
+
+def test_the_readme_shows_the_quickstart():
+    (shown,) = (b.values[0] for b in blocks("yaml") if b.id.startswith("README"))
+    shipped = (ROOT / "examples" / "quickstart.yaml").read_text()
+    assert yaml.safe_load(shown) == yaml.safe_load(shipped)
+
+
+def test_the_readme_shows_what_the_commands_print(tmp_path, monkeypatch):
+    pytest.importorskip("sklearn", minversion="1.6")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "examples").mkdir()
+    shipped = ROOT / "examples" / "quickstart.yaml"
+    (tmp_path / "examples" / "quickstart.yaml").write_bytes(shipped.read_bytes())
+    (shown,) = (
+        match[2]
+        for match in FENCE.finditer((ROOT / "README.md").read_text())
+        if "$ dpcore" in match[2]
+    )
+    for step in shown.split("$ dpcore ")[1:]:
+        command, *excerpt = step.splitlines()
+        done = CliRunner().invoke(app, command.split())
+        assert done.exit_code == 0, done.output
+        assert excerpt
+        assert {*excerpt} <= {line.strip() for line in done.output.splitlines()}
+
+
+def test_every_column_of_the_console_is_explained(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    spec = tmp_path / "quickstart.yaml"
+    spec.write_bytes((ROOT / "examples" / "quickstart.yaml").read_bytes())
+    printed = CliRunner().invoke(app, ["check", str(spec)]).output.splitlines()
+    (header,) = (line for line in printed if "sensitivity " in line and "noise " in line)
+    glossary = (ROOT / "docs" / "glossary.md").read_text()
+    explained = set(re.findall(r"^### (.*)$", glossary, re.MULTILINE))
+    assert {*header.split(), "mu", "adjacency", "epsilon", "delta", "attacked"} <= explained
 
 
 def test_the_pages_have_examples():
