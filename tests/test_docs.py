@@ -18,9 +18,9 @@ PAGES = [
     *(
         page
         for page in sorted((ROOT / "docs").glob("**/*.md"))
-        if page.name not in ("write-a-plugin.md", "embedding.md")
+        if page.name not in ("write-a-plugin.md", "write-a-mechanism.md", "embedding.md")
     ),
-]  # the former is executed step by step by test_write_a_plugin, the latter by test_bridge_docs
+]  # these are executed by test_write_a_plugin, test_write_a_mechanism and test_bridge_docs
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
