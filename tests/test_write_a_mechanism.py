@@ -71,16 +71,16 @@ def test_the_pages_own_tests_pass(plugin):
 
 
 def test_the_noise_is_logistic(plugin):
-    """Dvoretzky-Kiefer-Wolfowitz: 20,000 right draws fail with probability below 1e-6."""
-    query = Query(name="q", shape=(20_000,), distance="l1")
+    """Dvoretzky-Kiefer-Wolfowitz: 200,000 right draws fail with probability below 1e-6."""
+    query = Query(name="q", shape=(200_000,), distance="l1")
     sensitivity = Sensitivity(value=3.0, distance="l1", adjacency=REPLACE_ONE, source="a test")
     mechanism = plugin.mechanism.Logistic(noise_scale=2.0)
     noise = SecretCoins.rehearsal(1).noise(0, "q", 1)
-    drawn = np.sort(mechanism.release(np.full(20_000, 5.0), query, sensitivity, noise))
+    drawn = np.sort(mechanism.release(np.full(200_000, 5.0), query, sensitivity, noise))
     expected = 0.5 * (1 + np.tanh((drawn - 5.0) / 4.0))  # logistic of scale 2, by another formula
-    ranks = np.arange(20_001) / 20_000
+    ranks = np.arange(200_001) / 200_000
     distance = max(np.max(ranks[1:] - expected), np.max(expected - ranks[:-1]))
-    assert distance < np.sqrt(np.log(2 / 1e-6) / (2 * 20_000))
+    assert distance < np.sqrt(np.log(2 / 1e-6) / (2 * 200_000))
 
 
 @pytest.mark.slow
