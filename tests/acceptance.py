@@ -103,8 +103,8 @@ Four notes:
 * `discrete_gaussian` and `discrete_laplace` release whole numbers only. A run with any of these
   learners, whose statistics are not whole numbers, fails before it releases anything.
 * `linear.chosen_ridge`, `best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own
-  for each of their queries, and are not in the tables. [Their page](ntk.md) says what is accepted of
-  the last two.
+  for each of their queries, and are not in the tables. [Their page](ntk.md) says what is accepted
+  of the last two.
 
 `tests/acceptance.py` writes this page, and a test compares it with the plan.
 """
