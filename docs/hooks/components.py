@@ -1,4 +1,7 @@
-"""Fills the page of components from the registry: what a spec can name, and its fields."""
+"""Fills the page of components: what a spec can name with the plugins of this repository."""
+
+from importlib import import_module
+from pathlib import Path
 
 from dpcore import Registry
 from dpcore.kinds import KINDS
@@ -11,7 +14,8 @@ def on_page_markdown(markdown, **_):
 
 
 def _components():
-    registry = Registry.default()
+    plugins = sorted(Path(__file__).parents[2].glob("plugins/*/dpcore_*"))
+    registry = Registry.of(*(import_module(folder.name) for folder in plugins))
     parts = []
     for kind in KINDS:
         parts.append(f"## {kind.name.capitalize()}s\n")
