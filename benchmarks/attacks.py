@@ -14,12 +14,12 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from dpcore.audit.claims import ApproximateDP
-from dpcore.conformance.counterexample import Counterexample
-from dpcore.conformance.neighbours import Pair
-from dpcore.conformance.run_audit import Effort, audit_run
-from dpcore.records import Records
-from dpcore.spec import Spec, spec_of_text
+from dpcore.conformance.attacks.counterexample import Counterexample
+from dpcore.conformance.attacks.neighbours import Pair
+from dpcore.conformance.audits.claims import ApproximateDP
+from dpcore.conformance.audits.run_audit import Effort, audit_run
+from dpcore.records.records import Records
+from dpcore.spec.spec import Spec, spec_of_text
 
 HEAD = """
 dpcore: 1

@@ -14,10 +14,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain import Domain, Table
-from dpcore.query import Answer, Query
+from dpcore.domain.domain import Domain, Table
+from dpcore.mechanism import Mechanism
+from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
-from dpcore.records import Records
+from dpcore.records.records import Records
 
 State = Any
 """Whatever a learner remembers between answers: a function of public facts and answers."""
@@ -37,6 +38,29 @@ class Public:
     domain: Domain
     coins: PublicCoins
     mu: float | None = None
+
+
+def _read_only(value: NDArray[Any]) -> NDArray[Any]:
+    copy = np.array(value)
+    copy.flags.writeable = False
+    return copy
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Answer:
+    """What the door let through for one ask. Public.
+
+    Args:
+        query: The ask, with its `args`.
+        number: 1 for the first ask of this query, counting up.
+        value: The released value, read-only, of the query's shape.
+        mechanism: The calibrated mechanism that released it.
+    """
+
+    query: Query
+    number: int
+    value: NDArray[Any] = attrs.field(converter=_read_only)
+    mechanism: Mechanism
 
 
 class Model(Protocol):
@@ -95,37 +119,3 @@ class Learner(ABC):
     @abstractmethod
     def model(self, state: State) -> Model:
         """The published model, once `ask` has returned None."""
-
-
-@attrs.frozen(eq=False)
-class _Collected:
-    public: Public
-    answers: tuple[Answer, ...] = ()
-
-
-class OneShot(Learner):
-    """A learner that asks each of its queries once and then assembles a model."""
-
-    @abstractmethod
-    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Model:
-        """The model from the released values, by query name."""
-
-    def start(self, public: Public) -> State:
-        """No answers yet."""
-        return _Collected(public)
-
-    def ask(self, state: State) -> Query | None:
-        """The planned queries, in order, each once."""
-        queries = self.queries(state.public)
-        asked = len(state.answers)
-        return queries[asked] if asked < len(queries) else None
-
-    def update(self, state: State, answer: Answer) -> State:
-        """Remember the answer."""
-        return attrs.evolve(state, answers=(*state.answers, answer))
-
-    def model(self, state: State) -> Model:
-        """Assemble."""
-        return self.assemble(
-            {answer.query.name: answer.value for answer in state.answers}, state.public
-        )

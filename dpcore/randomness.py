@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpcore.errors import CoinsWithheldError, ContractError
-from dpcore.sameness import fingerprint
+from dpcore.fingerprint import fingerprint
 
 Path = tuple[str | int, ...]
 Made = TypeVar("Made")

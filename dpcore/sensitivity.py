@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import attrs
 
@@ -12,11 +10,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, non_negative, positive
 from dpcore.distance import Distance
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.hit_law import HitLaw
-
-if TYPE_CHECKING:
-    from dpcore.learner import Learner, Public
-    from dpcore.query import Query
+from dpcore.sampling.hit_law import HitLaw
 
 
 @attrs.frozen
@@ -127,37 +121,3 @@ class Sensitivity:
         if self.solver_error == 0.0:
             return value
         return (value + 2 * self.solver_error) * (1 + 2.0**-51)
-
-
-@attrs.frozen
-class Refused:
-    """No bound for this query, learner, domain and adjacency, and why."""
-
-    reason: str
-
-
-class SensitivityBound(ABC):
-    """A theorem: what a learner's statistics may move by. Frozen; knows nothing of records."""
-
-    learner: ClassVar[type[Learner]]
-    """The learner it is about, matched exactly."""
-
-    withholds_count: ClassVar[bool] = False
-    """Whether the learner must not know the exact number of records, even where it is public."""
-
-    def about(self, learner: Learner, named: Callable[[str], SensitivityBound]) -> SensitivityBound:
-        """This bound for one learner: one about learners within a learner finds theirs by name."""
-        return self
-
-    @abstractmethod
-    def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
-        """The bound for a planned query, valid for every `args` that an ask may carry.
-
-        Args:
-            query: As planned by `learner.queries(public)`.
-            learner: Its parameters are the bound's: a number is written once.
-            public: The domain of the learner's part, the public coins, the target mu.
-            adjacency: The run's; the result must cover it.
-        """

@@ -8,11 +8,11 @@ import typer
 from rich import box
 from rich.table import Table as RichTable
 
-from dpcore.account import Account
-from dpcore.account import account as account_of
+from dpcore.accounting.account import Account
+from dpcore.accounting.account import account as account_of
 from dpcore.cli.console import guarded, out
 from dpcore.errors import SpecError
-from dpcore.yaml_text import Node, read
+from dpcore.strict_yaml.located import Node, read
 
 
 def account(

@@ -8,9 +8,9 @@ import attrs
 
 from dpcore.cli.console import err
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.lock import Lock, lock_path, priced, read_lock
-from dpcore.plan import Plan
-from dpcore.spec import Spec
+from dpcore.publish.lock import Lock, lock_path, priced, read_lock
+from dpcore.running.plan import Plan
+from dpcore.spec.spec import Spec
 
 
 @attrs.frozen(eq=False)

@@ -13,11 +13,11 @@ from rich.table import Table as RichTable
 from dpcore.cli.attackable import Attackable, attackable
 from dpcore.cli.console import SlowProgress, err, guarded, out
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC
-from dpcore.conformance.audit_file import AuditFileError, add, audit_path, audited
-from dpcore.conformance.counterexample import Counterexample, load
-from dpcore.conformance.run_audit import Effort, RunAudit, audit_run
+from dpcore.conformance.attacks.counterexample import Counterexample, load
+from dpcore.conformance.audits.audit_file import AuditFileError, add, audit_path, audited
+from dpcore.conformance.audits.run_audit import Effort, RunAudit, audit_run
 from dpcore.errors import SpecError
-from dpcore.spec import load_spec
+from dpcore.spec.spec import load_spec
 
 
 def audit_spec(

@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from dpcore.cli.console import err, guarded, out
-from dpcore.conformance.attacks import NEVER, AttackRecordError, lookup
-from dpcore.conformance.audit_file import AuditFileError, audit_path, of_plan
+from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
+from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
 from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.guarantee import Guarantee
 from dpcore.ledger.book import Ledger
-from dpcore.lock import Lock, lock_path, priced, read_lock
-from dpcore.plan import Plan
-from dpcore.spec import Spec, load_spec
+from dpcore.publish.lock import Lock, lock_path, priced, read_lock
+from dpcore.running.plan import Plan
+from dpcore.spec.spec import Spec, load_spec
 
 
 def check(

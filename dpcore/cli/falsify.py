@@ -8,16 +8,16 @@ import typer
 
 from dpcore.cli.console import guarded, out
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
-from dpcore.conformance.counterexample import load
-from dpcore.conformance.falsifier import Finding, Means, falsify
-from dpcore.conformance.movement import ALLOWANCE
-from dpcore.conformance.release_attack import ReleaseFinding, attack_release
+from dpcore.conformance.attacks.counterexample import load
+from dpcore.conformance.attacks.falsifier import Finding, Means, falsify
+from dpcore.conformance.attacks.movement import ALLOWANCE
+from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
 from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.functions import FunctionLearner
-from dpcore.lock import lock_path, priced, read_lock
-from dpcore.plan import Plan
-from dpcore.spec import Spec, load_spec
+from dpcore.functions.learner import FunctionLearner
+from dpcore.publish.lock import lock_path, priced, read_lock
+from dpcore.running.plan import Plan
+from dpcore.spec.spec import Spec, load_spec
 
 
 def falsify_spec(

@@ -10,7 +10,7 @@ import typer
 from rich import box
 from rich.table import Table as RichTable
 
-from dpcore.account import read_adjacency
+from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import guarded, out
 from dpcore.ledger.book import (
     COMMITTED,
@@ -23,8 +23,8 @@ from dpcore.ledger.book import (
 )
 from dpcore.ledger.journal import LedgerError, Row
 from dpcore.ledger.total import Notion
-from dpcore.run_folder import GUARANTEE_JSON
-from dpcore.yaml_text import parse
+from dpcore.publish.folder import GUARANTEE_JSON
+from dpcore.strict_yaml.located import parse
 
 ledger = typer.Typer(
     help="Create, look at and check ledgers: budgets that several runs share.",

@@ -9,10 +9,10 @@ from rich import box
 from rich.table import Table as RichTable
 
 from dpcore.cli.console import guarded, out
-from dpcore.consent import admit, candidate, inspect, withdraw
 from dpcore.errors import RegistryError
-from dpcore.registry import Index, Installed, Registry, find, installed
-from dpcore.scaffold import PluginKind, write_plugin
+from dpcore.registry.consent import admit, candidate, inspect, withdraw
+from dpcore.registry.registry import Index, Installed, Registry, find, installed
+from dpcore.registry.scaffold import PluginKind, write_plugin
 
 plugins = typer.Typer(
     help="List, look at, admit and disable plugins.", no_args_is_help=True, rich_markup_mode=None

@@ -7,7 +7,7 @@ import typer
 
 from dpcore.cli.console import guarded, out
 from dpcore.errors import ReplayError
-from dpcore.run_folder import differing, load_run
+from dpcore.publish.folder import differing, load_run
 
 
 def replay(

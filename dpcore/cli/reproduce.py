@@ -9,10 +9,10 @@ from dpcore.cli.check import ledger_of, show_plan
 from dpcore.cli.console import guarded, out
 from dpcore.cli.run import load_all_points, open_and_run
 from dpcore.errors import SpecError
-from dpcore.lock import lock_of
+from dpcore.publish.folder import new_folder, public_files, write_files
+from dpcore.publish.lock import lock_of
 from dpcore.randomness import SecretCoins
-from dpcore.run_folder import new_folder, public_files, write_files
-from dpcore.spec import load_spec
+from dpcore.spec.spec import load_spec
 
 
 def reproduce(

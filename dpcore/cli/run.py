@@ -15,19 +15,19 @@ from rich.table import Table as RichTable
 
 from dpcore.cli.check import ledger_of, lock_plan, show_plan
 from dpcore.cli.console import SlowProgress, guarded, out
-from dpcore.domain import Table
+from dpcore.domain.domain import Table
 from dpcore.errors import ReleaseError, SpecError
-from dpcore.evaluation import STAND_IN, UNCOVERED, evaluate
-from dpcore.functions import FunctionLearner
+from dpcore.functions.learner import FunctionLearner
 from dpcore.ledger.book import Reservation
-from dpcore.lock import lock_of
-from dpcore.look import RELEASE, stated
-from dpcore.plan import Outcome, Plan
+from dpcore.publish.evaluation import STAND_IN, UNCOVERED, evaluate
+from dpcore.publish.folder import new_folder, public_files, write_files
+from dpcore.publish.lock import lock_of
 from dpcore.randomness import SecretCoins
-from dpcore.run_folder import new_folder, public_files, write_files
-from dpcore.serving import is_function
-from dpcore.source import load_points, load_table
-from dpcore.spec import Spec
+from dpcore.running.plan import Outcome, Plan
+from dpcore.running.private_look import RELEASE, stated
+from dpcore.running.serving import is_function
+from dpcore.sources.text import load_points, load_table
+from dpcore.spec.spec import Spec
 
 SEALED_FAILURE = "The sealed run failed; nothing was released."
 

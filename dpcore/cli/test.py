@@ -8,9 +8,9 @@ import typer
 
 from dpcore.cli.console import guarded, out
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, keep, show_findings, show_verdicts
-from dpcore.conformance.falsifier import Means
+from dpcore.conformance.attacks.falsifier import Means
 from dpcore.conformance.kit import examine
-from dpcore.registry import Registry
+from dpcore.registry.registry import Registry
 
 
 def examine_plugin(

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from dpcore.cli.console import err
-from dpcore.conformance.attacks import AttackRecordError, record
-from dpcore.conformance.falsifier import Finding
-from dpcore.conformance.law import Outcome, Verdict
-from dpcore.folders import data_folder
-from dpcore.registry import Registry
+from dpcore.conformance.attacks.attack_record import AttackRecordError, record
+from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.laws.law import Outcome, Verdict
+from dpcore.registry.registry import Registry
+from dpcore.registry.user_folder import data_folder
 
 SYNTHETIC = "Only made-up records inside the declared domain were used."
 NO_PROOF = "What was not broken is not thereby proved."

@@ -8,33 +8,30 @@ from typing import Any
 
 import attrs
 
-from dpcore.conformance import (
-    accountant_laws,
-    audit_laws,
-    bound_laws,
-    event_laws,
-    feature_laws,
-    interactive_laws,
-    learner_laws,
-    mechanism_laws,
-)
-from dpcore.conformance.accountant_laws import accountant_verdicts
-from dpcore.conformance.audit_laws import Priced, curve_audited, run_verdicts
-from dpcore.conformance.bound_laws import (
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import Finding, Means
+from dpcore.conformance.laws import accountants as accountant_laws
+from dpcore.conformance.laws import bounds as bound_laws
+from dpcore.conformance.laws import events as event_laws
+from dpcore.conformance.laws import features as feature_laws
+from dpcore.conformance.laws import interactive as interactive_laws
+from dpcore.conformance.laws import learners as learner_laws
+from dpcore.conformance.laws import mechanisms as mechanism_laws
+from dpcore.conformance.laws import samples as audit_laws
+from dpcore.conformance.laws.accountants import accountant_verdicts
+from dpcore.conformance.laws.bounds import (
     FINITE_OR_REFUSED,
     REFUSED_EVERYWHERE,
     bound_verdicts,
 )
-from dpcore.conformance.case import Case
-from dpcore.conformance.event_laws import event_verdicts
-from dpcore.conformance.falsifier import Finding, Means
-from dpcore.conformance.feature_laws import feature_verdicts
-from dpcore.conformance.interactive_laws import (
+from dpcore.conformance.laws.events import event_verdicts
+from dpcore.conformance.laws.features import feature_verdicts
+from dpcore.conformance.laws.interactive import (
     interactive_cases,
     interactive_verdicts,
     refuted_evidence,
 )
-from dpcore.conformance.law import (
+from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
     NotApplicableError,
@@ -42,22 +39,23 @@ from dpcore.conformance.law import (
     Verdict,
     judge,
 )
-from dpcore.conformance.learner_laws import learner_verdicts
-from dpcore.conformance.mechanism_laws import (
+from dpcore.conformance.laws.learners import learner_verdicts
+from dpcore.conformance.laws.mechanisms import (
     MechanismCase,
     events_of,
     mechanism_cases,
     mechanism_verdicts,
 )
+from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
-from dpcore.interactive import Interactive
-from dpcore.kinds import BOUND
+from dpcore.functions.interactive import Interactive
 from dpcore.mechanism import Mechanism
-from dpcore.plugin import Loaded
-from dpcore.registry import Registry
-from dpcore.spec import load_spec
+from dpcore.registry.kinds import BOUND
+from dpcore.registry.loading import Loaded
+from dpcore.registry.registry import Registry
+from dpcore.spec.spec import load_spec
 
 EXAMPLES = Law(
     "plugin.examples", "Every example spec that a plugin ships is valid and has a price."

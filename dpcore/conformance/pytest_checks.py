@@ -14,10 +14,10 @@ from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 
-from dpcore.conformance.falsifier import Means
+from dpcore.conformance.attacks.falsifier import Means
 from dpcore.conformance.kit import LAWS, Report, examine
-from dpcore.conformance.law import Law, Outcome
-from dpcore.registry import Registry
+from dpcore.conformance.laws.law import Law, Outcome
+from dpcore.registry.registry import Registry
 
 
 def checks(

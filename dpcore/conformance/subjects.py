@@ -16,23 +16,23 @@ from typing import Any
 import attrs
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
-from dpcore.columns import Range
-from dpcore.conformance.case import Case
-from dpcore.conformance.sample import LabelSum, LabelSumAddRemove
-from dpcore.domain import Domain
+from dpcore.bound import Refused, SensitivityBound
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.laws.plain_learner import LabelSum, LabelSumAddRemove
+from dpcore.domain.columns import Range
+from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, SpecError
-from dpcore.features.base import FeatureMap
-from dpcore.features.identity import Identity
-from dpcore.functions import FunctionLearner
-from dpcore.kinds import BOUND
+from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import Learner
+from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.features.identity import Identity
 from dpcore.mechanism import Mechanism
-from dpcore.plan import Plan, Release
-from dpcore.plugin import Loaded
 from dpcore.randomness import PublicCoins
-from dpcore.registry import Registry
-from dpcore.sensitivity import Refused, SensitivityBound
-from dpcore.spec import Spec, load_spec
+from dpcore.registry.kinds import BOUND
+from dpcore.registry.loading import Loaded
+from dpcore.registry.registry import Registry
+from dpcore.running.plan import Plan, Release
+from dpcore.spec.spec import Spec, load_spec
 
 
 def plain_domain() -> Domain:

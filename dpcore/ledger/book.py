@@ -17,6 +17,7 @@ from typing import Any
 
 import attrs
 
+from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
 from dpcore.errors import (
     AdjacencyError,
@@ -25,8 +26,6 @@ from dpcore.errors import (
     ParameterError,
     SpecError,
 )
-from dpcore.filters import BudgetExceededError
-from dpcore.folders import data_folder
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.event_text import (
@@ -40,7 +39,8 @@ from dpcore.ledger.event_text import (
 )
 from dpcore.ledger.journal import Journal, LedgerError, Row, Transaction
 from dpcore.ledger.total import Left, Notion, Spent, Total
-from dpcore.strict import nearest
+from dpcore.registry.user_folder import data_folder
+from dpcore.strict_yaml.conversion import nearest
 
 CREATED, RESERVED, SPENT = "created", "reserved", "spent"
 COMMITTED, REFUSED, UNCOVERED = "committed", "refused", "uncovered"

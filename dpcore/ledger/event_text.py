@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import attrs
 
-from dpcore.account import EVENTS, SAMPLED
+from dpcore.accounting.account import EVENTS, SAMPLED
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ContractError, DpcoreError, ParameterError
 from dpcore.events.base import Event

@@ -34,13 +34,7 @@ import attrs
 import numpy as np
 
 from dpcore.accountant import UnsupportedEventError
-from dpcore.accountants.auto import AutoAccountant
-from dpcore.adjacency import Adjacency
-from dpcore.checks import one_of, positive, probability
-from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.base import Event
-from dpcore.events.randomized_response import PureEvent
-from dpcore.filters import (
+from dpcore.accounting.filters import (
     BasicFilter,
     BudgetExceededError,
     Filter,
@@ -48,6 +42,12 @@ from dpcore.filters import (
     RenyiFilter,
     order_for,
 )
+from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.adjacency import Adjacency
+from dpcore.checks import one_of, positive, probability
+from dpcore.errors import NoClaimError, ParameterError
+from dpcore.events.base import Event
+from dpcore.events.randomized_response import PureEvent
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.event_text import EventTextError, read_number, write_number
 

@@ -15,8 +15,8 @@ from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, from_real, integers
-from dpcore.noise.discrete_gaussian import gaussian_law
-from dpcore.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity

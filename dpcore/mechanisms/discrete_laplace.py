@@ -14,8 +14,8 @@ from dpcore.events.base import Event
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.randomized_response import PureEvent
 from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, from_real, integers
-from dpcore.noise.discrete_laplace import laplace_law
-from dpcore.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity

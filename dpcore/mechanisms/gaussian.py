@@ -13,7 +13,6 @@ from dpcore.errors import ReleaseError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.hit_law import HitLaw
 from dpcore.mechanism import (
     Arithmetic,
     Mechanism,
@@ -23,11 +22,12 @@ from dpcore.mechanism import (
     free,
     from_real,
 )
-from dpcore.noise.discrete_gaussian import gaussian_law
-from dpcore.noise.grid import Grid
-from dpcore.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.mechanisms.noise.grid import Grid
+from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.sampling.hit_law import HitLaw
 from dpcore.sensitivity import Sensitivity
 
 _SMOOTHING = 3.0  # s2 of T13, in steps: e_{s2} < 1e-76

@@ -11,9 +11,9 @@ from scipy.linalg import blas
 from dpcore.checks import positive
 from dpcore.distance import Distance
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.functions import FunctionQuery
-from dpcore.interactive import Interactive, Oracle, function_query
-from dpcore.kernels.base import Expansion
+from dpcore.functions.interactive import Interactive, Oracle, function_query
+from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.learner import FunctionQuery
 from dpcore.mechanism import Arithmetic, free
 from dpcore.query import Query
 from dpcore.randomness import Stream

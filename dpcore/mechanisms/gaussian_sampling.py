@@ -12,7 +12,7 @@ from dpcore.distance import Distance
 from dpcore.errors import ContractError, NoClaimError, ParameterError, ReleaseError
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
-from dpcore.noise.wishart import wishart_mean
+from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity

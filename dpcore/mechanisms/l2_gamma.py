@@ -13,7 +13,7 @@ from dpcore.events.base import Event
 from dpcore.events.l2_gamma import L2GammaEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
-from dpcore.noise.continuous import direction, gamma
+from dpcore.mechanisms.noise.continuous import direction, gamma
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity

@@ -20,9 +20,9 @@ from dpcore.mechanism import (
     free,
     from_real,
 )
-from dpcore.noise.discrete_laplace import laplace_law
-from dpcore.noise.grid import Grid
-from dpcore.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.mechanisms.noise.grid import Grid
+from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity

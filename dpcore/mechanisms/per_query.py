@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.distance import Distance
 from dpcore.events.base import Event
-from dpcore.functions import FunctionQuery
-from dpcore.interactive import Interactive, Oracle, function_query
-from dpcore.kernels.base import Expansion
+from dpcore.functions.interactive import Interactive, Oracle, function_query
+from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.learner import FunctionQuery
 from dpcore.mechanism import Arithmetic, Mechanism, free
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace

@@ -13,7 +13,7 @@ from dpcore.errors import ContractError, ParameterError
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
-from dpcore.noise.randomized_response import randomized_response
+from dpcore.mechanisms.noise.randomized_response import randomized_response
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity

@@ -12,8 +12,8 @@ from dpcore.distance import Distance
 from dpcore.errors import ParameterError, ReleaseError
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free, from_real
-from dpcore.noise.discrete_laplace import floored_laplace
-from dpcore.noise.grid import LARGEST, Grid
+from dpcore.mechanisms.noise.discrete_laplace import floored_laplace
+from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity

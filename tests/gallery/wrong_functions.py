@@ -10,9 +10,9 @@ import pytest
 from dpcore import Distance, Interactive, Learner, Oracle, Sensitivity, SensitivityBound
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.checks import positive
-from dpcore.conformance.case import Case
+from dpcore.conformance.attacks.case import Case
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.mechanism import free
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.bounds import lemma_2

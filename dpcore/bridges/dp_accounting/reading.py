@@ -9,7 +9,7 @@ from dp_accounting import DpEvent, NeighboringRelation
 from dp_accounting import dp_event as dp
 
 from dpcore.accountant import UnsupportedEventError
-from dpcore.accountants.renyi import default_orders
+from dpcore.accounting.methods.renyi import default_orders
 from dpcore.adjacency import Adjacency
 from dpcore.bridges.dp_accounting.relations import adjacency_of, reach
 from dpcore.errors import ParameterError

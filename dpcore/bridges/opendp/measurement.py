@@ -9,6 +9,7 @@ offered: OpenDP 0.16 takes none from Python.
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 import attrs
 import numpy as np
@@ -24,15 +25,14 @@ from opendp.mod import Measure, Measurement
 from dpcore.bridges.events_of import events_of, require_proved
 from dpcore.bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group
 from dpcore.bridges.opendp.spaces import metric_of, table_domain
-from dpcore.domain import Table
+from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError, ParameterError, ReleaseError
 from dpcore.events.base import Event
 from dpcore.guarantee import Guarantee, ReleaseKind
-from dpcore.learner import Model
+from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger
-from dpcore.plan import Plan
-from dpcore.query import Answer
 from dpcore.randomness import PublicCoins
+from dpcore.running.plan import Plan
 
 _HOST = "OpenDP"
 _UP = 1 + 2.0**-45  # sums of up to 10^3 kinds of events
@@ -63,6 +63,32 @@ class Published:
         """
         (model,) = self.models.values()
         return model
+
+
+def measurement(
+    plan: Plan,
+    measure: Literal["zcdp", "renyi", "approximate", "pure"] = "approximate",
+    ledger: Ledger | None = None,
+) -> Measurement:
+    """A plan as an OpenDP measurement of tables.
+
+    Args:
+        measure: What its map states: a rho, a Rényi curve, an (epsilon, delta) or an epsilon.
+        ledger: What every invocation spends the whole charge from.
+
+    Raises:
+        ParameterError: another measure.
+        NoClaimError, AdjacencyError: as of the function for that measure.
+    """
+    known = {
+        "zcdp": zcdp_measurement,
+        "renyi": renyi_measurement,
+        "approximate": approximate_measurement,
+        "pure": pure_measurement,
+    }
+    if measure not in known:
+        raise ParameterError("measurement", f"one of {', '.join(known)}", "measure", measure)
+    return known[measure](plan, ledger)
 
 
 def zcdp_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:

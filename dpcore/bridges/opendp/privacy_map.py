@@ -8,7 +8,7 @@ from opendp.measures import (
 )
 from opendp.mod import Measurement
 
-from dpcore.accountants.renyi import default_orders
+from dpcore.accounting.methods.renyi import default_orders
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event

@@ -13,7 +13,7 @@ from opendp.mod import Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.errors import AdjacencyError
-from dpcore.plan import Plan
+from dpcore.running.plan import Plan
 
 
 def metric_of(adjacency: Adjacency) -> Metric:

@@ -24,7 +24,7 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
-from dpcore.theorems.ridge import ridge_replace_one
+from dpcore.learning.theorems.ridge import ridge_replace_one
 from dpcore_kernel_ridge.ridge import KernelRidge, Problem
 
 _UP = 1 + 2.0**-48

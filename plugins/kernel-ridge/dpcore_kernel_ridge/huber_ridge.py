@@ -40,7 +40,7 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import one_of, positive
-from dpcore.theorems.sum_form import (
+from dpcore.learning.theorems.sum_form import (
     huber_ridge_add_remove,
     huber_ridge_replace_label,
     huber_ridge_replace_one,

@@ -26,7 +26,7 @@ from scipy import linalg
 
 from dpcore import Kernel
 from dpcore.errors import CertificateError
-from dpcore.solvers.rounding import UNIT, gamma, plain
+from dpcore.learning.solvers.rounding import UNIT, gamma, plain
 
 _UP = 1 + 2.0**-40
 _GUESSES = 60

@@ -25,7 +25,7 @@ from dpcore import (
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.interactive import function_query
+from dpcore.functions.interactive import function_query
 from dpcore.mechanism import Arithmetic, free
 
 _POINTS = 1 << 20

@@ -20,9 +20,9 @@ from dpcore import (
 )
 from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
-from dpcore.kernels.gaussian import GaussianKernel
-from dpcore.kernels.linear import LinearKernel
-from dpcore.kernels.matern import MaternKernel, Smoothness
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.linear import LinearKernel
+from dpcore.functions.kernels.matern import MaternKernel, Smoothness
 from dpcore_kernel_ridge.solver import evaluation_error, function_error, solve_kernel_ridge
 
 KernelName = Literal["gaussian", "linear", "exponential", "matern_3_2", "matern_5_2"]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dpcore import Kernel
-from dpcore.kernels.base import triangle
-from dpcore.solvers.rounding import gamma
+from dpcore.functions.kernels.base import triangle
+from dpcore.learning.solvers.rounding import gamma
 
 
 def function_error(

@@ -4,7 +4,6 @@ import attrs
 import mpmath
 import numpy as np
 import pytest
-from ridge_oracles import huber_ridge_to_few_digits
 
 from dpcore import (
     ADD_REMOVE,
@@ -16,11 +15,11 @@ from dpcore import (
     Refused,
     SecretCoins,
 )
-from dpcore.conformance.case import Case
-from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import Means, falsify
 from dpcore.errors import CertificateError
-from dpcore.kernels.gaussian import GaussianKernel
-from dpcore.kernels.linear import LinearKernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.linear import LinearKernel
 from dpcore_kernel_ridge import huber_solver
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge, KernelHuberRidgeBound
 from dpcore_kernel_ridge.huber_solver import (
@@ -32,6 +31,7 @@ from dpcore_kernel_ridge.huber_solver import (
 )
 
 from doubles import domain
+from oracles.ridge import huber_ridge_to_few_digits
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "function", 1)
 

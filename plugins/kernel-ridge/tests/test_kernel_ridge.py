@@ -16,8 +16,8 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.errors import NoClaimError
-from dpcore.kernels.gaussian import GaussianKernel
-from dpcore.theorems.ridge import ridge_norm, ridge_replace_one
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.learning.theorems.ridge import ridge_norm, ridge_replace_one
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1, lemma_2
 from dpcore_kernel_ridge.one_scalar import OneScalar
 from dpcore_kernel_ridge.ridge import KernelRidge

@@ -9,8 +9,8 @@ from dpcore import Registry, Status
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError
 from dpcore.guarantee import ReleaseKind
-from dpcore.run_folder import load_run
-from dpcore.spec import load_spec
+from dpcore.publish.folder import load_run
+from dpcore.spec.spec import load_spec
 from dpcore_kernel_ridge import dpcore_examples
 
 from doubles import arrays

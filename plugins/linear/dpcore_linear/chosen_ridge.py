@@ -33,7 +33,7 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.errors import ParameterError, UnknownCountError
-from dpcore.solvers.rounding import depth, gamma, pull
+from dpcore.learning.solvers.rounding import depth, gamma, pull
 from dpcore_linear.clipped_sum import LONGEST, ROUND_UP, shortened
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
 

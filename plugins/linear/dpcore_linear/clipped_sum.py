@@ -9,8 +9,8 @@ of convexity. The same holds with any function of :math:`\phi_i\cdot w` in place
 itself, such as :math:`\tanh(\phi_i\cdot w/2)`, whose gradient is that of the logistic loss.
 
 Floating point. Rows and labels are taken as the floats they are; what follows errs as below,
-by Higham's bounds (`dpcore.solvers.rounding`), for any order of summation. The learner's `w` is at
-most `LONGEST` long, which projection enforces on the public side.
+by Higham's bounds (`dpcore.learning.solvers.rounding`), for any order of summation. The learner's
+`w` is at most `LONGEST` long, which projection enforces on the public side.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.solvers.rounding import depth, gamma, norm, pull
+from dpcore.learning.solvers.rounding import depth, gamma, norm, pull
 
 Link = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """What turns scores into what is compared with labels: 1-Lipschitz, computed to a few roundings."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Features
-from dpcore.solvers.rounding import blocks, gamma
+from dpcore.learning.solvers.rounding import blocks, gamma
 
 _DIGITS = 15
 _MOST = 2**30

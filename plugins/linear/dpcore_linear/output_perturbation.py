@@ -41,8 +41,8 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.errors import UnknownCountError
-from dpcore.solvers.huber_ridge import HuberRidge, huber_ridge_error, solve_huber_ridge
-from dpcore.theorems.sum_form import (
+from dpcore.learning.solvers.huber_ridge import HuberRidge, huber_ridge_error, solve_huber_ridge
+from dpcore.learning.theorems.sum_form import (
     huber_ridge_add_remove,
     huber_ridge_replace_label,
     huber_ridge_replace_one,

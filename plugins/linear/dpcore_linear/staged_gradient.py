@@ -32,7 +32,7 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
-from dpcore.domain import Table
+from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError
 from dpcore_linear.clipped_sum import (
     ROUND_UP,

@@ -34,8 +34,8 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError
-from dpcore.solvers.rounding import plain
-from dpcore.theorems.sufficient_statistics import (
+from dpcore.learning.solvers.rounding import plain
+from dpcore.learning.theorems.sufficient_statistics import (
     statistics_add_remove,
     statistics_replace_label,
     statistics_replace_one,

@@ -29,7 +29,7 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import component_name, positive, positive_integer
-from dpcore.domain import Table
+from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
 from dpcore_ntk.inputs import Inputs, below_one
 from dpcore_ntk.neurons import Neurons, optional_count

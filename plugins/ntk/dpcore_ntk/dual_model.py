@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dpcore import Domain
-from dpcore.domain import Table
+from dpcore.domain.domain import Table
 from dpcore_ntk.kernel import ntk_between
 from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.targets import Targets

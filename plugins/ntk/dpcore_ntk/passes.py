@@ -32,7 +32,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.solvers.rounding import UNIT, gamma
+from dpcore.learning.solvers.rounding import UNIT, gamma
 
 BLOCK = 64
 _UP = 1 + 2.0**-40

@@ -16,10 +16,10 @@ from dpcore import (
     Refused,
     SecretCoins,
 )
-from dpcore.conformance.case import Case
-from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import Means, falsify
 from dpcore.errors import ParameterError
-from dpcore.records import Records
+from dpcore.records.records import Records
 from dpcore_ntk.central import Central, CentralBound, QuadraticModel
 from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.neurons import Neurons

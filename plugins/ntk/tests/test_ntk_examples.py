@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from dpcore import Registry, Status
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError
-from dpcore.evaluation import evaluate
-from dpcore.source import load_table
-from dpcore.spec import load_spec, spec_of_text
+from dpcore.publish.evaluation import evaluate
+from dpcore.sources.text import load_table
+from dpcore.spec.spec import load_spec, spec_of_text
 from dpcore_ntk import dpcore_examples
 
 EXAMPLES = dpcore_examples()

@@ -5,7 +5,6 @@ import math
 import attrs
 import numpy as np
 import pytest
-from accounting_oracles import chi_square_mixture_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,13 +22,13 @@ from dpcore import (
     price,
     replace_features,
 )
-from dpcore.conformance.case import Case
-from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import Means, falsify
 from dpcore.errors import UnfitTargetError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
+from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.mechanisms.randomized_response import RandomizedResponse
-from dpcore.noise.wishart import wishart_mean
 from dpcore_ntk.calculators import samples_sound
 from dpcore_ntk.dual import released_targets
 from dpcore_ntk.dual_model import dual_coefficients
@@ -40,6 +39,7 @@ from dpcore_ntk.regression import Regression, RegressionBound
 from dpcore_ntk.row_movement import matrix_movement, row_movement
 
 from doubles import domain, table
+from oracles.accounting import chi_square_mixture_delta
 
 THREE = Classes(("a", "b", "c"))
 

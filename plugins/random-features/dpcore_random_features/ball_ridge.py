@@ -32,14 +32,14 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.solvers.ball_ridge import BallRidge, ball_ridge_error, solve_ball_ridge
-from dpcore.theorems.projection import ball_diameter
-from dpcore.theorems.sum_form import (
+from dpcore.learning.solvers.ball_ridge import BallRidge, ball_ridge_error, solve_ball_ridge
+from dpcore.learning.theorems.projection import ball_diameter
+from dpcore.learning.theorems.sum_form import (
     ball_ridge_add_remove,
     ball_ridge_replace_label,
     ball_ridge_replace_one,
 )
-from dpcore.theorems.taper import Taper
+from dpcore.learning.theorems.taper import Taper
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +48,8 @@ class BallRidgeLearner(FeatureRegression):
 
     No exact number of records is read. The solver's tolerance is public and grows with the largest
     number of records it must hold for: a public upper bound, or else 2^22, before which the result
-    tapers off (from 2^20 records on; see `dpcore.theorems.taper`). Declare `at_most` to avoid that.
+    tapers off (from 2^20 records on; see `dpcore.learning.theorems.taper`). Declare `at_most` to
+    avoid that.
 
     Total: where the bound declares a solver error, the solver's certificate is proved to reach it
     on every dataset of the domain; where it does not, only the ball's diameter is claimed, and the

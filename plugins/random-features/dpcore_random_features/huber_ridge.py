@@ -31,13 +31,13 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.solvers.huber_ridge import HuberRidge, huber_ridge_error, solve_huber_ridge
-from dpcore.theorems.sum_form import (
+from dpcore.learning.solvers.huber_ridge import HuberRidge, huber_ridge_error, solve_huber_ridge
+from dpcore.learning.theorems.sum_form import (
     huber_ridge_add_remove,
     huber_ridge_replace_label,
     huber_ridge_replace_one,
 )
-from dpcore.theorems.taper import Taper
+from dpcore.learning.theorems.taper import Taper
 
 
 @attrs.frozen(kw_only=True)
@@ -46,7 +46,8 @@ class HuberRidgeLearner(FeatureRegression):
 
     No exact number of records is read. The solver's tolerance is public and grows with the largest
     number of records it must hold for: a public upper bound, or else 2^22, before which the result
-    tapers off (from 2^20 records on; see `dpcore.theorems.taper`). Declare `at_most` to avoid that.
+    tapers off (from 2^20 records on; see `dpcore.learning.theorems.taper`). Declare `at_most` to
+    avoid that.
 
     Total: the bound refuses parameters at which floating point could miss the tolerance; for all
     others the solver is proved to reach it on every dataset of the domain.

@@ -32,12 +32,12 @@ from dpcore import (
     Stream,
 )
 from dpcore.checks import one_of, positive, positive_integer
-from dpcore.domain import Table
+from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
-from dpcore.features.frequencies import gaussian_frequencies
-from dpcore.features.turns import Turns, cosines, sines
-from dpcore.solvers.kaczmarz import kaczmarz
-from dpcore.solvers.min_norm import fit_min_norm
+from dpcore.learning.features.frequencies import gaussian_frequencies
+from dpcore.learning.features.turns import Turns, cosines, sines
+from dpcore.learning.solvers.kaczmarz import kaczmarz
+from dpcore.learning.solvers.min_norm import fit_min_norm
 
 _UP = 1 + 2.0**-48
 _ENTRIES = 1 << 22  # of a matrix of waves that are held at a time

@@ -24,8 +24,8 @@ from dpcore import (
     price,
 )
 from dpcore.cli.app import app
-from dpcore.conformance.case import Case
-from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import Means, falsify
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.mechanisms.gaussian import Gaussian

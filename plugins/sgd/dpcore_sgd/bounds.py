@@ -1,6 +1,7 @@
 r"""Sound bounds for `sgd.regression`: the worst case over orders, and its law (T14, T15).
 
-Both add up, over the uses of one record, what one use can move (`dpcore.theorems.descent`).
+Both add up, over the uses of one record, what one use can move
+(`dpcore.learning.theorems.descent`).
 """
 
 from typing import ClassVar
@@ -21,8 +22,8 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
-from dpcore.theorems.descent import StepReach
-from dpcore.theorems.hits import permutation_law, with_replacement_law
+from dpcore.learning.theorems.descent import StepReach
+from dpcore.learning.theorems.hits import permutation_law, with_replacement_law
 from dpcore_sgd.regression import Regression
 from dpcore_sgd.rounding import descent_error
 

@@ -27,20 +27,20 @@ from dpcore import (
     Status,
     price,
 )
-from dpcore.conformance.bound_laws import bound_verdicts
-from dpcore.conformance.case import Case
-from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import Means, falsify
 from dpcore.conformance.kit import examine
-from dpcore.conformance.learner_laws import learner_verdicts
+from dpcore.conformance.laws.bounds import bound_verdicts
+from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.evaluation import evaluate
 from dpcore.events.base import Direction
-from dpcore.features.cos_sin import CosSin
-from dpcore.features.identity import Identity
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.l2_gamma import L2Gamma
-from dpcore.source import load_table
-from dpcore.spec import load_spec, spec_of_text
+from dpcore.publish.evaluation import evaluate
+from dpcore.sources.text import load_table
+from dpcore.spec.spec import load_spec, spec_of_text
 from dpcore_sgd import dpcore_examples, printed
 from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2

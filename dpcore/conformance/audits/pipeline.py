@@ -1,0 +1,254 @@
+"""Pipeline: a whole run, sampled on two made-up neighbours through the runtime's own private path.
+
+Every sample is a rehearsal with coins of its own: shuffle, private function, mechanism, public part
+and all. What it yields are features of the public answers; nothing that the public does not see
+goes into them.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.conformance.audits.features import NAMES, Comparison
+from dpcore.conformance.audits.remembering import Remembering, RememberingFunction, fixed_statistics
+from dpcore.errors import ContractError, NoClaimError, ReleaseError
+from dpcore.functions.learner import FunctionLearner, FunctionQuery
+from dpcore.learner import Answer
+from dpcore.learning.learners.one_shot import OneShot
+from dpcore.mechanism import to_real
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.records.records import Records
+from dpcore.running.runtime import Opened, release
+from dpcore.running.schedule import Schedule, Scheduled
+
+RAW = 16
+"""Real coordinates of all answers together that are features themselves, if there are no more."""
+
+_REFERENCE = SecretCoins.rehearsal(0)  # known coins, at which features compare statistics
+_FEWEST = 100  # samples a side, however little time there is
+_FAILED = len(NAMES)  # the column that tells whether a run failed
+_PATIENCE = 2.0  # times the given seconds, until fewer than that many are too few
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Samples:
+    """Features of both neighbours' runs, shape (n, k) each, and the columns' names."""
+
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    names: tuple[str, ...]
+
+
+class Pipeline:
+    """All releases of a schedule on two neighbours.
+
+    Args:
+        before, after: Records of the learners' part, made up.
+        changed: Row of the record that changed or came: where the runtime draws records or their
+            order, features compare the neighbours at a draw in which it takes part.
+        points: By the name of each function release, encoded points that are asked about.
+        seed: Of the coins of all samples.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        before: Records,
+        after: Records,
+        *,
+        changed: int = 0,
+        coins: PublicCoins,
+        points: Mapping[str, NDArray[np.float64]] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._coins, self._seed, self._points = coins, seed, dict(points or {})
+        self._pair = before, after
+        self._tellers = [
+            _Teller(scheduled, (before, after), changed, coins, self._points.get(scheduled.name))
+            for scheduled in schedule.releases
+        ]
+        self._schedules = tuple(
+            attrs.evolve(
+                schedule,
+                look=(),
+                releases=tuple(teller.remembering(side) for teller in self._tellers),
+            )
+            for side in (0, 1)
+        )
+
+    def draw(self, side: int, number: int) -> NDArray[np.float64]:
+        """The features of one run: 0 is `before`, 1 `after`. Equal numbers give equal runs."""
+        secret = SecretCoins.rehearsal((self._seed << 40) + 2 * number + side + 1)
+        records = self._pair[side]
+        if not all(teller.remembers_all for teller in self._tellers):
+            records = records.take(secret.runtime("shuffle").permutation(len(records)))
+        opened = Opened(train=records, holdout={}, holdout_labels=np.empty(0))
+        schedule = self._schedules[side]
+        try:
+            answers = release(schedule, opened, self._coins, secret, points=self._points)
+        except ContractError:
+            raise  # somebody's mistake, and no outcome of a run
+        except ReleaseError:
+            return self._row([], failed=True)
+        return self._row(
+            [t.features(given) for t, given in zip(self._tellers, answers, strict=True)],
+            failed=False,
+        )
+
+    def sample(
+        self, samples: int, seconds: float, progress: Callable[[int], None] = lambda done: None
+    ) -> Samples:
+        """Draw both neighbours in turn until there are `samples` a side or the time is used up.
+
+        Args:
+            progress: Called with the number of samples a side so far.
+
+        Raises:
+            NoClaimError: a run takes so long that there are too few samples.
+            ReleaseError: every run failed.
+        """
+        start = time.monotonic()
+        rows: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
+        while len(rows[0]) < samples:
+            for side in (0, 1):
+                rows[side].append(self.draw(side, len(rows[side])))
+            done, spent = len(rows[0]), time.monotonic() - start
+            progress(done)
+            if done == _FEWEST and all(row[_FAILED] for side in rows for row in side):
+                raise ReleaseError("every run on the made-up records failed: nothing to audit")
+            if spent > seconds and (done >= _FEWEST or spent > _PATIENCE * seconds):
+                break
+        if len(rows[0]) < min(samples, _FEWEST):
+            raise NoClaimError(
+                f"{len(rows[0])} runs of either neighbour took {spent:.3g} seconds: an audit needs "
+                f"{_FEWEST}, give it more time"
+            )
+        return Samples(before=np.array(rows[0]), after=np.array(rows[1]), names=self._names)
+
+    @property
+    def _raw(self) -> int:
+        """Raw coordinates that become features."""
+        size = sum(teller.size for teller in self._tellers)
+        return size if size <= RAW else 0
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        raw = tuple(f"coordinate {k}" for k in range(self._raw))
+        return (*NAMES, "whether the run failed", *raw)
+
+    def _row(
+        self, told: list[tuple[NDArray[np.float64], NDArray[np.float64]]], *, failed: bool
+    ) -> NDArray[np.float64]:
+        likelihoods = np.sum([np.zeros(len(NAMES)), *(found for found, _ in told)], axis=0)
+        raw = np.zeros(self._raw)
+        if self._raw and not failed:
+            values = np.concatenate([values for _, values in told])
+            raw[: len(values)] = values  # fewer asks than planned leave zeros
+        return np.concatenate([likelihoods, [float(failed)], raw])
+
+
+class _Teller:
+    """One release: what its statistics are, and what its answers tell about them."""
+
+    def __init__(
+        self,
+        scheduled: Scheduled,
+        pair: tuple[Records, Records],
+        changed: int,
+        coins: PublicCoins,
+        points: NDArray[np.float64] | None,
+    ) -> None:
+        self._scheduled, self._pair, self._points = scheduled, pair, points
+        self._changed = changed
+        self._public = scheduled.public(coins)
+        self._comparisons = {name: Comparison(ask) for name, ask in scheduled.asks.items()}
+        learner = scheduled.learner
+        self._functions: list[RememberingFunction] = []
+        self._unargued = isinstance(learner, OneShot)
+        if isinstance(learner, FunctionLearner):
+            assert points is not None, "a function is asked about points"
+            query = cast(FunctionQuery, next(iter(scheduled.asks.values())).query)
+            own = _REFERENCE.learner(0, query.name, 1)
+            fitted = [learner.function(query, side, self._public, own) for side in pair]
+            self._functions = [RememberingFunction(query, one) for one in fitted]
+            rows = points + 0.0
+            self._told = {query.name: (fitted[0](rows), fitted[1](rows))}
+            self._fixed: tuple[dict[str, NDArray[np.float64]], ...] = ({}, {})
+            return
+        self._fixed = tuple(fixed_statistics(learner, side, self._public) for side in pair)
+        self._told = {
+            name: (to_real(self._fixed[0][name]), to_real(self._fixed[1][name]))
+            for name in self._fixed[0].keys() & self._fixed[1].keys()
+        }
+
+    @property
+    def size(self) -> int:
+        """Real coordinates of all its answers."""
+        if self._points is not None:
+            return len(self._points)
+        queries = [ask.query for ask in self._scheduled.asks.values()]
+        return sum(query.real_size * query.at_most for query in queries)
+
+    @property
+    def remembers_all(self) -> bool:
+        """Whether no statistic is computed anew, so that the order of the records is idle."""
+        if self._functions:
+            return True
+        names = {*self._scheduled.asks}
+        return self._unargued and names <= self._fixed[0].keys() & self._fixed[1].keys()
+
+    def remembering(self, side: int) -> Scheduled:
+        """The release with what can be remembered of one neighbour."""
+        if self._functions:
+            return attrs.evolve(self._scheduled, learner=self._functions[side])
+        inner = Remembering(self._scheduled.learner, self._fixed[side])
+        return attrs.evolve(self._scheduled, learner=inner)
+
+    def features(
+        self, answers: tuple[Answer, ...]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Likelihoods summed over the answers, and the answers themselves."""
+        total, values = np.zeros(len(NAMES)), []
+        for answer in answers:
+            query = answer.query
+            function = isinstance(query, FunctionQuery)
+            value = answer.value[:, -1] if function else to_real(answer.value)
+            values.append(value)
+            told = self._told.get(query.name)
+            if told is None or query.args is not None:
+                told = None if function else self._statistics(answer)
+            if query.args is None and told is not None:
+                self._told[query.name] = told
+            if told is not None:
+                total += self._comparisons[query.name].features(value, *told)
+        return total, np.concatenate(values) if values else np.empty(0)
+
+    def _seen(self, query: Query) -> Iterator[Records]:
+        """Both neighbours as the private function sees them, at known coins."""
+        for records in self._pair:
+            if query.sampling is None:
+                yield records
+            else:
+                coins = _REFERENCE.sampling(0, query.name, 1)
+                yield query.sampling.attacked(records, self._changed, coins)
+
+    def _statistics(self, answer: Answer) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Of both neighbours at the answer's own arguments; None where one fails."""
+        learner, query = copy.deepcopy(self._scheduled.learner), answer.query
+        own = _REFERENCE.learner(0, query.name, answer.number)
+        try:
+            first, second = (
+                to_real(np.asarray(learner.statistic(query, seen, self._public, own)))
+                for seen in self._seen(query)
+            )
+        except Exception:  # the runs show it: here nothing can be compared
+            return None
+        return (first, second) if first.shape == second.shape else None

@@ -1,0 +1,187 @@
+"""The audit of a priced run: sampled on the worst pair that the falsifier finds for its bounds.
+
+Everything that is sampled is made up inside the declared domain: no record of anybody is opened.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import attrs
+
+from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.conformance.attacks.counterexample import Counterexample
+from dpcore.conformance.attacks.falsifier import Means, falsify
+from dpcore.conformance.attacks.given_pair import misfit
+from dpcore.conformance.attacks.question_points import question_points
+from dpcore.conformance.attacks.worst_pair import WorstPair, worst_pair
+from dpcore.conformance.audits.auditor import Audit, audit_samples
+from dpcore.conformance.audits.claims import Claim, claims_of
+from dpcore.conformance.audits.pipeline import Pipeline, Samples
+from dpcore.conformance.subjects import bound_in_force, case_of
+from dpcore.errors import NoClaimError, SpecError
+from dpcore.functions.interactive import Interactive
+from dpcore.functions.learner import FunctionLearner
+from dpcore.pricing.calibration import compose
+from dpcore.registry.registry import Registry
+from dpcore.running.plan import Plan, Release
+
+SEARCHING = 0.25
+"""Share of the time that goes into the search for a pair, if a search may be that short."""
+
+SAMPLING = 0.5
+"""Share of the time that sampling gets at least, however long the search took."""
+
+
+@attrs.frozen(kw_only=True)
+class Effort:
+    """How hard an audit tries.
+
+    Args:
+        seconds: For the search of a pair and the sampling together; whichever ends first.
+        samples: Of either neighbour, at most.
+        confidence: Probability, at least, that no stated bound exceeds the truth.
+        seed: Of the search and of every sample's coins.
+    """
+
+    seconds: float = 30.0
+    samples: int = 100_000
+    confidence: float = 0.95
+    seed: int = 0
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RunAudit:
+    """What the samples of one run say of its claims.
+
+    Args:
+        audits: One a claim: the quoted (epsilon, delta), then the whole curve.
+        origin: Which construction the pair came from.
+        ratio: How far it moves the statistic of one release, relative to the claim.
+        samples: The features that were tested, for a report.
+    """
+
+    audits: tuple[Audit, ...]
+    origin: str
+    ratio: float
+    samples: Samples
+
+    @property
+    def refuted(self) -> bool:
+        """Whether any claim is."""
+        return any(audit.broken for audit in self.audits)
+
+    @property
+    def best(self) -> Audit:
+        """The claim that the samples come nearest to: it is what a summary quotes."""
+        return max(self.audits, key=_share)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {
+            "audits": [audit.to_dict() for audit in self.audits],
+            "refuted": self.refuted,
+            "pair": {"origin": self.origin, "worst_ratio": self.ratio, "records": "made up"},
+        }
+
+
+def _share(audit: Audit) -> float:
+    claimed = audit.claimed_epsilon
+    return audit.epsilon / claimed if claimed > 0 and audit.claim.claimed > 0 else 0.0
+
+
+def audit_run(
+    plan: Plan,
+    releases: Sequence[Release],
+    registry: Registry,
+    effort: Effort | None = None,
+    *,
+    given: Counterexample | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> RunAudit:
+    """Sample a priced run on made-up neighbours and test its claims.
+
+    Args:
+        plan: As priced, or as priced for a reproduction.
+        releases: The spec's.
+        given: A saved pair to sample instead of searching for one.
+        progress: Called with the number of samples a side so far.
+
+    Raises:
+        NoClaimError: no pair is known that satisfies what the bounds assume, or the claim is a
+            probability over public coins.
+        SpecError: the given pair is no evidence about this plan.
+    """
+    effort = effort or Effort()
+    started = time.monotonic()
+    if plan.coins is None:
+        raise NoClaimError(
+            "nothing can be audited: the claim is a probability over public coins, and runs at any "
+            "one of them are no evidence about it"
+        )
+    searching = Means(seconds=SEARCHING * effort.seconds / len(releases))
+    cases = {
+        release.name: case_of(plan, release, bound_in_force(plan, release, registry))
+        for release in releases
+    }
+    found: list[WorstPair] = []
+    reasons: list[str] = []
+    if given is not None:
+        for case in cases.values():
+            if wrong := misfit(given.pair, case):
+                raise SpecError(f"the pair says nothing about {case.name}: {wrong}")
+        found = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
+    for case in cases.values() if given is None else ():
+        findings = falsify(case, searching, effort.seed, refuted=True)
+        found += [pair for finding in findings if (pair := worst_pair(finding)) is not None]
+        reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
+    if not found:
+        raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")
+    best = max(found, key=lambda candidate: (candidate.singular, candidate.ratio))
+    points = {
+        release.name: question_points(
+            cases[release.name], best.pair, _most_points(plan, release), effort.seed
+        )
+        for release in releases
+        if isinstance(release.learner, FunctionLearner)
+    }
+    pipeline = Pipeline(
+        plan.schedule,
+        best.pair.before,
+        best.pair.after,
+        changed=best.pair.changed,
+        coins=plan.coins,
+        points=points,
+        seed=effort.seed,
+    )
+    left = max(SAMPLING * effort.seconds, effort.seconds - (time.monotonic() - started))
+    samples = pipeline.sample(effort.samples, left, progress)
+    audits = audit_samples(
+        samples.before,
+        samples.after,
+        plan_claims(plan),
+        confidence=effort.confidence,
+        names=samples.names,
+    )
+    return RunAudit(audits=audits, origin=best.origin, ratio=best.ratio, samples=samples)
+
+
+def plan_claims(plan: Plan) -> tuple[Claim, ...]:
+    """The quoted (epsilon, delta) and the whole curve of a plan's composition.
+
+    A private look is part of the claim and not of what is sampled: that errs towards no alarm.
+    """
+    asks = [ask for scheduled in plan.schedule.releases for ask in scheduled.asks.values()]
+    asks += plan.schedule.look
+    events = [(ask.event(), ask.query.at_most) for ask in asks]
+    accountant = compose(asks, AutoAccountant(plan.schedule.adjacency))
+    return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)
+
+
+def _most_points(plan: Plan, release: Release) -> int:
+    (scheduled,) = (s for s in plan.schedule.releases if s.name == release.name)
+    asks: Mapping[str, Any] = scheduled.asks
+    (ask,) = asks.values()
+    return cast(Interactive, ask.mechanism).most_points

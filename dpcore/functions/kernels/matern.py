@@ -1,0 +1,75 @@
+r"""Matérn kernels of smoothness 1/2, 3/2 and 5/2: kappa = 1 whatever the rows.
+
+With :math:`t=\sqrt{2\nu}\,\|x-y\|/h`: :math:`e^{-t}`, :math:`(1+t)e^{-t}` and
+:math:`(1+t+t^2/3)e^{-t}`. Their spectral densities, proportional to
+:math:`(2\nu/h^2+\|w\|^2)^{-\nu-p/2}`, are positive in every dimension p, so that the kernels are
+positive definite (Bochner; Rasmussen & Williams 2006, (4.14) to (4.17)).
+"""
+
+import math
+from typing import Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import distance
+
+from dpcore.checks import one_of, positive
+from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError
+from dpcore.functions.kernels.base import Kernel
+
+Smoothness = Literal["1/2", "3/2", "5/2"]
+
+_NARROWEST, _WIDEST = 1e-100, 1e100
+_TWICE = {"1/2": 1, "3/2": 3, "5/2": 5}
+
+
+@attrs.frozen(kw_only=True)
+class MaternKernel(Kernel):
+    """A Matérn kernel: functions of it are rougher than those of the Gaussian kernel.
+
+    Args:
+        smoothness: nu; the kernel of 1/2 is the exponential one. bandwidth: h, public, in encoded
+            units.
+    """
+
+    smoothness: Smoothness = attrs.field(default="3/2", validator=one_of("1/2", "3/2", "5/2"))
+    bandwidth: float = attrs.field(default=1.0, validator=positive)
+
+    def __attrs_post_init__(self) -> None:
+        if not _NARROWEST <= self.bandwidth <= _WIDEST:
+            raise ParameterError(
+                "a Matérn kernel",
+                f"a bandwidth in [{_NARROWEST:g}, {_WIDEST:g}]",
+                "bandwidth",
+                self.bandwidth,
+            )
+
+    def norm(self, domain: Domain) -> float:
+        """1."""
+        return 1.0
+
+    def error(self, domain: Domain) -> float:
+        """(p + 16) u: |t K'(t)| is at most 0.61, so that a relative error in t stays small.
+
+        t is off by a relative (p + 10) u/2 or less, so that K moves by at most 0.31 (p + 10) u; the
+        exponential and the products err by less than 9 units in the last place of 1.
+        """
+        return (domain.width + 16) * 2.0**-53
+
+    def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """1."""
+        return np.ones(rows.shape[0])
+
+    def __call__(
+        self, left: NDArray[np.float64], right: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """By distances of the rows themselves."""
+        t = distance.cdist(left, right) * (math.sqrt(_TWICE[self.smoothness]) / self.bandwidth)
+        rough = np.exp(-t)
+        if self.smoothness == "1/2":
+            return rough
+        if self.smoothness == "3/2":
+            return (1 + t) * rough
+        return (1 + t + t * t / 3) * rough

@@ -1,0 +1,41 @@
+"""Ask: one planned query with its bound and its mechanism."""
+
+import math
+from collections.abc import Iterable
+from functools import cached_property
+
+import attrs
+
+from dpcore.events.base import Event
+from dpcore.mechanism import Mechanism, Prepared
+from dpcore.query import Query
+from dpcore.sensitivity import OverCoins, Sensitivity
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class Ask:
+    """One planned query with its bound and mechanism; `share` is relative to all others.
+
+    A mechanism whose free field is set is explicit: composed as it is.
+    """
+
+    query: Query
+    sensitivity: Sensitivity
+    mechanism: Mechanism
+    share: float
+
+    def event(self) -> Event:
+        """What one ask costs, with what its sampling spares."""
+        event = self.mechanism.event(self.query, self.sensitivity)
+        return event if self.query.sampling is None else self.query.sampling.amplified(event)
+
+    @cached_property
+    def release(self) -> Prepared:
+        """The calibrated mechanism, with what the plan determines computed once."""
+        return self.mechanism.prepared(self.query, self.sensitivity)
+
+
+def failure_over_coins(asks: Iterable[Ask]) -> float:
+    """The probability, over the public coins, that some ask's bound does not hold; by addition."""
+    validities = [ask.sensitivity.validity for ask in asks]
+    return math.fsum(one.gamma for one in validities if isinstance(one, OverCoins))

@@ -1,0 +1,281 @@
+"""Plan: a priced run. It states its guarantee before any record is opened, and then keeps it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.accounting.budget import PrivacyBudget
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.bound import SensitivityBound
+from dpcore.checks import positive
+from dpcore.domain.domain import Table
+from dpcore.errors import ContractError
+from dpcore.guarantee import Guarantee, Status
+from dpcore.learner import Answer, Learner, Model
+from dpcore.ledger.book import Ledger, Reservation
+from dpcore.ledger.charge import Charge
+from dpcore.mechanism import Mechanism
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.running.ask import failure_over_coins
+from dpcore.running.private_look import RELEASE, look
+from dpcore.running.reuse import Reuse
+from dpcore.running.runtime import Door, Opened, open_records, release, replay, through_mechanism
+from dpcore.running.schedule import Schedule
+from dpcore.running.serving import Predictor, is_function, open_oracle, require_questions
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Release:
+    """One thing to publish: a learner, its mechanism or mechanisms, and its part of the budget.
+
+    Args:
+        learner: What to fit.
+        mechanism: For every query, or one by query name.
+        bound: Overrides the learner's own preference.
+        name: Unique within the run.
+        share: Share of the budget relative to the run's other releases.
+        query_shares: Overrides of the learner's own query shares.
+        point: What distinguishes this release in a sweep, by dotted path.
+        predictions_at: Where the public points of a function release stand, if its answers there
+            are what is published.
+    """
+
+    learner: Learner
+    mechanism: Mechanism | Mapping[str, Mechanism]
+    bound: SensitivityBound | None = None
+    name: str = "release"
+    share: float = attrs.field(default=1.0, validator=positive)
+    query_shares: Mapping[str, float] = attrs.field(factory=dict)
+    point: Mapping[str, Any] = attrs.field(factory=dict)
+    predictions_at: str | None = None
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Outcome:
+    """What a run published, and (private) what it opened.
+
+    Args:
+        models: By release name, rebuilt from the answers.
+        answers: By release name, in order of asking; "evaluation" holds a private look's.
+        guarantee: Of this run; `none` if its coins were known or its door was not private.
+        coins: The published key.
+        opened: PRIVATE: for the operator's own evaluation.
+    """
+
+    models: Mapping[str, Model]
+    answers: Mapping[str, tuple[Answer, ...]]
+    guarantee: Guarantee
+    coins: PublicCoins
+    opened: Opened = attrs.field(repr=False)
+
+    @property
+    def model(self) -> Model:
+        """The only model.
+
+        Raises:
+            ValueError: there are several.
+        """
+        (model,) = self.models.values()
+        return model
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Plan:
+    """A run with its price.
+
+    Args:
+        schedule: What will be done.
+        budget: The target.
+        guarantee: What the run will be entitled to say.
+        coins: The public coins the plan was made at; None if every run draws new ones, because a
+            bound holds with a probability over them.
+    """
+
+    schedule: Schedule
+    budget: PrivacyBudget
+    guarantee: Guarantee
+    coins: PublicCoins | None
+
+    @property
+    def most_asks(self) -> int:
+        """How many answers a run may publish."""
+        return sum(
+            ask.query.at_most
+            for scheduled in self.schedule.releases
+            for ask in scheduled.asks.values()
+        )
+
+    def run(
+        self,
+        table: Table,
+        *,
+        secret: SecretCoins | None = None,
+        door: Door = through_mechanism,
+        progress: Callable[[], None] = lambda: None,
+        points: Mapping[str, Table] | None = None,
+        reservation: Reservation | None = None,
+    ) -> Outcome:
+        """Open the records and release.
+
+        Args:
+            table: Columns by name, in the file's units.
+            secret: Fresh secure coins if None; known ones void the guarantee.
+            door: Anything but the mechanism's own voids the guarantee.
+            progress: Called after every answer.
+            points: By the name of each function release, public points to predict at: chosen
+                without looking at the records.
+            reservation: What `reserve` spent for this run. The guarantee is committed to its
+                ledger before anything is returned.
+
+        Raises:
+            SourceError: the table does not fit the domain.
+            ContractError: a function release has no points, or more than are paid for; or the
+                reservation is not for this plan, has been used, or cannot be: known coins, or a
+                door of no privacy.
+            ReleaseError: a private function failed.
+            LedgerError: the guarantee could not be committed; nothing is released.
+        """
+        encoded = self._points({} if points is None else points)
+        secret = SecretCoins.draw() if secret is None else secret
+        if reservation is not None:
+            self._begin(reservation, secret, door)
+        secret.begin()
+        coins = PublicCoins.draw() if self.coins is None else self.coins
+        opened = open_records(self.schedule, table, secret)
+        answers = release(self.schedule, opened, coins, secret, door, progress, encoded)
+        guarantee = self._guarantee(secret)
+        if door is not through_mechanism:
+            guarantee = guarantee.void("the answers did not come from the mechanism")
+        names = [scheduled.name for scheduled in self.schedule.releases]
+        given = dict(zip(names, answers, strict=True))
+        values = {name: tuple(a.value for a in group) for name, group in given.items()}
+        models = self.rebuild(values, coins)
+        if self.schedule.look:
+            asks, number = self.schedule.look, len(names)
+            domain = self.schedule.domain
+            given[RELEASE] = tuple(look(asks, models, opened, domain, secret, number, door))
+        if reservation is not None:
+            guarantee = reservation.commit(guarantee)
+        return Outcome(
+            models=models,
+            answers=given,
+            guarantee=guarantee,
+            coins=coins,
+            opened=opened,
+        )
+
+    def open(
+        self,
+        table: Table,
+        *,
+        secret: SecretCoins | None = None,
+        reservation: Reservation | None = None,
+    ) -> Predictor:
+        """Open the records and serve the plan's only release, a function, through its oracle.
+
+        Every call is a release of its own: two oracles on the same records add up.
+
+        Args:
+            table: As for `run`.
+            secret: Known coins, for a rehearsal; an oracle for use draws its own, since two with
+                the same would answer different questions with the same noise.
+            reservation: As for `run`; it pays for all answers of this oracle.
+
+        Raises:
+            ContractError: the plan's release is not one function, or secure coins are given.
+            SourceError: the table does not fit the domain.
+            ReleaseError: a private function failed.
+        """
+        if len(self.schedule.releases) != 1 or not is_function(self.schedule.releases[0]):
+            raise ContractError("only a plan of one function release can be opened; run it")
+        if secret is not None and secret.secure:
+            raise ContractError("an oracle draws secret coins of its own: give none")
+        (scheduled,) = self.schedule.releases
+        secret = SecretCoins.draw() if secret is None else secret
+        if reservation is not None:
+            self._begin(reservation, secret, through_mechanism)
+        coins = PublicCoins.draw() if self.coins is None else self.coins
+        opened = open_records(self.schedule, table, secret)
+        oracle = open_oracle(0, scheduled, opened.train, coins, secret, Reuse())
+        guarantee = self._guarantee(secret)
+        if reservation is not None:
+            guarantee = reservation.commit(guarantee)
+        return Predictor(domain=scheduled.part, oracle=oracle, guarantee=guarantee)
+
+    def charge(self) -> Charge:
+        """Everything a run of this plan may cost, for a ledger.
+
+        Raises:
+            ContractError: the plan guarantees nothing.
+        """
+        if self.guarantee.status is Status.NONE:
+            raise ContractError("a plan without a guarantee cannot be charged to a ledger")
+        asks = [ask for scheduled in self.schedule.releases for ask in scheduled.asks.values()]
+        asks += self.schedule.look
+        events = tuple((ask.event(), ask.query.at_most) for ask in asks)
+        declared = attrs.evolve(self.schedule.domain, exact=None, limit=None)
+        framed = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
+        return Charge(
+            events=events,
+            failures=failure_over_coins(asks),
+            frame=repr(declared) if framed else "",
+            assumptions=tuple(a.name for a in self.guarantee.assumptions),
+        )
+
+    def reserve(
+        self, ledger: Ledger, what: str = "", uncovered: tuple[str, ...] = ()
+    ) -> Reservation:
+        """Spend this plan's whole charge, before any record is opened.
+
+        Args:
+            ledger: Where.
+            what: What for, in a few public words.
+            uncovered: Looks at the records that the run will take and that nothing accounts for.
+
+        Raises:
+            BudgetExceededError: the ledger refuses.
+            LedgerError: it cannot be written.
+        """
+        return ledger.reserve(self.charge(), what, uncovered)
+
+    def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:
+        if not secret.secure or door is not through_mechanism:
+            raise ContractError("known coins or another door guarantee nothing a ledger could hold")
+        reservation.begin(self.charge())
+
+    def _guarantee(self, secret: SecretCoins) -> Guarantee:
+        return self.guarantee if secret.secure else self.guarantee.void("secret coins are known")
+
+    def _points(self, points: Mapping[str, Table]) -> dict[str, NDArray[np.float64]]:
+        """Encoded points of every function release.
+
+        Raises:
+            ContractError: they are not given for exactly these, or are too many.
+        """
+        functions = {s.name: s for s in self.schedule.releases if is_function(s)}
+        if {*points} != {*functions}:
+            raise ContractError(
+                f"points are needed for the function releases ({', '.join(functions) or 'none'}), "
+                f"came for ({', '.join(points) or 'none'})"
+            )
+        encoded = {name: functions[name].part.encode(table) for name, table in points.items()}
+        for name, rows in encoded.items():
+            (ask,) = functions[name].asks.values()
+            require_questions(ask, np.unique(rows, axis=0).shape[0])
+        return encoded
+
+    def rebuild(
+        self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins
+    ) -> dict[str, Model]:
+        """The models that released answers determine, by release name.
+
+        Raises:
+            ReplayError: the answers do not fit the plan.
+        """
+        return {
+            scheduled.name: replay(scheduled, coins, answers.get(scheduled.name, ()))
+            for scheduled in self.schedule.releases
+        }

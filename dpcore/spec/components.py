@@ -1,0 +1,153 @@
+"""Components from YAML: a name, or a mapping with its fields, to a frozen validated object.
+
+The strict struct of a component is made from its own fields, so that unknown keys, wrong types and
+missing fields are errors at their own line; a field whose type is itself a kind of component is
+read as one, and a tuple of a kind as a list of them.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import msgspec
+
+from dpcore.errors import ParameterError, RegistryError, SpecError
+from dpcore.registry.kinds import KINDS, Kind
+from dpcore.registry.registry import Registry
+from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.located import Node
+
+NAME = "name"
+
+
+def _several(hint: Any) -> bool:
+    """Whether a field holds a tuple of any length."""
+    return typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] == (...,)
+
+
+def _kind_of(hint: Any) -> Kind | None:
+    """The kind of component that a field holds, if it holds one (an optional one, or several)."""
+    if _several(hint):
+        return _kind_of(typing.get_args(hint)[0])
+    options = typing.get_args(hint) if _is_union(hint) else (hint,)
+    for option in options:
+        for kind in KINDS:
+            if isinstance(option, type) and issubclass(option, kind.base):
+                return kind
+    return None
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _fields(component: type[Any]) -> Iterator[tuple[str, Any, Any, Kind | None]]:
+    """(name, type, default or msgspec.NODEFAULT, kind) of what a spec may set."""
+    hints = _hints(component)
+    for field in attrs.fields(component):
+        if not field.init:
+            continue
+        default = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class at run time
+            default = msgspec.field(default_factory=default.factory)
+        elif default is attrs.NOTHING:
+            default = msgspec.NODEFAULT
+        yield field.alias or field.name, hints[field.name], default, _kind_of(hints[field.name])
+
+
+def _hints(component: type[Any]) -> dict[str, Any]:
+    """Resolved types of the component's own fields, and of nothing else it inherits."""
+    annotations = {field.name: field.type for field in attrs.fields(component)}
+    holder = type(
+        "Fields", (), {"__annotations__": annotations, "__module__": component.__module__}
+    )
+    return typing.get_type_hints(holder)
+
+
+def struct_of(component: type[Any], kind: Kind, name: str) -> type[msgspec.Struct]:
+    """The strict struct of a component's mapping form; inner components are references."""
+    fields: list[tuple[str, Any, Any]] = [(NAME, typing.Literal[name], msgspec.NODEFAULT)]
+    for field, hint, default, inner in _fields(component):
+        if inner is not None:
+            reference = {"$ref": f"#/$defs/{inner.definition}"}
+            if _several(hint):
+                listed = {"type": "array", "items": reference}
+                hint = typing.Annotated[list[Any], msgspec.Meta(extra_json_schema=listed)]
+            else:
+                hint = typing.Annotated[Any, msgspec.Meta(extra_json_schema=reference)]
+        fields.append((field, hint, default))
+    return msgspec.defstruct(
+        f"{kind.name} {name}", fields, frozen=True, kw_only=True, forbid_unknown_fields=True
+    )
+
+
+def bind(node: Node, kind: Kind, registry: Registry, where: str) -> Any:
+    """The component that a node describes.
+
+    Args:
+        where: The dotted path of the node, for messages.
+
+    Raises:
+        SpecError: at the misfit, with the nearest valid name.
+    """
+    if isinstance(node.value, str):
+        node = attrs.evolve(node, value={NAME: node})
+    elif not isinstance(node.value, dict):
+        raise SpecError(
+            f"{where}: needs the name of a {kind.name}, or a mapping with it", node.where
+        )
+    fields: dict[str, Node] = typing.cast(dict[str, Node], node.value)
+    if NAME not in fields:
+        raise SpecError(f"{where}: the key 'name' is missing", node.where)
+    name = fields[NAME].value
+    if not isinstance(name, str):
+        raise SpecError(f"{where}.name: needs text, got {name!r}", fields[NAME].where)
+    try:
+        component = registry.component(kind, name)
+    except RegistryError as error:
+        raise RegistryError(f"{where}.name: {error.message}", fields[NAME].where) from error
+    struct = convert(node, struct_of(component, kind, name), where)
+    arguments = {}
+    for field, _, _, inner in _fields(component):
+        if inner is not None and field in fields:
+            given, at = fields[field], f"{where}.{field}"
+            if isinstance(given.value, list):
+                arguments[field] = tuple(
+                    bind(one, inner, registry, f"{at}.{number}")
+                    for number, one in enumerate(given.value)
+                )
+            else:
+                arguments[field] = bind(given, inner, registry, at)
+        elif field in fields:
+            arguments[field] = getattr(struct, field)
+    try:
+        return component(**arguments)
+    except ParameterError as error:
+        at = fields[error.field].where if error.field in fields else node.where
+        raise SpecError(f"{where}: {error.message}", at) from None
+
+
+def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:
+    """JSON Schema of every loadable component of a kind, and the definitions it uses."""
+    options: list[dict[str, Any]] = []
+    definitions: dict[str, Any] = {}
+    for name in registry.names(kind):
+        try:
+            component = registry.component(kind, name)
+        except RegistryError:
+            continue  # not installed or broken: it cannot be used either
+        (schema,), inner = msgspec.json.schema_components(
+            [struct_of(component, kind, name)], ref_template="#/$defs/{name}"
+        )
+        definitions.update(inner)
+        required = [
+            field for field, _, default, _ in _fields(component) if default is msgspec.NODEFAULT
+        ]
+        if not required:
+            options.append({"const": name})
+        options.append(schema)
+    return {"anyOf": options}, definitions
