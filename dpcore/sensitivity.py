@@ -10,6 +10,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, non_negative, positive
 from dpcore.distance import Distance
 from dpcore.errors import NoClaimError, ParameterError
+from dpcore.rounding import up
 from dpcore.sampling.hit_law import HitLaw
 
 
@@ -120,4 +121,4 @@ class Sensitivity:
     def _with_error(self, value: float) -> float:
         if self.solver_error == 0.0:
             return value
-        return (value + 2 * self.solver_error) * (1 + 2.0**-51)
+        return up(value + 2 * self.solver_error, roundings=1)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.interval import Interval
+from dpcore.rounding import down
 
 
 class Direction(enum.Enum):
@@ -67,8 +68,8 @@ class Event(ABC):
         return True
 
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """Lower end of the curve: `delta - delta_error`, less a relative 2^-40 for its rounding."""
-        return max(0.0, (self.delta(epsilon, direction) - self.delta_error) * (1 - 2.0**-40))
+        """Lower end of the curve: `delta - delta_error`, rounded down."""
+        return max(0.0, down(self.delta(epsilon, direction) - self.delta_error, roundings=5000))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """`delta` at an array of epsilons >= 0, shape (k,). Override for speed."""

@@ -15,6 +15,7 @@ from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import gaussian_curve
+from dpcore.rounding import down, gamma
 
 
 def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -37,7 +38,7 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
         small = alpha * (log_less - np.log1p(less))  # log(1 - 1/alpha) = log less - log alpha
         shape = np.where(less < 1, small, shape)
         size = less * (alpha * rho + epsilons) + np.abs(log_less) + np.abs(shape)
-        return np.asarray(gain - log_less + shape + 16 * 2.0**-52 * size)
+        return np.asarray(gain - log_less + shape + gamma(32) * size)
 
     guess = np.log(np.maximum((epsilons - rho) / (2 * rho), 1e-12))
     low, high = np.minimum(guess, 0.0) - 12.0, np.maximum(guess, 0.0) + 3.0
@@ -81,7 +82,7 @@ class ZcdpEvent(Event):
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
         """The Gaussian's, vectorised."""
-        return gaussian_curve(epsilons, math.sqrt(2 * self.rho) * (1 - 2.0**-50), lower=True)
+        return gaussian_curve(epsilons, down(math.sqrt(2 * self.rho), roundings=3), lower=True)
 
     @property
     def symmetric(self) -> bool:

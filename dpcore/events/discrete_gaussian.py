@@ -22,6 +22,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import gamma, up
 
 _WIDEST = 2.0**16
 _REACH = 38.5  # beyond this many widths the masses are below 1e-322
@@ -72,7 +73,7 @@ class DiscreteGaussianEvent(Event):
         with np.errstate(over="ignore"):
             cut = epsilons * self.noise_width * (self.noise_width / self.shift) + self.shift / 2
         m = np.floor(np.minimum(cut, 1e15)) + 1
-        error = sign * (64 + len(self._tails) * 2) * 2.0**-52
+        error = sign * gamma(128 + 4 * len(self._tails))
         first, second = self._tail(m - self.shift), self._tail(m)
         grown = np.exp(np.minimum(epsilons, 700.0)) * second
         value = np.clip(first * (1 + error) - grown * (1 - error), 0.0, 1.0)
@@ -105,4 +106,4 @@ class DiscreteGaussianEvent(Event):
 
     def zcdp_rho(self) -> float:
         """s^2/(2 sigma^2), as of a Gaussian."""
-        return 0.5 * (self.shift / self.noise_width) ** 2 * (1 + 2.0**-50)
+        return up(0.5 * (self.shift / self.noise_width) ** 2, roundings=4)

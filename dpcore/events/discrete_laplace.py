@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import down, gamma, up
 
-_ERROR = 2.0**-49
+_ERROR = gamma(16)  # the difference of two numbers of at most 1, and their rounding
 
 
 @attrs.frozen(kw_only=True)
@@ -58,14 +59,14 @@ class DiscreteLaplaceEvent(Event):
             log_second = epsilons - (self.shift - m) * rate
             value = 1 - (np.exp(-(m + 1) * rate) + np.exp(np.minimum(log_second, 1.0))) / (1 + w)
             best = np.maximum(best, value)
-        best = np.clip(best * (1 + 2.0**-48), 0.0, 1.0)
+        best = np.clip(up(best, roundings=20), 0.0, 1.0)
         return np.where(epsilons >= top, 0.0, np.minimum(best + _ERROR, 1.0))
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
         """The same, less its error."""
-        return np.maximum(self.curve(epsilons, direction) * (1 - 2.0**-40) - 2 * _ERROR, 0.0)
+        return np.maximum(down(self.curve(epsilons, direction), roundings=5000) - 2 * _ERROR, 0.0)
 
     @property
     def symmetric(self) -> bool:
@@ -74,7 +75,7 @@ class DiscreteLaplaceEvent(Event):
 
     def pure_epsilon(self) -> float:
         """shift / noise_scale."""
-        return self.shift / self.noise_scale * (1 + 2.0**-50)
+        return up(self.shift / self.noise_scale, roundings=3)
 
     def zcdp_rho(self) -> float:
         """epsilon^2/2: Bun & Steinke (2016), Proposition 1.4."""

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +53,7 @@ class ExponentialMechanismEvent(Event):
         """The same, vectorised."""
         root = np.expm1(np.minimum(0.5 * (epsilons - self.epsilon_0), 0.0))
         value = root * root / -math.expm1(-self.epsilon_0)
-        return np.minimum(value * (1 + 2.0**-48), 1.0)
+        return np.minimum(up(value, roundings=20), 1.0)
 
     @property
     def symmetric(self) -> bool:
@@ -74,4 +75,4 @@ class ExponentialMechanismEvent(Event):
 
     def zcdp_rho(self) -> float:
         """epsilon_0^2/8, by Hoeffding's lemma as above."""
-        return self.epsilon_0 * self.epsilon_0 / 8 * (1 + 2.0**-50)
+        return up(self.epsilon_0 * self.epsilon_0 / 8, roundings=3)

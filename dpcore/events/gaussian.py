@@ -17,8 +17,9 @@ from scipy import special
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import gamma
 
-_ULPS = 4 * 2.0**-52  # relative error granted to each of the two terms of the difference
+_ULPS = gamma(8)  # relative error granted to each of the two terms of the difference
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
 _BELOW_NORMAL = math.exp(-0.5 * _UNDERFLOW)  # no curve is above it where a^2 >= _UNDERFLOW
 _SQRT_HALF = math.sqrt(0.5)

@@ -26,6 +26,7 @@ from dpcore.checks import positive, positive_integer
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import gaussian_curve
+from dpcore.rounding import up
 
 MOST = 10**14
 """Largest number of samples: double precision resolves the cells of u up to it."""
@@ -111,8 +112,8 @@ class GaussianSamplingEvent(Event):
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """The formula above; infinite where alpha(alpha-1) theta^2 >= 1."""
         with np.errstate(over="ignore"):
-            inside = orders * (orders - 1) * self.theta * self.theta * (1 + 2.0**-48)
+            inside = up(orders * (orders - 1) * self.theta * self.theta, roundings=20)
         value = np.log1p(-np.minimum(inside, 0.5))
         value = np.where(inside < 0.5, value, np.log(np.maximum(1 - inside, 1e-300)))
-        value = -self.samples * value / (2 * (orders - 1)) * (1 + 2.0**-45)
+        value = up(-self.samples * value / (2 * (orders - 1)), roundings=200)
         return np.where(inside < 1 - 1e-9, value * (1 + 1e-6 * (inside > 0.999)), np.inf)

@@ -26,6 +26,7 @@ from dpcore.checks import probability
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import gaussian_curve
+from dpcore.rounding import gamma, up
 
 _CELLS = 1 << 18  # curve values computed at a time
 
@@ -88,15 +89,15 @@ class HitMixtureEvent(Event):
     def _value(self, epsilons: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
         sign = -1 if lower else 1
         extra = 0.0 if lower else self.uncovered
-        q = min(1.0, (math.fsum(self.weights) + extra) * (1 + sign * 2.0**-48))
+        q = min(1.0, (math.fsum(self.weights) + extra) * (1 + sign * gamma(32)))
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
         inner = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
-        inner = inner * (1 - sign * 16 * 2.0**-52)
+        inner = inner * (1 - sign * gamma(32))
         total = self._weighted(inner, lower=lower)
         if lower:  # beyond the largest exponent no lower end is claimed
             total = np.where(epsilons > 700.0, 0.0, total)
-        rounding = 1 + sign * (64 + len(self.mus)) * 2.0**-52
+        rounding = 1 + sign * gamma(128 + 2 * len(self.mus))
         return np.minimum((total + extra) * rounding, 1.0)
 
     def _weighted(self, inner: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
@@ -132,4 +133,4 @@ class HitMixtureEvent(Event):
 
     def zcdp_rho(self) -> float | None:
         """max mu^2/2 where every hit is covered: the mixture is quasi-convex."""
-        return None if self.uncovered else 0.5 * max(self.mus) ** 2 * (1 + 2.0**-50)
+        return None if self.uncovered else up(0.5 * max(self.mus) ** 2, roundings=3)

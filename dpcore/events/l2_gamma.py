@@ -32,6 +32,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import up
 
 _REACH = 9.0  # cells reach this many standard deviations
 _RADII, _ANGLES = 96, 2048
@@ -112,7 +113,7 @@ class L2GammaEvent(Event):
         if lower:
             return np.where(epsilons > _LARGEST, 0.0, value)
         pure = -np.expm1(np.minimum(epsilons - self.epsilon_0, 0.0))
-        pure = np.minimum(pure / (1 + math.exp(-self.epsilon_0)) * (1 + 2.0**-48), 1.0)
+        pure = np.minimum(up(pure / (1 + math.exp(-self.epsilon_0)), roundings=20), 1.0)
         return np.minimum(value, pure)
 
     def delta(self, epsilon: float, direction: Direction) -> float:

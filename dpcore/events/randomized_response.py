@@ -20,9 +20,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, probability
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
-
-_UP = 1 + 2.0**-49
-_DOWN = 1 - 2.0**-48
+from dpcore.rounding import down, gamma, up
 
 
 def response_curve(
@@ -46,7 +44,7 @@ def response_renyi(
         above = np.exp((1 - 2 * orders) * epsilon) + (classes - 2) * np.exp(-orders * epsilon)
     below = (classes - 1) * math.exp(-epsilon)
     value = epsilon + (np.log1p(above) - math.log1p(below)) / less
-    value = value + 16 * 2.0**-52 * (epsilon + (1 + math.log1p(below)) / less)
+    value = value + gamma(32) * (epsilon + (1 + math.log1p(below)) / less)
     return np.clip(value, 0.0, np.minimum(epsilon, orders * (epsilon * epsilon / 2)))
 
 
@@ -77,13 +75,14 @@ class RandomizedResponseEvent(Event):
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
-        return np.minimum(response_curve(epsilons, self.epsilon_0, self.classes) * _UP, 1.0)
+        value = response_curve(epsilons, self.epsilon_0, self.classes)
+        return np.minimum(up(value, roundings=10), 1.0)
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
         """The same, rounded down."""
-        return response_curve(epsilons, self.epsilon_0, self.classes) * _DOWN
+        return down(response_curve(epsilons, self.epsilon_0, self.classes), roundings=20)
 
     @property
     def symmetric(self) -> bool:
@@ -121,13 +120,13 @@ class PureEvent(Event):
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
-        return np.minimum(response_curve(epsilons, self.epsilon_0, 2) * _UP, 1.0)
+        return np.minimum(up(response_curve(epsilons, self.epsilon_0, 2), roundings=10), 1.0)
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
         """The same, rounded down."""
-        return response_curve(epsilons, self.epsilon_0, 2) * _DOWN
+        return down(response_curve(epsilons, self.epsilon_0, 2), roundings=20)
 
     @property
     def symmetric(self) -> bool:
@@ -176,14 +175,14 @@ class ApproximateEvent(Event):
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
-        value = self._value(epsilons)
-        return np.where(epsilons >= self.epsilon_0, self.delta_0, np.minimum(value * _UP, 1.0))
+        value = np.minimum(up(self._value(epsilons), roundings=10), 1.0)
+        return np.where(epsilons >= self.epsilon_0, self.delta_0, value)
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
         """The same, rounded down."""
-        return self._value(epsilons) * _DOWN
+        return down(self._value(epsilons), roundings=20)
 
     @property
     def symmetric(self) -> bool:

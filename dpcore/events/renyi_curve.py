@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import up
 
 
 def renyi_to_delta(
@@ -99,7 +100,7 @@ class RenyiEvent(Event):
         share = (orders - known[left]) / (known[right] - known[left])
         with np.errstate(invalid="ignore"):
             value = np.where(share < 1, (1 - share) * moments[left], 0.0) + share * moments[right]
-            value = value / (orders - 1) * (1 + 2.0**-48)
+            value = up(value / (orders - 1), roundings=20)
         exact = inside & (known[right] == orders)
         value = np.where(exact, np.concatenate([[0.0], self.divergences])[right], value)
         return np.where(inside & ~np.isnan(value), value, np.inf)

@@ -27,6 +27,7 @@ from dpcore.checks import positive, positive_integer
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
 from dpcore.events.randomized_response import response_curve
+from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +71,7 @@ class TruncatedLaplaceEvent(Event):
         if log_inverse < 1:
             laplace = -np.expm1(np.minimum(0.5 * (epsilons - t), 0.0))
             value = np.minimum(generic, delta_0 + laplace * math.exp(log_inverse))
-        return np.minimum(value * (1 + 2.0**-46), 1.0)
+        return np.minimum(up(value, roundings=100), 1.0)
 
     @property
     def symmetric(self) -> bool:

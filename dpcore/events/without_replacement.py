@@ -20,6 +20,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import gamma, up
 
 
 @attrs.frozen(kw_only=True)
@@ -64,14 +65,14 @@ class WithoutReplacementEvent(Event):
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
-        q = min(1.0, self._share * (1 + 2.0**-51))
+        q = min(1.0, up(self._share, roundings=1))
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
         moved = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
-        moved = moved * (1 - 16 * 2.0**-52)
+        moved = moved * (1 - gamma(32))
         directions = (direction,) if self.event.symmetric else tuple(Direction)
         value = np.max([self.event.curve(moved, one) for one in directions], axis=0)
-        return np.asarray(np.minimum(q * value * (1 + 2.0**-50), 1.0))
+        return np.asarray(np.minimum(up(q * value, roundings=3), 1.0))
 
     @property
     def symmetric(self) -> bool:
@@ -88,14 +89,14 @@ class WithoutReplacementEvent(Event):
         base = self.event.anchor(direction)
         if base is None or base > 500:
             return None
-        return math.log1p(self._share * math.expm1(base)) * (1 + 2.0**-50)
+        return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 
     def pure_epsilon(self) -> float | None:
         """log(1 + q (e^epsilon - 1))."""
         base = self.event.pure_epsilon()
         if base is None or base > 500:
             return base
-        return math.log1p(self._share * math.expm1(base)) * (1 + 2.0**-50)
+        return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 
     def gaussian_mu(self) -> float | None:
         """Only when all records are taken."""

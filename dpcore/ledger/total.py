@@ -50,10 +50,10 @@ from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.event_text import EventTextError, read_number, write_number
+from dpcore.rounding import up
 
 Notion = Literal["gaussian", "renyi", "basic"]
 F = TypeVar("F", bound=Filter)
-_UP = 1 + 2.0**-48
 
 
 @attrs.frozen(kw_only=True)
@@ -236,7 +236,7 @@ class Spent:
         pure, why = _through(self.pure, events)
         composed, why_not = _through(self.composed, events)
         failures = self.failures + charge.failures + claimed
-        within = failures <= self.total.failures * _UP
+        within = failures <= up(self.total.failures, roundings=20)
         if within and (pure is not None or composed is not None):
             return attrs.evolve(
                 self, pure=pure, composed=composed, failures=failures, charges=self.charges + 1

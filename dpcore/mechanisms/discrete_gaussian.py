@@ -19,13 +19,13 @@ from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
 _WIDEST = 2.0**53
 _EXACT = (3.0, 2.0**16)  # widths, and
 _FARTHEST = 2**20  # shifts, for which the exact curve of one coordinate is used
 _SMOOTH = 300.0  # the smoothing lemma costs less than 1e-4 of mu from here on
-_ROUND_UP = 1 + 2.0**-50
 
 
 @attrs.frozen(kw_only=True)
@@ -66,9 +66,9 @@ class DiscreteGaussian(Mechanism):
             shift = max(1, math.floor(far))  # two integers differ by an integer
             return DiscreteGaussianEvent(noise_width=width, shift=shift, adjacency=adjacency)
         if width >= _SMOOTH:
-            mu = far / width / math.sqrt(1 - (3 / width) ** 2) * _ROUND_UP
+            mu = up(far / width / math.sqrt(1 - (3 / width) ** 2), roundings=5)
             return GaussianEvent(mu=mu, adjacency=adjacency)
-        return ZcdpEvent(rho=0.5 * (far / width) ** 2 * _ROUND_UP, adjacency=adjacency)
+        return ZcdpEvent(rho=up(0.5 * (far / width) ** 2, roundings=3), adjacency=adjacency)
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream

@@ -18,10 +18,10 @@ from dpcore.mechanisms.noise.discrete_laplace import laplace_law
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
 _WIDEST = 2.0**53
-_ROUND_UP = 1 + 2.0**-50
 
 
 @attrs.frozen(kw_only=True)
@@ -55,7 +55,7 @@ class DiscreteLaplace(Mechanism):
         if query.real_size == 1:
             shift = max(1, math.floor(sensitivity.unit))  # two integers differ by an integer
             return DiscreteLaplaceEvent(noise_scale=scale, shift=shift, adjacency=adjacency)
-        return PureEvent(epsilon=sensitivity.unit / scale * _ROUND_UP, adjacency=adjacency)
+        return PureEvent(epsilon=up(sensitivity.unit / scale, roundings=3), adjacency=adjacency)
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream

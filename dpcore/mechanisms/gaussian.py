@@ -27,11 +27,11 @@ from dpcore.mechanisms.noise.grid import Grid
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sensitivity import Sensitivity
 
 _SMOOTHING = 3.0  # s2 of T13, in steps: e_{s2} < 1e-76
-_ROUND_UP = 1 + 2.0**-50
 _WIDEST = 2.0**53  # steps
 
 
@@ -101,7 +101,7 @@ class Gaussian(Mechanism):
         """s above, in steps of the grid, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         steps = _steps(self.grid(query, sensitivity), _unit(sensitivity))
-        return math.hypot(self.noise_multiplier * steps, _SMOOTHING) * _ROUND_UP
+        return up(math.hypot(self.noise_multiplier * steps, _SMOOTHING), roundings=3)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """A Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its atoms.
@@ -113,17 +113,18 @@ class Gaussian(Mechanism):
         grid = self.grid(query, sensitivity) if self.noise == "grid" else None
         if sensitivity.law is not None:
             return self._mixture(sensitivity.law, grid, sensitivity)
-        return GaussianEvent(mu=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency)
+        mu = up(1.0, roundings=3) / self.noise_multiplier
+        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
     def _mixture(self, law: HitLaw, grid: Grid | None, sensitivity: Sensitivity) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         atoms = np.array(law.atoms)
         if grid is not None:
-            atoms = np.ldexp(atoms, -grid.exponent) + float(grid.sensitivity(0.0)) * _ROUND_UP
-        relative = atoms / atoms[0] * _ROUND_UP**2
+            atoms = np.ldexp(atoms, -grid.exponent) + _steps(grid, 0.0)
+        relative = up(up(atoms / atoms[0], roundings=3), roundings=3)
         return HitMixtureEvent(
-            mus=relative / self.noise_multiplier * _ROUND_UP,
+            mus=up(relative / self.noise_multiplier, roundings=3),
             weights=law.weights,
             uncovered=law.uncovered,
             adjacency=sensitivity.adjacency,
@@ -162,7 +163,7 @@ def _unit(sensitivity: Sensitivity) -> float:
 
 def _steps(grid: Grid, distance: float) -> float:
     """A movement in steps of the grid, of the rounded statistic; rounded up."""
-    return float(grid.sensitivity(distance)) * _ROUND_UP
+    return up(float(grid.sensitivity(distance)), roundings=3)
 
 
 @attrs.frozen(eq=False)

@@ -16,9 +16,8 @@ from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, f
 from dpcore.mechanisms.noise.continuous import direction, gamma
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-
-_ROUND_UP = 1 + 2.0**-50
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +49,7 @@ class L2Gamma(Mechanism):
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """The curve of the longest shift; a Laplace event for one coordinate."""
         assert self.noise_scale is not None, "calibrate the mechanism first"
-        epsilon = sensitivity.unit / self.noise_scale * _ROUND_UP
+        epsilon = up(sensitivity.unit / self.noise_scale, roundings=3)
         if query.real_size == 1:
             return LaplaceEvent(shift=epsilon, adjacency=sensitivity.adjacency)
         return L2GammaEvent(

@@ -25,9 +25,9 @@ from dpcore.mechanisms.noise.grid import Grid
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
-_ROUND_UP = 1 + 2.0**-50
 _WIDEST = 2**53  # steps
 
 
@@ -87,7 +87,7 @@ class Laplace(Mechanism):
         assert self.noise_scale is not None, "calibrate the mechanism first"
         if self.noise == "grid":
             self.grid(query, sensitivity)
-        shift = sensitivity.unit / self.noise_scale * _ROUND_UP
+        shift = up(sensitivity.unit / self.noise_scale, roundings=3)
         return LaplaceEvent(shift=shift, adjacency=sensitivity.adjacency)
 
     def release(

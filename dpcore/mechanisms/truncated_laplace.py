@@ -16,9 +16,9 @@ from dpcore.mechanisms.noise.discrete_laplace import floored_laplace
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
-_ROUND_UP = 1 + 2.0**-50
 _WIDEST = 2**53  # steps
 
 
@@ -75,7 +75,7 @@ class TruncatedLaplace(Mechanism):
             v = math.log1p(math.expm1(t) / (2 * self.truncation))
         else:
             v = t - math.log(2 * self.truncation)  # + log(1 + (2 delta_0 - 1) e^-t) <= 0
-        return scale, math.ceil(scale * Fraction(v * (1 + 2.0**-45)))
+        return scale, math.ceil(scale * Fraction(up(v, roundings=200)))
 
     def event(self, query: Query, sensitivity: Sensitivity) -> TruncatedLaplaceEvent:
         """A truncated Laplace shifted by l1_sensitivity / noise_scale, rounded up.
@@ -86,7 +86,7 @@ class TruncatedLaplace(Mechanism):
         assert self.noise_scale is not None, "calibrate the mechanism first"
         self.grid(query, sensitivity)
         return TruncatedLaplaceEvent(
-            shift=sensitivity.unit / self.noise_scale * _ROUND_UP,
+            shift=up(sensitivity.unit / self.noise_scale, roundings=3),
             truncation=self.truncation,
             dimension=query.real_size,
             adjacency=sensitivity.adjacency,

@@ -31,9 +31,9 @@ from scipy import linalg
 
 from dpcore.errors import CertificateError
 from dpcore.learning.solvers.ball import into_ball
-from dpcore.learning.solvers.rounding import depth, gamma, gram, norm, plain, pull
+from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
+from dpcore.rounding import gamma, up
 
-_UP = 1 + 2.0**-40
 _STEPS = 400
 
 
@@ -88,12 +88,12 @@ def ball_ridge_error(problem: BallRidge, records: int, width: int) -> float:
         condition = 1 + few * kappa * kappa / lam
         residual += 4 * dual * condition * problem.pull(few)
         worst = max(worst, dual * condition)
-    residual += (2.0**-46 + 3 * gamma(width + depth(records) + 8)) * pulled
+    residual += (gamma(128) + 3 * gamma(width + depth(records) + 8)) * pulled
     tolerance = 4 * residual
     one_record = kappa * (problem.label_bound + kappa * radius)
     if not (worst <= 0.125 and tolerance <= one_record and tolerance <= lam * radius):
         return math.inf
-    return (tolerance / lam + 2.0**-44 * radius) * _UP
+    return up(tolerance / lam + gamma(512) * radius, roundings=5000)
 
 
 def distance_to_minimiser(
@@ -110,15 +110,15 @@ def distance_to_minimiser(
     """
     records, width = features.shape
     kappa, lam = problem.kappa, problem.total_regularization
-    length: float = norm(coefficients) * (1 + 2.0**-50)
+    length: float = up(norm(coefficients), roundings=4)
     inside = shift == 0 and length <= problem.radius
-    gap = 0.0 if inside else abs(length - problem.radius) + 2.0**-49 * length
+    gap = 0.0 if inside else abs(length - problem.radius) + gamma(16) * length
     data = pull(features, features @ coefficients - labels)
-    residual: float = norm(data + (lam + shift) * coefficients) * (1 + 2.0**-50)
+    residual: float = up(norm(data + (lam + shift) * coefficients), roundings=4)
     size = records * kappa * (kappa * length + problem.label_bound) + (lam + shift) * length
     residual += gamma(width + depth(records) + 8) * size
     residual += (records * kappa * kappa + lam + shift) * gap
-    return (residual / lam + gap) * _UP
+    return up(residual / lam + gap, roundings=5000)
 
 
 def solve_ball_ridge(
@@ -145,7 +145,7 @@ def solve_ball_ridge(
     slack = tolerance * problem.total_regularization / 8
     found, shift = _search(problem, features, labels, slack)
     result = into_ball(found, problem.radius)
-    moved = norm(result - found) * (1 + 2.0**-50)
+    moved = up(norm(result - found), roundings=5)
     distance = distance_to_minimiser(problem, features, labels, found, shift) + moved
     if not distance <= tolerance:
         raise CertificateError("ball_ridge", distance, tolerance)

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dpcore.errors import CertificateError
-from dpcore.learning.solvers.rounding import UNIT, depth, gamma, gram, norm, plain, pull
+from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
 from dpcore.learning.theorems.sum_form import huber_ridge_norm
+from dpcore.rounding import UNIT, gamma, up
 
-_UP = 1 + 2.0**-40
 _NEWTON_STEPS = 200
 _HALVINGS = 60
 
@@ -60,7 +60,7 @@ class HuberRidge:
         residuals = gamma(width + 2) * records * kappa * (kappa * length + self.label_bound)
         pulled = gamma(depth(records) + 2) * records * kappa * self.clip
         step = 4 * UNIT * (records * kappa * kappa + lam) * length
-        return (residuals + pulled + gamma(3) * lam * length + step) * _UP
+        return up(residuals + pulled + gamma(3) * lam * length + step, roundings=5000)
 
 
 def _reach(problem: HuberRidge, records: int) -> float:
@@ -84,7 +84,7 @@ def huber_ridge_error(problem: HuberRidge, records: int, width: int) -> float:
     if not plain(problem.kappa, problem.label_bound, lam, problem.clip, records):
         return math.inf
     tolerance = 8 * problem.noise(records, width, _reach(problem, records))
-    return tolerance / lam * _UP if tolerance <= one_record else math.inf
+    return up(tolerance / lam, roundings=5000) if tolerance <= one_record else math.inf
 
 
 def distance_to_minimiser(
@@ -151,8 +151,8 @@ class _Point:
         residuals = features @ coefficients - labels
         clipped = np.clip(residuals, -problem.clip, problem.clip)
         gradient = pull(features, clipped) + lam * coefficients
-        length = norm(coefficients) * (1 + 2.0**-50)
-        steep = norm(gradient) * (1 + 2.0**-50) + problem.noise(records, width, length)
+        length = up(norm(coefficients), roundings=4)
+        steep = up(norm(gradient), roundings=4) + problem.noise(records, width, length)
         return cls(
             problem=problem,
             features=features,
@@ -160,7 +160,7 @@ class _Point:
             coefficients=coefficients,
             residuals=residuals,
             gradient=gradient,
-            distance=steep / lam * _UP,
+            distance=up(steep / lam, roundings=5000),
         )
 
     def moved(self, coefficients: NDArray[np.float64]) -> "_Point":
@@ -171,7 +171,8 @@ class _Point:
     def curvature(self) -> float:
         """L: an upper bound on the Hessian."""
         kappa = self.problem.kappa
-        return (len(self.labels) * kappa * kappa + self.problem.total_regularization) * _UP
+        steepest = len(self.labels) * kappa * kappa + self.problem.total_regularization
+        return up(steepest, roundings=5000)
 
     def newton(self) -> "_Point":
         """One Newton step: in full if that shrinks the gradient, else to the line's minimum."""

@@ -9,8 +9,7 @@ Proofs are in docs/theorems.md. All results are rounded up.
 import math
 
 from dpcore.errors import ParameterError
-
-_UP = 1 + 2.0**-48  # a handful of roundings, each at most an ulp
+from dpcore.rounding import up
 
 
 def _require(owner: str, **values: float) -> None:
@@ -34,7 +33,7 @@ def ridge_norm(kappa: float, label_bound: float, regularization: float) -> float
         tau = 1 / (2 * math.sqrt(regularization))
     else:
         tau = kappa / (kappa * kappa + regularization)
-    return label_bound * tau * _UP
+    return up(label_bound * tau, roundings=20)
 
 
 def ridge_add_remove(
@@ -56,7 +55,7 @@ def ridge_add_remove(
     lam, square = total_regularization, kappa * kappa
     t = kappa / (lam + square) if square <= lam else 1 / (2 * math.sqrt(lam))
     pull: float = min(3 * math.sqrt(3) / 16 * square / lam**1.5, 1 / (2 * math.sqrt(lam)))
-    return label_bound * (t + math.sqrt(records) * pull) * _UP
+    return up(label_bound * (t + math.sqrt(records) * pull), roundings=20)
 
 
 def ridge_replace_one(
@@ -81,4 +80,4 @@ def ridge_replace_one(
     candidates = [moved, 2 * norm]
     if records > 1:
         candidates.append(2 * ridge_add_remove(kappa, label_bound, total, records - 1))
-    return min(candidates) * _UP
+    return up(min(candidates), roundings=20)

@@ -10,8 +10,7 @@ Source: T9 in docs/theorems.md.
 import math
 
 from dpcore.errors import ParameterError
-
-_UP = 1 + 2.0**-48  # a handful of roundings, each at most an ulp
+from dpcore.rounding import up
 
 
 def _require(owner: str, **values: float) -> None:
@@ -23,7 +22,7 @@ def _require(owner: str, **values: float) -> None:
 def statistics_add_remove(kappa: float, label_bound: float, a: float, w: float) -> float:
     r""":math:`\sqrt{\kappa^4/a^2+\kappa^2M^2/w^2}`: the record's own contribution."""
     _require("statistics_add_remove", kappa=kappa, label_bound=label_bound, a=a, w=w)
-    return math.hypot(kappa * kappa / a, kappa * label_bound / w) * _UP
+    return up(math.hypot(kappa * kappa / a, kappa * label_bound / w), roundings=20)
 
 
 def statistics_replace_one(kappa: float, label_bound: float, a: float, w: float) -> float:
@@ -35,10 +34,11 @@ def statistics_replace_one(kappa: float, label_bound: float, a: float, w: float)
     _require("statistics_replace_one", kappa=kappa, label_bound=label_bound, a=a, w=w)
     gram, moment = kappa * kappa / a, kappa * label_bound / w
     t = min(1.0, (moment / gram) ** 2 / 2)
-    return math.sqrt(2 * gram * gram * (1 - t * t) + 2 * moment * moment * (1 + t)) * _UP
+    square = 2 * gram * gram * (1 - t * t) + 2 * moment * moment * (1 + t)
+    return up(math.sqrt(square), roundings=20)
 
 
 def statistics_replace_label(kappa: float, label_bound: float, w: float) -> float:
     """2 kappa M / w: features fixed, only the moment vector moves."""
     _require("statistics_replace_label", kappa=kappa, label_bound=label_bound, w=w)
-    return 2 * kappa * label_bound / w * _UP
+    return up(2 * kappa * label_bound / w, roundings=20)

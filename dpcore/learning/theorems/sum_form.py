@@ -19,8 +19,7 @@ import math
 
 from dpcore.errors import ParameterError
 from dpcore.learning.theorems.projection import ball_diameter
-
-_UP = 1 + 2.0**-48  # a handful of roundings, each at most an ulp
+from dpcore.rounding import up
 
 
 def _require(owner: str, **values: float) -> None:
@@ -30,7 +29,7 @@ def _require(owner: str, **values: float) -> None:
 
 
 def _moved(gradient: float, total_regularization: float) -> float:
-    return gradient / total_regularization * _UP
+    return up(gradient / total_regularization, roundings=20)
 
 
 def ball_ridge_add_remove(
@@ -151,4 +150,4 @@ def huber_ridge_norm(
     lam, half = total_regularization, label_bound / 2
     most = half * half if clip >= half else clip * (label_bound - clip)
     pulled = records * kappa * clip / lam
-    return min(pulled, math.sqrt(records * most / lam)) * _UP
+    return up(min(pulled, math.sqrt(records * most / lam)), roundings=20)

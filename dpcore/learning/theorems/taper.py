@@ -15,6 +15,8 @@ there is none.
 
 import attrs
 
+from dpcore.rounding import gamma, up
+
 UNLIMITED_FULL = 2**20
 UNLIMITED_ZERO = 2**22
 
@@ -56,4 +58,4 @@ class Taper:
         if self.records == self.full:
             return 0.0
         step = 1 / (self.records - self.full) if membership else 0.0
-        return norm * (step + 2.0**-51) * (1 + 2.0**-50)
+        return up(norm * (step + gamma(4)), roundings=4)

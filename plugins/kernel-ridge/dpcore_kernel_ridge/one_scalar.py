@@ -27,9 +27,9 @@ from dpcore.errors import NoClaimError
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.functions.interactive import function_query
 from dpcore.mechanism import Arithmetic, free
+from dpcore.rounding import up
 
 _POINTS = 1 << 20
-_ROUND_UP = 1 + 2.0**-50
 
 
 class _SharedOracle(Oracle):
@@ -87,7 +87,7 @@ class OneScalar(Interactive):
                 "gaussian_process; as printed it goes with kernel_ridge.proposition_1"
             )
         return LaplaceEvent(
-            shift=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency
+            shift=up(1.0, roundings=3) / self.noise_multiplier, adjacency=sensitivity.adjacency
         )
 
     def open(

@@ -33,8 +33,9 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.errors import ParameterError, UnknownCountError
-from dpcore.learning.solvers.rounding import depth, gamma, pull
-from dpcore_linear.clipped_sum import LONGEST, ROUND_UP, shortened
+from dpcore.learning.solvers.sums import depth, pull
+from dpcore.rounding import gamma, up
+from dpcore_linear.clipped_sum import LONGEST, shortened
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
 
 
@@ -168,9 +169,9 @@ class ChosenRidgeBound(SensitivityBound):
         # a loss is 1/M-Lipschitz in a prediction, which errs by gamma_{d+2} kappa |c|
         one = gamma(width + 8) * (LONGEST + 4) + gamma(depth(records) + 2)
         return Sensitivity(
-            value=ROUND_UP,
+            value=up(1.0, roundings=5000),
             distance=Distance.LINF,
             adjacency=ADD_REMOVE if adjacency.membership else REPLACE_ONE,
-            solver_error=records * one * ROUND_UP,
+            solver_error=up(records * one, roundings=5000),
             source="sums of losses in [0, 1]",
         )

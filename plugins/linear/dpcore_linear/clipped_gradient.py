@@ -33,7 +33,8 @@ from dpcore import (
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError
-from dpcore_linear.clipped_sum import ROUND_UP, clipped_sum, clipped_sum_error, logistic, prepare
+from dpcore.rounding import up
+from dpcore_linear.clipped_sum import clipped_sum, clipped_sum_error, logistic, prepare
 from dpcore_linear.descent import Descent, Steps
 
 
@@ -172,7 +173,7 @@ class ClippedGradientBound(SensitivityBound):
         else:
             claim, value = REPLACE_ONE, 2 * clip
         return Sensitivity(
-            value=value * ROUND_UP,
+            value=up(value, roundings=5000),
             distance=Distance.L2,
             adjacency=claim,
             solver_error=clipped_sum_error(_count(public.domain), query.shape[0], clip),

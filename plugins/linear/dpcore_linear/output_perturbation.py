@@ -47,8 +47,7 @@ from dpcore.learning.theorems.sum_form import (
     huber_ridge_replace_label,
     huber_ridge_replace_one,
 )
-
-_UP = 1 + 2.0**-48
+from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
@@ -168,13 +167,14 @@ class PrintedBound(SensitivityBound):
             return _uncertified(learner)
         problem, lam = learner.problem(public.domain), learner.total_regularization
         slope = problem.kappa * problem.clip
-        sound = huber_ridge_replace_one(problem.kappa, problem.clip, lam) <= 2 / lam * _UP
+        printed = up(2 / lam, roundings=20)
+        sound = huber_ridge_replace_one(problem.kappa, problem.clip, lam) <= printed
         reason = (
             f"2/(m lambda) needs rows of norm at most 1 and a loss with slope at most 1; here the "
             f"slope times the norm may reach {slope:.6g}"
         )
         return Sensitivity(
-            value=2 / lam * _UP,
+            value=printed,
             distance=Distance.L2,
             adjacency=REPLACE_ONE,
             solver_error=error,

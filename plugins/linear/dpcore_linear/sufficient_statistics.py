@@ -34,7 +34,7 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError
-from dpcore.learning.solvers.rounding import plain
+from dpcore.learning.solvers.sums import plain
 from dpcore.learning.theorems.sufficient_statistics import (
     statistics_add_remove,
     statistics_replace_label,

@@ -11,8 +11,7 @@ from dpcore.checks import positive
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanism import Arithmetic, coordinates, finite, free, from_real
-
-_ROUND_UP = 1 + 2.0**-50
+from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
@@ -47,7 +46,8 @@ class RealNoise(Mechanism):
                 "noise on the real part alone publishes the imaginary part exactly: take gaussian; "
                 "as printed it goes with random_features.algorithm_1"
             )
-        return GaussianEvent(mu=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency)
+        mu = up(1.0, roundings=3) / self.noise_multiplier
+        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream

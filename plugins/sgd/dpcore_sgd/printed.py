@@ -32,10 +32,10 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import fraction
+from dpcore.rounding import up
 from dpcore_sgd.bounds import reach_of, stated
 from dpcore_sgd.regression import Regression
 
-_UP = 1 + 2.0**-40
 MISSING_ROOT = (
     "Theorem 2 states the square of the movement as the movement; where that is below 1, the noise "
     "is too small by its root (n = T = 1000, eta = 1e-6: delta is 0.63 for a claimed 1e-5)"
@@ -62,7 +62,7 @@ def corrected_sensitivity(
 ) -> float:
     r""":math:`2\sqrt e\,\eta c(\kappa+\kappa^2\sqrt{\eta T})\sqrt{N(1+N)}` for at most N uses."""
     reach = label_bound * (kappa + kappa**2 * math.sqrt(rate * steps))
-    return 2 * math.sqrt(math.e) * rate * reach * math.sqrt(most * (1 + most)) * _UP
+    return up(2 * math.sqrt(math.e) * rate * reach * math.sqrt(most * (1 + most)), roundings=5000)
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
