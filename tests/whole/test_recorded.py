@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpcore import SecretCoins
-from dpcore.spec import load_spec
+from dpcore.spec.spec import load_spec
 
 from recorded.renew import (
     HERE,
