@@ -122,7 +122,7 @@ class Gaussian(Mechanism):
         atoms = np.array(law.atoms)
         if grid is not None:
             atoms = np.ldexp(atoms, -grid.exponent) + _steps(grid, 0.0)
-        relative = up(up(atoms / atoms[0], roundings=3), roundings=3)
+        relative = up(atoms / atoms[0], roundings=10)
         return HitMixtureEvent(
             mus=up(relative / self.noise_multiplier, roundings=3),
             weights=law.weights,
