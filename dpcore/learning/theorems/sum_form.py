@@ -18,6 +18,7 @@ Source: T6 in docs/theorems.md; after Chaudhuri, Monteleoni & Sarwate (2011), Le
 import math
 
 from dpcore.errors import ParameterError
+from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.learning.theorems.projection import ball_diameter
 from dpcore.rounding import up
 
@@ -88,6 +89,18 @@ def ball_ridge_replace_label(
     return min(ball_diameter(radius), _moved(2 * kappa * label_bound, total_regularization))
 
 
+def ball_ridge(
+    kappa: float, label_bound: float, total_regularization: float, radius: float
+) -> ByRelation:
+    """T6(a)."""
+    given = (kappa, label_bound, total_regularization, radius)
+    return ByRelation(
+        add_remove=ball_ridge_add_remove(*given),
+        replace_one=ball_ridge_replace_one(*given),
+        replace_label=ball_ridge_replace_label(*given),
+    )
+
+
 def huber_ridge_add_remove(kappa: float, clip: float, total_regularization: float) -> float:
     r"""T6(b): adding or removing one record moves Huber ridge by at most kappa B/Lam.
 
@@ -128,6 +141,17 @@ def huber_ridge_replace_label(
         kappa=kappa, label_bound=label_bound, clip=clip, Lam=total_regularization,
     )  # fmt: skip
     return _moved(2 * kappa * min(clip, label_bound), total_regularization)
+
+
+def huber_ridge(
+    kappa: float, label_bound: float, clip: float, total_regularization: float
+) -> ByRelation:
+    """T6(b)."""
+    return ByRelation(
+        add_remove=huber_ridge_add_remove(kappa, clip, total_regularization),
+        replace_one=huber_ridge_replace_one(kappa, clip, total_regularization),
+        replace_label=huber_ridge_replace_label(kappa, label_bound, clip, total_regularization),
+    )
 
 
 def huber_ridge_norm(
