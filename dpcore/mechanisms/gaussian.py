@@ -1,42 +1,30 @@
 """The Gaussian mechanism: exact on a grid by default, and accounted as the Gaussian it is."""
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
-from dpcore.errors import ReleaseError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.mechanism import (
-    Arithmetic,
-    Mechanism,
-    Prepared,
-    coordinates,
-    finite,
-    free,
-    from_real,
-)
+from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.grid import Grid
-from dpcore.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.release import Executed, InFloats, OnGrid, drawable
 from dpcore.query import Query
-from dpcore.randomness import Stream
 from dpcore.rounding import up
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sensitivity import Sensitivity
 
 _SMOOTHING = 3.0  # s2 of T13, in steps: e_{s2} < 1e-76
-_WIDEST = 2.0**53  # steps
 
 
 @attrs.frozen(kw_only=True)
-class Gaussian(Mechanism):
+class Gaussian(Executed):
     r"""Noise of standard deviation `noise_multiplier * l2_sensitivity` on every real coordinate.
 
     A complex entry is two real coordinates and gets independent noise on both (T2).
@@ -130,17 +118,6 @@ class Gaussian(Mechanism):
             adjacency=sensitivity.adjacency,
         )
 
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """The noisy value; on the grid a multiple of its step.
-
-        Raises:
-            ContractError: `value` is not a finite statistic of the query's shape.
-            ReleaseError: the noise is wider than 2^53 steps of the grid, or a float sum overflows.
-        """
-        return self.prepared(query, sensitivity)(value, query, noise)
-
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the grid and the sampler's tables, which depend on the width alone, made once.
 
@@ -148,11 +125,10 @@ class Gaussian(Mechanism):
             ReleaseError: the noise is wider than 2^53 steps of the grid.
         """
         if self.noise == "float":
-            return _InFloats(self.noise_std(sensitivity))
-        width = self.width(query, sensitivity)
-        if not width <= _WIDEST:
-            raise ReleaseError(f"noise of {width:.3g} grid steps is too wide for exact sampling")
-        return _OnGrid(self.grid(query, sensitivity), gaussian_law(width, query.real_size))
+            std = self.noise_std(sensitivity)
+            return InFloats(lambda count, noise: std * noise.normal(count))
+        law = gaussian_law(drawable(self.width(query, sensitivity)), query.real_size)
+        return OnGrid(self.grid(query, sensitivity), law.symmetric)
 
 
 def _unit(sensitivity: Sensitivity) -> float:
@@ -164,25 +140,3 @@ def _unit(sensitivity: Sensitivity) -> float:
 def _steps(grid: Grid, distance: float) -> float:
     """A movement in steps of the grid, of the rounded statistic; rounded up."""
     return up(float(grid.sensitivity(distance)), roundings=3)
-
-
-@attrs.frozen(eq=False)
-class _InFloats:
-    noise_std: float
-
-    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        exact = coordinates(value, query)
-        with np.errstate(over="ignore"):
-            noisy = exact + self.noise_std * noise.normal(exact.size)
-        return from_real(finite(noisy, query), query)
-
-
-@attrs.frozen(eq=False)
-class _OnGrid:
-    grid: Grid
-    law: Magnitudes
-
-    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        steps = self.grid.round(coordinates(value, query))
-        steps += self.law.symmetric(steps.size, noise)
-        return from_real(self.grid.values(steps), query)

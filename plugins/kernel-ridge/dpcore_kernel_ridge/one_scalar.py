@@ -27,6 +27,7 @@ from dpcore.errors import NoClaimError
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.functions.interactive import function_query
 from dpcore.mechanism import Arithmetic, free
+from dpcore.mechanisms.noise.continuous import laplace
 from dpcore.rounding import up
 
 _POINTS = 1 << 20
@@ -95,7 +96,6 @@ class OneScalar(Interactive):
     ) -> Oracle:
         """Draw b once."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        words = noise.uniform(2)
-        draw = float(np.log(words[0])) * (1.0 if words[1] < 0.5 else -1.0)
+        draw = float(laplace(1, noise)[0])
         scale = self.noise_multiplier * query.kappa * sensitivity.unit
         return _SharedOracle(query, value, scale * draw)
