@@ -6,7 +6,6 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from test_kit import SPEC, module
 from typer.testing import CliRunner
 
 from dpcore import (
@@ -42,6 +41,7 @@ from dpcore.records.records import Records
 from dpcore.registry.kinds import BOUND
 from dpcore.spec.spec import load_spec, spec_of_text
 
+from conformance.test_kit import SPEC, module
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
