@@ -7,7 +7,8 @@ import attrs
 import pytest
 
 from dpcore.conformance.counterexample import Counterexample
-from dpcore.conformance.run_audit import Effort, audit_run
+from dpcore.conformance.effort import Effort
+from dpcore.conformance.run_audit import audit_run
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "attacks.py"
 
@@ -46,7 +47,7 @@ def audited(name, samples):
             moved=1.0,
             origin="chosen for this claim",
         )
-    effort = Effort(seconds=60, samples=samples)
+    effort = Effort(pairs=3000, samples=samples)
     return audit_run(plan, spec.releases, spec.registry, effort, given=given)
 
 
