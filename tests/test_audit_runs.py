@@ -348,23 +348,23 @@ SMALL = [
     ("records: 150", "records: 30"),
     ("steps: 150", "steps: 30"),
 ]
-PRINTED = [
-    "kernel-ridge/dpcore_kernel_ridge/examples/printed.yaml",
-    "random-features/dpcore_random_features/examples/algorithm_1.yaml",
-    "random-features/dpcore_random_features/examples/published_code.yaml",
-    "sgd/dpcore_sgd/examples/printed.yaml",
-    "ntk/dpcore_ntk/examples/equation_1.yaml",
+PRINTED = [  # with the runs of either neighbour that refute it
+    ("kernel-ridge/dpcore_kernel_ridge/examples/printed.yaml", 400),
+    ("random-features/dpcore_random_features/examples/algorithm_1.yaml", 400),
+    ("random-features/dpcore_random_features/examples/published_code.yaml", 1500),
+    ("sgd/dpcore_sgd/examples/printed.yaml", 400),
+    ("ntk/dpcore_ntk/examples/equation_1.yaml", 120),
 ]
 
 
-@pytest.mark.parametrize("example", PRINTED)
-def test_a_claim_as_printed_is_refuted_from_its_spec(example, tmp_path):
+@pytest.mark.parametrize(("example", "samples"), PRINTED)
+def test_a_claim_as_printed_is_refuted_from_its_spec(example, samples, tmp_path):
     text = (PLUGINS / example).read_text("utf-8")
     for old, new in SMALL:
         text = text.replace(old, new)
     path = tmp_path / "printed.yaml"
     path.write_text(text, encoding="utf-8")
-    words = ["audit", str(path), "--effort", "0.01", "--samples", "1500", "--json"]
+    words = ["audit", str(path), "--effort", "0.02", "--samples", str(samples), "--json"]
     found = CliRunner().invoke(app, words)
     assert found.exit_code == 1, found.output
     told = json.loads(found.stdout)
@@ -379,6 +379,6 @@ def test_a_record_can_stand_twice_only_where_there_are_two(records):
     text = (PLUGINS / "ntk/dpcore_ntk/examples/equation_1.yaml").read_text("utf-8")
     spec = spec_of_text(text.replace("records: 150", f"records: {records}"), "s.yaml")
     plan = spec.price(reproduce=True)
-    found = audit_run(plan, spec.releases, spec.registry, Effort(pairs=200, samples=300))
+    found = audit_run(plan, spec.releases, spec.registry, Effort(pairs=300, samples=150))
     assert (found.origin == "a record that stands twice") == (records == 2)
     assert found.audits[0].broken == (records == 2)
