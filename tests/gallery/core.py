@@ -5,27 +5,27 @@ Whatever dpcore exports is imported from there. When a module moves, this file i
 
 from dpcore import Registry
 from dpcore.accountant import UnsupportedEventError
-from dpcore.accountants.basic import BasicAccountant
-from dpcore.accountants.gdp import GdpAccountant
-from dpcore.accountants.homogeneous import HomogeneousAccountant
-from dpcore.accountants.pld import PldAccountant
-from dpcore.accountants.renyi import RenyiAccountant
-from dpcore.accountants.zcdp import ZcdpAccountant
+from dpcore.accounting.methods.basic import BasicAccountant
+from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.accounting.methods.homogeneous import HomogeneousAccountant
+from dpcore.accounting.methods.pld import PldAccountant
+from dpcore.accounting.methods.renyi import RenyiAccountant
+from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.checks import positive
-from dpcore.conformance.falsifier import Means
-from dpcore.conformance.interactive_laws import interactive_cases
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
-from dpcore.conformance.mechanism_laws import mechanism_cases
+from dpcore.conformance.laws.interactive import interactive_cases
+from dpcore.conformance.laws.mechanisms import mechanism_cases
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
-from dpcore.features.cos_sin import CosSin
-from dpcore.features.cosines import Cosines
-from dpcore.features.identity import Identity
-from dpcore.kernels.gaussian import GaussianKernel
-from dpcore.kinds import BOUND, LEARNER
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.features.cosines import Cosines
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.theorems.ridge import ridge_replace_one
 from dpcore.mechanism import coordinates, free, from_real
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
@@ -38,9 +38,9 @@ from dpcore.mechanisms.per_query import PerQuery
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
-from dpcore.sampling import Sampling
-from dpcore.spec import load_spec
-from dpcore.theorems.ridge import ridge_replace_one
+from dpcore.registry.kinds import BOUND, LEARNER
+from dpcore.sampling.schemes import Sampling
+from dpcore.spec.spec import load_spec
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.affine import Affine
@@ -109,10 +109,7 @@ __all__ = [
     "ridge_replace_one",
 ]
 
-_SECONDS, _PAIRS = 30.0, 50_000  # what the kit spends on all attacks together by default
-
 
 def examined(module, effort=1.0, seed=0):
     """The kit's report on one plugin module; an effort of 1 is what the kit does by default."""
-    means = Means(seconds=_SECONDS * effort, pairs=max(1, int(_PAIRS * effort)))
-    return examine(module.__name__, Registry.of(module), means, seed)
+    return examine(module.__name__, Registry.of(module), Effort().times(effort), seed)

@@ -5,19 +5,19 @@ import time
 from pathlib import Path
 
 import pytest
-from test_kit import TooSmall, module
 from typer.testing import CliRunner
 
 import dpcore
 from dpcore import REPLACE_ONE
 from dpcore.cli.app import app
-from dpcore.conformance.case import Case
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.effort import Effort
-from dpcore.conformance.falsifier import falsify
 from dpcore.conformance.kit import examine
 from dpcore.errors import ParameterError
-from dpcore.registry import Registry
+from dpcore.registry.registry import Registry
 
+from conformance.test_kit import TooSmall, module
 from doubles import LabelMean, LabelMeanBound, domain
 
 PACKAGE = Path(dpcore.__file__).parent
