@@ -54,3 +54,14 @@ def one_of(*choices: str) -> Validator:
             )
 
     return check
+
+
+def need_positive(owner: str, **values: float) -> None:
+    """Refuse arguments of a formula that are not finite and positive.
+
+    Raises:
+        ParameterError: one is not.
+    """
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ParameterError(owner, f"a finite {name} > 0", name, value)

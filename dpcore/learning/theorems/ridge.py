@@ -8,14 +8,8 @@ Proofs are in docs/theorems.md. All results are rounded up.
 
 import math
 
-from dpcore.errors import ParameterError
+from dpcore.checks import need_positive
 from dpcore.rounding import up
-
-
-def _require(owner: str, **values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(owner, f"a finite {name} > 0", name, value)
 
 
 def ridge_norm(kappa: float, label_bound: float, regularization: float) -> float:
@@ -28,7 +22,7 @@ def ridge_norm(kappa: float, label_bound: float, regularization: float) -> float
     Args:
         kappa: Feature norm. label_bound: M. regularization: lam, mean form.
     """
-    _require("ridge_norm", kappa=kappa, label_bound=label_bound, regularization=regularization)
+    need_positive("ridge_norm", kappa=kappa, label_bound=label_bound, regularization=regularization)
     if regularization <= kappa * kappa:
         tau = 1 / (2 * math.sqrt(regularization))
     else:
@@ -51,7 +45,9 @@ def ridge_add_remove(
         total_regularization: Lam, fixed and public (not m lam).
         records: n, size of the smaller dataset, or an upper bound on it.
     """
-    _require("ridge_add_remove", kappa=kappa, label_bound=label_bound, Lam=total_regularization)
+    need_positive(
+        "ridge_add_remove", kappa=kappa, label_bound=label_bound, Lam=total_regularization
+    )
     lam, square = total_regularization, kappa * kappa
     t = kappa / (lam + square) if square <= lam else 1 / (2 * math.sqrt(lam))
     pull: float = min(3 * math.sqrt(3) / 16 * square / lam**1.5, 1 / (2 * math.sqrt(lam)))

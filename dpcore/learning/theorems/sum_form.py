@@ -17,16 +17,10 @@ Source: T6 in docs/theorems.md; after Chaudhuri, Monteleoni & Sarwate (2011), Le
 
 import math
 
-from dpcore.errors import ParameterError
+from dpcore.checks import need_positive
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.learning.theorems.projection import ball_diameter
 from dpcore.rounding import up
-
-
-def _require(owner: str, **values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(owner, f"a finite {name} > 0", name, value)
 
 
 def _moved(gradient: float, total_regularization: float) -> float:
@@ -46,7 +40,7 @@ def ball_ridge_add_remove(
     Args:
         kappa: Feature norm. label_bound: M. total_regularization: Lam. radius: R.
     """
-    _require(
+    need_positive(
         "ball_ridge_add_remove", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
     gradient = kappa * (label_bound + kappa * radius)
@@ -66,7 +60,7 @@ def ball_ridge_replace_one(
     Args:
         kappa: Feature norm. label_bound: M. total_regularization: Lam. radius: R.
     """
-    _require(
+    need_positive(
         "ball_ridge_replace_one", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
     gradient = kappa * (2 * label_bound + kappa * radius)
@@ -83,7 +77,7 @@ def ball_ridge_replace_label(
     Args:
         kappa: Feature norm. label_bound: M. total_regularization: Lam. radius: R.
     """
-    _require(
+    need_positive(
         "ball_ridge_replace_label", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
     return min(ball_diameter(radius), _moved(2 * kappa * label_bound, total_regularization))
@@ -109,7 +103,7 @@ def huber_ridge_add_remove(kappa: float, clip: float, total_regularization: floa
     Args:
         kappa: Feature norm. clip: B. total_regularization: Lam.
     """
-    _require("huber_ridge_add_remove", kappa=kappa, clip=clip, Lam=total_regularization)
+    need_positive("huber_ridge_add_remove", kappa=kappa, clip=clip, Lam=total_regularization)
     return _moved(kappa * clip, total_regularization)
 
 
@@ -121,7 +115,7 @@ def huber_ridge_replace_one(kappa: float, clip: float, total_regularization: flo
     Args:
         kappa: Feature norm. clip: B. total_regularization: Lam.
     """
-    _require("huber_ridge_replace_one", kappa=kappa, clip=clip, Lam=total_regularization)
+    need_positive("huber_ridge_replace_one", kappa=kappa, clip=clip, Lam=total_regularization)
     return _moved(2 * kappa * clip, total_regularization)
 
 
@@ -136,7 +130,7 @@ def huber_ridge_replace_label(
     Args:
         kappa: Feature norm. label_bound: M. clip: B. total_regularization: Lam.
     """
-    _require(
+    need_positive(
         "huber_ridge_replace_label",
         kappa=kappa, label_bound=label_bound, clip=clip, Lam=total_regularization,
     )  # fmt: skip
@@ -167,7 +161,7 @@ def huber_ridge_norm(
     Args:
         records: n, or a public upper bound on it.
     """
-    _require(
+    need_positive(
         "huber_ridge_norm",
         kappa=kappa, label_bound=label_bound, clip=clip, Lam=total_regularization,
     )  # fmt: skip

@@ -31,7 +31,7 @@ from dpcore import (
 from dpcore.checks import one_of
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.rounding import up
-from dpcore_ntk.dual import DualRegression, labels_query
+from dpcore_ntk.dual import DualRegression, asked
 from dpcore_ntk.row_movement import row_movement
 from dpcore_ntk.targets import Targets
 
@@ -61,18 +61,12 @@ class Regression(DualRegression):
 
     def queries(self, public: Public) -> tuple[Query, Query, Query]:
         """The kernel matrix, as rows of features; the inputs; the labels."""
-        count = public.domain.records
-        return (
-            Query(
-                name="kernel",
-                shape=(count, count),
-                distance=Distance.PSD_ROWS,
-                fixed={"lam0": self.regularization},
-            ),
-            Query(
-                name="inputs", shape=(count, public.domain.width), distance=Distance(self.inputs)
-            ),
-            labels_query(public, Distance(self.labels)),
+        return asked(
+            public,
+            Distance.PSD_ROWS,
+            {"lam0": self.regularization},
+            Distance(self.inputs),
+            Distance(self.labels),
         )
 
     def solved(self, mechanism: Mechanism) -> tuple[float, int | None]:

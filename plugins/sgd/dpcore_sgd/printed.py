@@ -32,6 +32,7 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import fraction
+from dpcore.learning.theorems.descent import StepReach
 from dpcore.rounding import up
 from dpcore_sgd.bounds import reach_of, stated
 from dpcore_sgd.regression import Regression
@@ -148,13 +149,7 @@ class CorrectedTheorem2(SensitivityBound):
             return reach
         if reach.rate * reach.kappa**2 > 1:
             return Refused("Theorem 2 needs rate * kappa^2 <= 1: lower the rate")
-        value = corrected_sensitivity(
-            rate=reach.rate,
-            kappa=reach.kappa,
-            label_bound=reach.label_bound,
-            steps=reach.steps,
-            most=uses(public.domain.records, reach.steps, self.gamma),
-        )
+        value = _corrected(reach, uses(public.domain.records, reach.steps, self.gamma))
         law = HitLaw(atoms=(value,), weights=(1 - self.gamma,), uncovered=self.gamma)
         source = "Wang & Guo (2024), Theorem 2 corrected"
         return stated(law, reach, query, learner, source)
@@ -165,13 +160,14 @@ class CorrectedTheorem2(SensitivityBound):
         """The corrected expression at the number of uses in this order."""
         assert isinstance(learner, Regression)
         hits = int(np.count_nonzero(order == changed))
-        if not hits:
-            return 0.0
-        reach = learner.reach(public)
-        return corrected_sensitivity(
-            rate=reach.rate,
-            kappa=reach.kappa,
-            label_bound=reach.label_bound,
-            steps=reach.steps,
-            most=hits,
-        )
+        return _corrected(learner.reach(public), hits) if hits else 0.0
+
+
+def _corrected(reach: StepReach, most: float) -> float:
+    return corrected_sensitivity(
+        rate=reach.rate,
+        kappa=reach.kappa,
+        label_bound=reach.label_bound,
+        steps=reach.steps,
+        most=most,
+    )
