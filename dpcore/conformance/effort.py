@@ -13,7 +13,7 @@ import attrs
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 
-_LEAST = {"pairs": 1, "samples": 100, "transcripts": 20, "draws": 100}
+_LEAST = {"pairs": 1, "samples": 100, "transcripts": 300, "draws": 1_000}
 
 
 @attrs.frozen(kw_only=True)
@@ -25,7 +25,8 @@ class Effort:
             construction at least.
         samples: Runs of either neighbour to sample, of all audits together.
         transcripts: Of either function, in each game with an oracle.
-        draws: Of a mechanism's outputs, at each value that a law compares.
+        draws: Of a mechanism's outputs, at each value that a law compares; an audit of its curve
+            takes a third.
 
     Raises:
         ParameterError: a count is not a positive integer.
@@ -34,10 +35,12 @@ class Effort:
     pairs: int = attrs.field(default=12_000, validator=positive_integer)
     samples: int = attrs.field(default=10_000, validator=positive_integer)
     transcripts: int = attrs.field(default=800, validator=positive_integer)
-    draws: int = attrs.field(default=1_500, validator=positive_integer)
+    draws: int = attrs.field(default=3_000, validator=positive_integer)
 
     def times(self, factor: float) -> Effort:
-        """Every count times `factor`, none below 1 pair, 100 samples, 20 transcripts, 100 draws.
+        """Every count times `factor`, none below 1 pair, 100 samples, 300 transcripts, 1000 draws.
+
+        With fewer than these, statistical checks could find next to nothing.
 
         Raises:
             ParameterError: the factor is not positive and finite.

@@ -69,9 +69,9 @@ def test_nothing_that_judges_reads_a_clock():
 
 
 def test_a_factor_scales_every_count_and_leaves_enough_of_each():
-    effort = Effort(pairs=1000, samples=2000, transcripts=300, draws=400)
-    assert effort.times(2) == Effort(pairs=2000, samples=4000, transcripts=600, draws=800)
-    assert effort.times(1e-9) == Effort(pairs=1, samples=100, transcripts=20, draws=100)
+    effort = Effort(pairs=1000, samples=2000, transcripts=400, draws=2000)
+    assert effort.times(2) == Effort(pairs=2000, samples=4000, transcripts=800, draws=4000)
+    assert effort.times(1e-9) == Effort(pairs=1, samples=100, transcripts=300, draws=1000)
 
 
 def test_what_is_counted_of_all_claims_together_is_shared_and_what_of_each_is_not():

@@ -49,9 +49,10 @@ def curve_audited(case: MechanismCase, seed: int = 0, draws: int | None = None) 
     """The verdict on one mechanism at one query.
 
     Args:
-        draws: Of its outputs at either value; those of the default effort if None.
+        draws: Of its outputs, a third of them at either value and scale; those of the default
+            effort if None.
     """
-    draws = draws or Effort().draws
+    draws = (draws or Effort().draws) // 3
     return judge(CURVE_AUDITED, f"{case.name}, audited", partial(_curve_audited, case, seed, draws))
 
 
