@@ -176,3 +176,39 @@ class Event(ABC):
             first = int(np.argmax(met)) if np.any(met) else len(met)
             below, above = float(points[first]), float(points[first + 1])
         return below, above
+
+
+class VectorEvent(Event):
+    """An event whose curve is computed for many epsilons at once."""
+
+    @abstractmethod
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The curve at an array of epsilons >= 0, shape (k,)."""
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The curve at one."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+
+class TwoEnds(VectorEvent):
+    """An event whose curve is computed from above and from below in the same way."""
+
+    @abstractmethod
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
+    ) -> NDArray[np.float64]:
+        """Upper, or lower, ends of the curve at an array of epsilons >= 0, shape (k,)."""
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The upper ends."""
+        return self.ends(epsilons, direction, lower=False)
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """The lower ends."""
+        return self.ends(epsilons, direction, lower=True)
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """The lower end at one."""
+        return float(self.curve_lower(np.array([epsilon]), direction)[0])

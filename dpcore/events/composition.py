@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, Event, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.events.renyi_curve import renyi_to_delta
 from dpcore.rounding import down, up
@@ -25,7 +25,7 @@ _ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
 
 
 @attrs.frozen
-class ComposedEvent(Event):
+class ComposedEvent(VectorEvent):
     """Events with counts, all for one adjacency.
 
     Args:
@@ -59,10 +59,6 @@ class ComposedEvent(Event):
         return tuple(
             (part, times * count) for event, count in self.events for part, times in event.parts()
         )
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The least of the bounds above."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""

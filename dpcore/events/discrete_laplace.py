@@ -11,6 +11,7 @@ coordinates are not covered: on a fine grid their curve need not lie below one c
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -18,14 +19,14 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, VectorEvent
 from dpcore.rounding import down, gamma, up
 
 _ERROR = gamma(16)  # the difference of two numbers of at most 1, and their rounding
 
 
 @attrs.frozen(kw_only=True)
-class DiscreteLaplaceEvent(Event):
+class DiscreteLaplaceEvent(VectorEvent):
     """An integer moved by at most `shift`, plus discrete Laplace noise.
 
     Args:
@@ -34,13 +35,11 @@ class DiscreteLaplaceEvent(Event):
         adjacency: The relation under which the shift is bounded.
     """
 
+    symmetric: ClassVar[bool] = True
+
     noise_scale: float = attrs.field(validator=positive)
     shift: int = attrs.field(validator=positive_integer)
     adjacency: Adjacency
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
 
     @property
     def delta_error(self) -> float:
@@ -67,11 +66,6 @@ class DiscreteLaplaceEvent(Event):
     ) -> NDArray[np.float64]:
         """The same, less its error."""
         return np.maximum(down(self.curve(epsilons, direction), roundings=5000) - 2 * _ERROR, 0.0)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
 
     def pure_epsilon(self) -> float:
         """shift / noise_scale."""

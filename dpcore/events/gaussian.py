@@ -8,6 +8,7 @@ Corollary 3.3 (composition: the mu add in squares).
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -142,6 +143,8 @@ class GaussianEvent(Event):
         adjacency: The relation under which the shift is bounded.
     """
 
+    symmetric: ClassVar[bool] = True
+
     mu: float = attrs.field(validator=positive)
     adjacency: Adjacency
 
@@ -162,11 +165,6 @@ class GaussianEvent(Event):
     ) -> NDArray[np.float64]:
         """The same, vectorised."""
         return gaussian_curve(epsilons, self.mu, lower=True)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
 
     def gaussian_mu(self) -> float:
         """Exactly `mu`."""

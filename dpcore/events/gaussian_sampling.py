@@ -15,6 +15,7 @@ Source: Dong, Roth & Su (2022) for the Gaussian curve; the argument is the one a
 
 import math
 from functools import cached_property
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -24,7 +25,7 @@ from scipy import special
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import up
 
@@ -37,7 +38,7 @@ _ROUNDING = 1e-9  # relative, granted to the cells' probabilities and ends
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class GaussianSamplingEvent(Event):
+class GaussianSamplingEvent(TwoEnds):
     """`samples` draws, or their second moments.
 
     Args:
@@ -45,6 +46,8 @@ class GaussianSamplingEvent(Event):
         samples: k, an integer in [1, 10^14].
         adjacency: The relation under which b is bounded; the number of records is public.
     """
+
+    symmetric: ClassVar[bool] = True
 
     theta: float = attrs.field(validator=positive)
     samples: int = attrs.field(validator=positive_integer)
@@ -70,25 +73,10 @@ class GaussianSamplingEvent(Event):
         weights[0] += below[0]
         return ends, np.maximum(weights, 0.0)
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self._value(np.array([epsilon]), lower=False)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """From the lower ends of the cells."""
-        return float(self._value(np.array([epsilon]), lower=True)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve, vectorised."""
-        return self._value(epsilons, lower=False)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Its lower end, vectorised."""
-        return self._value(epsilons, lower=True)
-
-    def _value(self, epsilons: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
+        """The same in both directions."""
         ends, weights = self._cells
         at = ends[:-1] if lower else ends[1:]
         if lower:
@@ -103,11 +91,6 @@ class GaussianSamplingEvent(Event):
             total[start : start + 512] = curves @ weights[kept]
         total = total * (1 + sign * _ROUNDING) + (0.0 if lower else _TAIL)
         return np.clip(total, 0.0, 1.0)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """The formula above; infinite where alpha(alpha-1) theta^2 >= 1."""

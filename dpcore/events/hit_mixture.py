@@ -15,6 +15,7 @@ with a coupling for its second term.
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -24,7 +25,7 @@ from scipy import optimize
 from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import gamma, up
 
@@ -36,7 +37,7 @@ def _floats(values: object) -> tuple[float, ...]:
 
 
 @attrs.frozen(kw_only=True)
-class HitMixtureEvent(Event):
+class HitMixtureEvent(TwoEnds):
     """A mixture of Gaussian shifts, amplified by the probability of no hit.
 
     Args:
@@ -45,6 +46,8 @@ class HitMixtureEvent(Event):
         uncovered: Probability of hits that `mus` does not cover (truncation), in [0, 1].
         adjacency: A replacement relation, under which the number of records is public.
     """
+
+    symmetric: ClassVar[bool] = True
 
     mus: tuple[float, ...] = attrs.field(converter=_floats)
     weights: tuple[float, ...] = attrs.field(converter=_floats)
@@ -68,25 +71,10 @@ class HitMixtureEvent(Event):
                 "HitMixtureEvent", "a replacement relation", "adjacency", str(self.adjacency)
             )
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The bound above; the same in both directions."""
-        return float(self._value(np.array([epsilon]), lower=False)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """Its lower end, without the uncovered hits."""
-        return float(self._value(np.array([epsilon]), lower=True)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The bound, vectorised."""
-        return self._value(epsilons, lower=False)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Its lower end, vectorised."""
-        return self._value(epsilons, lower=True)
-
-    def _value(self, epsilons: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
+        """The same in both directions."""
         sign = -1 if lower else 1
         extra = 0.0 if lower else self.uncovered
         q = min(1.0, (math.fsum(self.weights) + extra) * (1 + sign * gamma(32)))
@@ -125,11 +113,6 @@ class HitMixtureEvent(Event):
         if excess(near) > 0 >= excess(far):
             return near, far
         return below, above
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
 
     def zcdp_rho(self) -> float | None:
         """max mu^2/2 where every hit is covered: the mixture is quasi-convex."""

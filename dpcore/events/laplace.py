@@ -18,6 +18,7 @@ one coordinate that shifts by T; by induction for any number.
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -38,6 +39,8 @@ class LaplaceEvent(Event):
         adjacency: The relation under which the shift is bounded.
     """
 
+    symmetric: ClassVar[bool] = True
+
     shift: float = attrs.field(validator=positive)
     adjacency: Adjacency
 
@@ -55,11 +58,6 @@ class LaplaceEvent(Event):
     ) -> NDArray[np.float64]:
         """The same with its rounding error subtracted."""
         return down(self.curve(epsilons, direction), roundings=20)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
 
     def pure_epsilon(self) -> float:
         """The shift."""

@@ -23,14 +23,14 @@ from scipy import special
 from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, Event, TwoEnds
 from dpcore.rounding import down, gamma, up
 
 _LARGEST_ORDER = 256
 
 
 @attrs.frozen(kw_only=True)
-class PoissonSampledEvent(Event):
+class PoissonSampledEvent(TwoEnds):
     """`event`, applied to a Poisson sample.
 
     Args:
@@ -62,23 +62,13 @@ class PoissonSampledEvent(Event):
         """The base event's."""
         return self.event.adjacency
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """The curve above, of the base's lower end."""
-        return float(self.curve_lower(np.array([epsilon]), direction)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
-        return np.minimum(up(self._amplified(epsilons, direction, +1), roundings=20), 1.0)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """The same from the base's lower ends."""
-        return down(self._amplified(epsilons, direction, -1), roundings=20)
+        """The curve above, of the base's upper or lower ends."""
+        if lower:
+            return down(self._amplified(epsilons, direction, -1), roundings=20)
+        return np.minimum(up(self._amplified(epsilons, direction, +1), roundings=20), 1.0)
 
     def _amplified(
         self, epsilons: NDArray[np.float64], direction: Direction, sign: int
