@@ -48,9 +48,7 @@ class RenyiEvent(VectorEvent):
     """
 
     symmetric: ClassVar[bool] = True
-    attained: ClassVar[bool] = (
-        False  # each epsilon belongs to a release of its own
-    )
+    attained: ClassVar[bool] = False  # each epsilon belongs to a release of its own
 
     orders: tuple[float, ...] = attrs.field(converter=_floats)
     divergences: tuple[float, ...] = attrs.field(converter=_floats)

@@ -66,10 +66,6 @@ class DiscreteGaussian(Executed):
         return ZcdpEvent(rho=up(0.5 * (far / width) ** 2, roundings=3), adjacency=adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the sampler's tables, which depend on the width alone, made once.
-
-        Raises:
-            ReleaseError: the noise is wider than 2^53.
-        """
+        """With the sampler\'s tables, which depend on the width alone."""
         assert self.noise_width is not None, "calibrate the mechanism first"
         return OnIntegers(gaussian_law(drawable(self.noise_width), query.real_size).symmetric)

@@ -52,10 +52,6 @@ class DiscreteLaplace(Executed):
         return PureEvent(epsilon=up(sensitivity.unit / scale, roundings=3), adjacency=adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the sampler's tables, which depend on the scale alone, made once.
-
-        Raises:
-            ReleaseError: the noise is wider than 2^53.
-        """
+        """With the sampler\'s tables, which depend on the scale alone."""
         assert self.noise_scale is not None, "calibrate the mechanism first"
         return OnIntegers(laplace_law(drawable(self.noise_scale), query.real_size).symmetric)

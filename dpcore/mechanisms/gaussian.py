@@ -119,11 +119,7 @@ class Gaussian(Executed):
         )
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the grid and the sampler's tables, which depend on the width alone, made once.
-
-        Raises:
-            ReleaseError: the noise is wider than 2^53 steps of the grid.
-        """
+        """With the grid and the sampler\'s tables, which depend on the width alone."""
         if self.noise == "float":
             std = self.noise_std(sensitivity)
             return InFloats(lambda count, noise: std * noise.normal(count))

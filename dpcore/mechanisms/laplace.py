@@ -78,11 +78,7 @@ class Laplace(Executed):
         return LaplaceEvent(shift=shift, adjacency=sensitivity.adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the grid and the sampler's tables, which depend on the scale alone, made once.
-
-        Raises:
-            ReleaseError: the noise is wider than 2^53 steps of the grid.
-        """
+        """With the grid and the sampler\'s tables, which depend on the scale alone."""
         assert self.noise_scale is not None, "calibrate the mechanism first"
         if self.noise == "float":
             scale = self.noise_scale

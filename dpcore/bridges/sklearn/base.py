@@ -105,7 +105,9 @@ class PrivateEstimator(BaseEstimator):
             registry=registry,
         )
         self._warn()
-        book = opened(self.ledger)
+        book = self.ledger
+        if not (book is None or isinstance(book, Ledger)):
+            book = Ledger.open(book)
         reservation = None if book is None else plan.reserve(book, type(self).__name__)
         table = {**table_of(rows, names), domain.target: labels}
         if answers:
@@ -211,8 +213,3 @@ def component(registry: Registry, name: str, **fields: Any) -> Learner:
     """
     made: Learner = registry.component(LEARNER, name)(**fields)
     return made
-
-
-def opened(ledger: str | Path | Ledger | None) -> Ledger | None:
-    """A ledger by its name, its path or itself."""
-    return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)

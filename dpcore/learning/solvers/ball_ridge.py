@@ -34,7 +34,11 @@ from dpcore.learning.solvers.ball import into_ball
 from dpcore.learning.solvers.certified import Certified
 from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
 from dpcore.learning.theorems.by_relation import ByRelation
-from dpcore.learning.theorems.sum_form import ball_ridge
+from dpcore.learning.theorems.sum_form import (
+    ball_ridge_add_remove,
+    ball_ridge_replace_label,
+    ball_ridge_replace_one,
+)
 from dpcore.rounding import gamma, up
 
 _STEPS = 400
@@ -52,7 +56,12 @@ class BallRidge(Certified):
 
     def moves(self) -> ByRelation:
         """T6(a)."""
-        return ball_ridge(self.kappa, self.label_bound, self.total_regularization, self.radius)
+        given = (self.kappa, self.label_bound, self.total_regularization, self.radius)
+        return ByRelation(
+            add_remove=ball_ridge_add_remove(*given),
+            replace_one=ball_ridge_replace_one(*given),
+            replace_label=ball_ridge_replace_label(*given),
+        )
 
     def norm(self, records: int) -> float:
         """R."""

@@ -32,12 +32,9 @@ class Certified(ABC):
 
     @abstractmethod
     def error(self, records: int, width: int) -> float:
-        """What `solve` reaches on every dataset: a distance from the minimiser; or infinity.
+        """What `solve` reaches on every dataset of at most `records` rows, from the minimiser.
 
         Infinity stands for an error at which no claim would be worth making.
-
-        Args:
-            records: n, or a public upper bound on it: the error grows in it.
         """
 
     @abstractmethod
@@ -46,10 +43,8 @@ class Certified(ABC):
     ) -> NDArray[np.float64]:
         """The minimiser to within `tolerance`, shape (d,); returns only what is certified.
 
-        Args:
-            features: Shape (n, d), rows at most kappa long. labels: Shape (n,), within M.
-            tolerance: Reached for every dataset if it is at least what `error` says.
+        For features of shape (n, d), rows at most kappa long, and labels of shape (n,), within M.
 
         Raises:
-            CertificateError: the certificate does not reach it.
+            CertificateError: the certificate does not reach it, which is at least `error`.
         """

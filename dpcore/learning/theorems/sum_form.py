@@ -83,18 +83,6 @@ def ball_ridge_replace_label(
     return min(ball_diameter(radius), _moved(2 * kappa * label_bound, total_regularization))
 
 
-def ball_ridge(
-    kappa: float, label_bound: float, total_regularization: float, radius: float
-) -> ByRelation:
-    """T6(a)."""
-    given = (kappa, label_bound, total_regularization, radius)
-    return ByRelation(
-        add_remove=ball_ridge_add_remove(*given),
-        replace_one=ball_ridge_replace_one(*given),
-        replace_label=ball_ridge_replace_label(*given),
-    )
-
-
 def huber_ridge_add_remove(kappa: float, clip: float, total_regularization: float) -> float:
     r"""T6(b): adding or removing one record moves Huber ridge by at most kappa B/Lam.
 

@@ -45,11 +45,7 @@ class Executed(Mechanism):
 
     @abstractmethod
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """The executor.
-
-        Raises:
-            ReleaseError: the noise is wider than 2^53 steps.
-        """
+        """The executor; raises `ReleaseError` where the noise is wider than 2^53 steps."""
 
 
 def drawable(width: Width) -> Width:
