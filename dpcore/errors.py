@@ -1,28 +1,93 @@
 """Every exception that dpcore raises on purpose.
 
 An error says where, what was needed, what came instead and the way out. It may show a parameter;
-it never shows a record: tracebacks and messages are not private. `exit_code` is what the command
-line returns for it.
+it never shows a record: tracebacks and messages are not private. Where is a path of keys, as a spec
+spells them (`releases.1.mechanism`): whoever raises gives the last of them, whoever calls puts its
+own in front (`below`), and who has read the file finds line and column (`strict_yaml.places`).
+`exit_code` is what the command line returns for an error.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
+
+LONGEST_VALUE = 80  # characters of one value in a message
+LONGEST_MESSAGE = 1000
+
+
+def one_line(text: str, longest: int = LONGEST_MESSAGE) -> str:
+    """Printable text without line breaks, its middle left out where it is longer than `longest`."""
+    words = " ".join(text.split())
+    if len(words) > 2 * longest:  # so that a value of megabytes costs no more than a word
+        words = f"{words[:longest]} {words[-longest:]}"
+    clean = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
+    if len(clean) <= longest:
+        return clean
+    end = longest // 4
+    return f"{clean[: longest - end - 5]} ... {clean[-end:]}"
+
+
+def shown(value: object) -> str:
+    """A parameter as messages show it: its `repr`, shortened."""
+    return one_line(repr(value), LONGEST_VALUE)
 
 
 class DpcoreError(Exception):
-    """Base of everything raised on purpose."""
+    """Base of everything raised on purpose.
+
+    Args:
+        message: What was needed, what came and the way out; kept to one line of bounded length.
+        path: Dotted path of the key that it is about, or the keys.
+        field: The key below `path` whose value is at fault, which the message names.
+        key: The key below `path` that is itself at fault, which the message names.
+        place: FILE, or FILE:LINE:COLUMN, where it is known.
+    """
 
     exit_code: ClassVar[int] = 1
 
+    def __init__(
+        self,
+        message: str = "",
+        path: str | Sequence[str] = (),
+        *,
+        field: str | None = None,
+        key: str | None = None,
+        place: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = one_line(message)
+        self.steps = tuple(path.split(".") if isinstance(path, str) else path) if path else ()
+        self.field, self.key, self.place = field, key, place
+
+    @property
+    def path(self) -> str:
+        """The keys, dotted; empty where the error is about no key."""
+        return one_line(".".join(self.steps), 2 * LONGEST_VALUE)
+
+    @property
+    def where(self) -> str | None:
+        """FILE:LINE:COLUMN if it is known, else the dotted path down to the field, else None."""
+        steps = self.steps if self.field is None else (*self.steps, self.field)
+        return self.place or ".".join(steps) or None
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.place, self.path, self.message) if part)
+
+
+@contextmanager
+def below(*keys: str | int) -> Iterator[None]:
+    """What is raised inside is about something below these keys."""
+    try:
+        yield
+    except DpcoreError as error:
+        error.steps = (*map(str, keys), *error.steps)
+        raise
+
 
 class SpecError(DpcoreError):
-    """A spec or a command line is wrong: `where` is FILE:LINE:COLUMN or a dotted path."""
+    """A spec, a command line or a request is wrong."""
 
     exit_code: ClassVar[int] = 2
-
-    def __init__(self, message: str, where: str | None = None) -> None:
-        super().__init__(f"{where}: {message}" if where else message)
-        self.message = message
-        self.where = where
 
 
 class ParameterError(SpecError, ValueError):
@@ -33,13 +98,15 @@ class ParameterError(SpecError, ValueError):
         needed: What it accepts, in words.
         field: Name of the parameter.
         got: The value that came.
+        path: Of what holds the field, where a spec has it elsewhere than the owner.
     """
 
-    def __init__(self, owner: str, needed: str, field: str, got: object) -> None:
-        super().__init__(f"{owner} needs {needed}, got {field}={got!r}")
+    def __init__(
+        self, owner: str, needed: str, field: str, got: object, path: str | Sequence[str] = ()
+    ) -> None:
+        super().__init__(f"{owner} needs {needed}, got {field}={shown(got)}", path, field=field)
         self.owner = owner
         self.needed = needed
-        self.field = field
         self.got = got
 
 
@@ -80,11 +147,18 @@ class SourceError(DpcoreError):
 
 
 class ReleaseError(DpcoreError):
-    """A run failed after the records were opened: nothing is released, the budget is spent."""
+    """A release failed after the records were opened; what was reserved for it stays spent."""
 
 
-class ContractError(ReleaseError):
-    """A learner or mechanism broke what its interface promises (asked an unplanned query, ...)."""
+class ContractError(DpcoreError):
+    """A component or a caller broke what an interface promises (an unplanned query, ...).
+
+    It says nothing about the budget: it may come before the records are opened, or after.
+    """
+
+
+class RequestError(SpecError, ContractError):
+    """A run was asked for what its plan does not hold; no record was opened."""
 
 
 class ExhaustedError(DpcoreError):

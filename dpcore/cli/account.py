@@ -12,7 +12,8 @@ from dpcore.accounting.account import Account
 from dpcore.accounting.account import account as account_of
 from dpcore.cli.console import guarded, out
 from dpcore.errors import SpecError
-from dpcore.strict_yaml.located import Node, read
+from dpcore.strict_yaml.located import read
+from dpcore.strict_yaml.places import placed
 
 
 def account(
@@ -28,31 +29,14 @@ def account(
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
         node = read(events)
-        try:
+        with placed(node):
             found = account_of(node.plain(), delta)
-        except SpecError as error:
-            if error.where is None:  # about the command line, not about the file
-                raise
-            raise SpecError(error.message, _place(node, error.where)) from None
         if json:
             print(msgspec.json.format(msgspec.json.encode(found.data()), indent=2).decode())
         else:
             _show(found)
         if plot is not None:
             _plot(node.plain(), delta, plot)
-
-
-def _place(node: Node, path: str) -> str:
-    """FILE:LINE:COLUMN of a dotted path, as far as it leads."""
-    for step in path.split("."):
-        inner = node.value
-        if isinstance(inner, dict) and step in inner:
-            node = inner[step]
-        elif isinstance(inner, list) and step.isdecimal() and int(step) < len(inner):
-            node = inner[int(step)]
-        else:
-            break
-    return node.where
 
 
 def _show(found: Account) -> None:

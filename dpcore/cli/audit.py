@@ -68,7 +68,7 @@ def _given(path: Path) -> Counterexample:
     try:
         return load(path)
     except (OSError, ValueError, KeyError) as error:
-        raise SpecError(f"no counterexample: {type(error).__name__}", str(path)) from None
+        raise SpecError(f"no counterexample: {type(error).__name__}", place=str(path)) from None
 
 
 def _keep(found: RunAudit, target: Attackable, spec: Path) -> None:

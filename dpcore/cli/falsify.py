@@ -106,7 +106,7 @@ def _replay(spec: Spec, path: Path, saved: Path) -> None:
     try:
         found = load(saved)
     except (OSError, ValueError, KeyError) as error:
-        raise SpecError(f"no counterexample: {type(error).__name__}", str(saved)) from None
+        raise SpecError(f"no counterexample: {type(error).__name__}", place=str(saved)) from None
     plan = _plan(spec, path)
     for release in spec.releases:
         case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
@@ -119,4 +119,4 @@ def _replay(spec: Spec, path: Path, saved: Path) -> None:
         if shot.ratio is not None and shot.ratio > 1 + ALLOWANCE and shot.inside is not False:
             raise typer.Exit(1)
         return
-    raise SpecError(f"the spec makes no claim about a query {found.query!r}", str(saved))
+    raise SpecError(f"the spec makes no claim about a query {found.query!r}", place=str(saved))

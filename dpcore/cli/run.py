@@ -93,16 +93,17 @@ def load_all_points(spec: Spec) -> Points:
         SourceError: the points are missing or do not fit the domain.
     """
     found = {}
-    for release in spec.releases:
+    for number, release in enumerate(spec.releases):
         if release.predictions_at is not None:
             found[release.name] = load_points(
                 release.predictions_at, spec.folder, spec.csv, spec.domain
             )
         elif isinstance(release.learner, FunctionLearner):
-            raise SpecError(
-                "a function is asked, not published: add predictions_at, or open it in Python",
-                spec.where,
-            )
+            with spec.placed():
+                raise SpecError(
+                    "a function is asked, not published: add predictions_at, or open it in Python",
+                    f"releases.{number}",
+                )
     return found
 
 

@@ -20,12 +20,13 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from dpcore.errors import RegistryError, SpecError
+from dpcore.errors import ParameterError, RegistryError, SpecError, below
 from dpcore.registry import builtin
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.loading import Loaded, load
 from dpcore.strict_yaml.conversion import convert, nearest
 from dpcore.strict_yaml.located import Node, parse, read
+from dpcore.strict_yaml.places import placed
 
 GROUP = "dpcore.plugins"
 DISABLED = "disabled"
@@ -121,21 +122,26 @@ class Index:
         Raises:
             SpecError: at the misfit.
         """
+        with placed(node):
+            return cls._of(node)
+
+    @classmethod
+    def _of(cls, node: Node) -> Index:
         if not isinstance(node.value, dict):
-            raise SpecError("needs a mapping from plugin names to entries", node.where)
+            raise SpecError("needs a mapping from plugin names to entries")
         entries, off = {}, set()
         for name, child in node.value.items():
             if child.value == DISABLED:
                 off.add(name)
                 continue
-            entry = convert(child, Entry, name)
-            try:
-                SpecifierSet(entry.version)
-            except InvalidSpecifier:
-                raise SpecError(
-                    f"{name}: no version range: {entry.version!r}", child.where
-                ) from None
-            entries[name] = entry
+            with below(name):
+                entries[name] = convert(child, Entry)
+                try:
+                    SpecifierSet(entries[name].version)
+                except InvalidSpecifier:
+                    raise ParameterError(
+                        "a plugin", "a version range", "version", entries[name].version
+                    ) from None
         return cls(entries, frozenset(off))
 
     @classmethod
@@ -209,6 +215,11 @@ class Registry:
             both = " and ".join(self._distribution(owner) for owner in owners)
             raise RegistryError(f"{kind.name} {name!r} is provided by {both}: disable one of them")
         return self.load(owners[0]).of(kind)[name]
+
+    def name_of(self, kind: Kind, component: type[Any]) -> str:
+        """The name by which a spec knows a class; the class's own where no loaded plugin has it."""
+        names = (n for found in self._loaded.values() for n, c in found.of(kind).items() if c is component)
+        return next(names, component.__name__)
 
     def names(self, kind: Kind) -> list[str]:
         """Every admitted name of a kind, sorted, whether or not its plugin is installed."""

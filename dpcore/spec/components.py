@@ -15,10 +15,10 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.errors import ParameterError, RegistryError, SpecError
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, shown
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.registry import Registry
-from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.conversion import convert, near
 from dpcore.strict_yaml.located import Node
 
 NAME = "name"
@@ -85,50 +85,51 @@ def struct_of(component: type[Any], kind: Kind, name: str) -> type[msgspec.Struc
     )
 
 
-def bind(node: Node, kind: Kind, registry: Registry, where: str) -> Any:
+def bind(node: Node, kind: Kind, registry: Registry) -> Any:
     """The component that a node describes.
 
-    Args:
-        where: The dotted path of the node, for messages.
-
     Raises:
-        SpecError: at the misfit, with the nearest valid name.
+        SpecError: with the path of the misfit below `node`, and the nearest valid name.
     """
     if isinstance(node.value, str):
         node = attrs.evolve(node, value={NAME: node})
     elif not isinstance(node.value, dict):
-        raise SpecError(
-            f"{where}: needs the name of a {kind.name}, or a mapping with it", node.where
-        )
-    fields: dict[str, Node] = typing.cast(dict[str, Node], node.value)
+        raise SpecError(f"needs the name of a {kind.name}, or a mapping with it")
+    fields = typing.cast(dict[str, Node], node.value)
     if NAME not in fields:
-        raise SpecError(f"{where}: the key 'name' is missing", node.where)
+        misspelled = next((key for key in fields if near(key, [NAME])), None)
+        hint = f"; it has {shown(misspelled)}" if misspelled else ""
+        raise SpecError(f"the key 'name' is missing{hint}", key=misspelled)
     name = fields[NAME].value
-    if not isinstance(name, str):
-        raise SpecError(f"{where}.name: needs text, got {name!r}", fields[NAME].where)
-    try:
+    with below(NAME):
+        if not isinstance(name, str):
+            raise SpecError(f"needs text, got {shown(name)}")
         component = registry.component(kind, name)
-    except RegistryError as error:
-        raise RegistryError(f"{where}.name: {error.message}", fields[NAME].where) from error
-    struct = convert(node, struct_of(component, kind, name), where)
+    struct = convert(node, struct_of(component, kind, name))
     arguments = {}
-    for field, _, _, inner in _fields(component):
-        if inner is not None and field in fields:
-            given, at = fields[field], f"{where}.{field}"
-            if isinstance(given.value, list):
-                arguments[field] = tuple(
-                    bind(one, inner, registry, f"{at}.{number}")
-                    for number, one in enumerate(given.value)
-                )
-            else:
-                arguments[field] = bind(given, inner, registry, at)
-        elif field in fields:
-            arguments[field] = getattr(struct, field)
+    for field, hint, _, inner in _fields(component):
+        if field in fields:
+            given = fields[field]
+            with below(field):
+                bound = _inner(given, inner, registry, _several(hint)) if inner else None
+            arguments[field] = bound if inner else getattr(struct, field)
     try:
         return component(**arguments)
-    except ParameterError as error:
-        at = fields[error.field].where if error.field in fields else node.where
-        raise SpecError(f"{where}: {error.message}", at) from None
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise SpecError(f"{kind.name} {name} does not take these values: {error}") from None
+
+
+def _inner(node: Node, kind: Kind, registry: Registry, several: bool) -> Any:
+    """The component or components that a field holds."""
+    if not several:
+        return bind(node, kind, registry)
+    found = []
+    for number, one in enumerate(typing.cast(list[Node], node.value)):
+        with below(number):
+            found.append(bind(one, kind, registry))
+    return tuple(found)
 
 
 def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import cast
 
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import (
@@ -16,7 +15,7 @@ from dpcore.adjacency import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Column, Range
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError, SpecError
+from dpcore.errors import SpecError, below, shown
 from dpcore.spec.grammar import (
     AtMost,
     BudgetText,
@@ -30,9 +29,6 @@ from dpcore.spec.grammar import (
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
 
-T = TypeVar("T")
-
-
 def child(node: Node, *keys: str) -> Node:
     """The node at a path of keys that is known to exist."""
     for key in keys:
@@ -40,20 +36,12 @@ def child(node: Node, *keys: str) -> Node:
     return node
 
 
-def construct(node: Node, owner: str, make: Callable[[], T]) -> T:
-    """`make()`, with a parameter error put at its place in the file."""
-    try:
-        return make()
-    except ParameterError as error:
-        inner = node.value.get(error.field, node) if isinstance(node.value, dict) else node
-        raise SpecError(f"{owner}: {error.message}", inner.where) from None
-
-
 def declared_adjacency(text: SpecText) -> Adjacency:
     """`adjacency`, whose forms the grammar has checked."""
     if isinstance(text.adjacency, ReplaceFeatures):
         inner = text.adjacency.replace_features
-        return replace_features(inner.radius, label=inner.label == "free")
+        with below("adjacency", "replace_features"):
+            return replace_features(inner.radius, label=inner.label == "free")
     return {
         "add_remove": ADD_REMOVE,
         "replace_one": REPLACE_ONE,
@@ -67,32 +55,31 @@ def declared_domain(node: Node, data: DataText) -> Domain:
     Raises:
         SpecError: at the column, range or count that is impossible.
     """
-    here, domain = child(node, "data", "domain"), data.domain
-    columns = child(here, "columns")
+    with below("data", "domain"):
+        return _domain(child(node, "data", "domain"), data)
+
+
+def _domain(here: Node, data: DataText) -> Domain:
+    columns, domain = child(here, "columns"), data.domain
     if not isinstance(columns.value, dict) or not columns.value:
-        raise SpecError("data.domain.columns: needs a mapping of columns", columns.where)
+        raise SpecError("needs a mapping of columns", "columns")
     if data.target in columns.value:
         raise SpecError(
-            f"data.domain.columns: the target {data.target!r} may not be a feature too",
-            columns.where_key(data.target),
+            f"the target {shown(data.target)} may not be a feature too", "columns", key=data.target
         )
     labels = _labels(child(here, "target"))
-    read = {
-        name: _column(column, f"data.domain.columns.{name}")
-        for name, column in columns.value.items()
-    }
+    read = {}
+    for name, column in columns.value.items():
+        with below("columns", name):
+            read[name] = _column(column)
     exact, limit = _count(domain)
-    return construct(
-        here,
-        "data.domain",
-        lambda: Domain(
-            columns=read,
-            target=data.target,
-            labels=labels,
-            exact=exact,
-            limit=limit,
-            norm=domain.norm,
-        ),
+    return Domain(
+        columns=read,
+        target=data.target,
+        labels=labels,
+        exact=exact,
+        limit=limit,
+        norm=domain.norm,
     )
 
 
@@ -105,21 +92,19 @@ def _count(domain: DomainText) -> tuple[int | None, int | None]:
 
 def _labels(node: Node) -> Range | Classes:
     """`data.domain.target`, in the forms of a column: a range, or categories as classes."""
-    column = _column(node, "data.domain.target")
-    if isinstance(column, Range):
-        return column
-    return Classes(column.values, column.default)
+    with below("target"):
+        column = _column(node)
+        return column if isinstance(column, Range) else Classes(column.values, column.default)
 
 
-def _column(node: Node, owner: str) -> Column:
+def _column(node: Node) -> Column:
     value = node.value
     if isinstance(value, dict) and "categories" in value:
-        listed = convert(node, CategoriesColumn, owner)
-        categories, default = tuple(listed.categories), listed.default
-        return construct(node, owner, lambda: Categories(categories, default))
+        listed = convert(node, CategoriesColumn)
+        return Categories(tuple(listed.categories), listed.default)
     if isinstance(value, dict):
-        ranged = convert(node, RangeColumn, owner)
-        return construct(node, owner, lambda: Range(*ranged.range, ranged.default))
+        ranged = convert(node, RangeColumn)
+        return Range(*ranged.range, ranged.default)
     if isinstance(value, list):
         texts = [entry.value for entry in value if isinstance(entry.value, str)]
         numbers = [
@@ -128,24 +113,21 @@ def _column(node: Node, owner: str) -> Column:
             if isinstance(entry.value, int | float) and not isinstance(entry.value, bool)
         ]
         if value and len(texts) == len(value):
-            return construct(node, owner, lambda: Categories(tuple(texts)))
+            return Categories(tuple(texts))
         if len(numbers) == len(value) == 2:
-            return construct(node, owner, lambda: Range(numbers[0], numbers[1]))
+            return Range(numbers[0], numbers[1])
     raise SpecError(
-        f"{owner}: needs [low, high], a list of texts, {{range: [low, high]}} or "
-        f"{{categories: [...]}}",
-        node.where,
+        "needs [low, high], a list of texts, {range: [low, high]} or {categories: [...]}"
     )
 
 
-def declared_budget(text: BudgetText, node: Node) -> PrivacyBudget:
+def declared_budget(text: BudgetText) -> PrivacyBudget:
     """`budget`.
 
     Raises:
         SpecError: at the parameter that is impossible, or where the form is none of the three.
     """
-
-    def make() -> PrivacyBudget:
+    with below("budget"):
         given = {name for name in ("epsilon", "rho", "mu") if getattr(text, name) is not None}
         if given == {"epsilon"} and text.epsilon is not None:
             return PrivacyBudget(epsilon=text.epsilon, delta=text.delta or 0.0)
@@ -153,6 +135,4 @@ def declared_budget(text: BudgetText, node: Node) -> PrivacyBudget:
             return PrivacyBudget.from_mu(text.mu, text.delta)
         if given == {"rho"} and text.rho is not None and text.delta is not None:
             return PrivacyBudget.from_rho(text.rho, text.delta)
-        raise SpecError("budget: needs {epsilon, [delta]}, {rho, delta} or {mu, delta}", node.where)
-
-    return construct(node, "budget", make)
+        raise SpecError("needs {epsilon, [delta]}, {rho, delta} or {mu, delta}")

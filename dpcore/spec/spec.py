@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -12,7 +13,7 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError, SpecError
+from dpcore.errors import DpcoreError, SpecError, below, shown
 from dpcore.mechanism import Mechanism
 from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins
@@ -30,9 +31,10 @@ from dpcore.spec.declared import (
     declared_domain,
 )
 from dpcore.spec.grammar import Csv, ReleaseText, SpecText, spec_schema
-from dpcore.spec.sweep import Point, points, release_nodes
+from dpcore.spec.sweep import Point, points, releases
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node, parse, read
+from dpcore.strict_yaml.places import place, placed
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -41,7 +43,7 @@ class Spec:
 
     Args:
         text: The spec as plain data, for the lock.
-        where: FILE:LINE:COLUMN of what is released.
+        points: The spec as it was read, once for every point of a sweep.
         source: As written: a path relative to the spec, or LOADER:NAME.
         folder: Where the spec stands; None for one rebuilt from a lock.
         releases: In order; a sweep's points one after the other.
@@ -53,7 +55,7 @@ class Spec:
     """
 
     text: Mapping[str, Any]
-    where: str
+    points: tuple[Point, ...]
     source: str
     folder: Path | None
     csv: Csv
@@ -81,9 +83,9 @@ class Spec:
 
         Raises:
             NoClaimError: no guarantee can be stated.
-            SpecError: components do not fit together, at the place of the release.
+            SpecError: components do not fit together, at the place of the one that does not.
         """
-        try:
+        with self.placed():
             return price(
                 domain=self.domain,
                 adjacency=self.adjacency,
@@ -100,8 +102,24 @@ class Spec:
                 registry=self.registry,
                 reproduce=reproduce,
             )
-        except SpecError as error:
-            raise SpecError(error.message, error.where or self.where) from None
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """What is raised inside about a part of the request says where it stands in the file.
+
+        A release is counted over all points of a sweep; a value that a sweep puts in is at fault
+        where the sweep lists it.
+        """
+        try:
+            yield
+        except DpcoreError as error:
+            node, steps = self.points[0].node, error.steps
+            if len(steps) > 1 and steps[0] == "releases":
+                point, number = divmod(int(steps[1]), len(releases(node)))
+                node = self.points[point].node
+                error.steps = (*releases(node)[number][0], *steps[2:])
+            place(error, node)
+            raise
 
 
 def load_spec(path: Path, registry: Registry | None = None) -> Spec:
@@ -119,17 +137,25 @@ def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec
 
 
 def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
-    text = convert(node, SpecText, "")
-    if (text.release is None) == (text.releases is None):
-        raise SpecError("needs either 'release' or 'releases'", node.where)
+    with placed(node):
+        return _declared(node, folder, registry)
+
+
+def _declared(node: Node, folder: Path | None, registry: Registry) -> Spec:
+    text = convert(node, SpecText)
+    if text.release is None and text.releases is None:
+        raise SpecError("needs either 'release' or 'releases'")
+    if text.release is not None and text.releases is not None:
+        raise SpecError("needs either 'release' or 'releases', not both", key="releases")
     domain, adjacency = declared_domain(node, text.data), declared_adjacency(text)
     holdout = text.evaluate.holdout if text.evaluate else 0.0
-    try:
-        part_domain(domain, adjacency, holdout)
-    except ParameterError as error:
-        raise SpecError(error.message, child(node, "data", "domain", "records").where) from None
-    swept = points(node, child(node, "sweep", "grid")) if text.sweep else (Point(node, {}),)
-    metrics = _metrics(text, domain, node)
+    part_domain(domain, adjacency, holdout)
+    budget = declared_budget(text.budget)
+    swept: tuple[Point, ...] = (Point(node, {}),)
+    if text.sweep:
+        with below("sweep", "grid"):
+            swept = points(node, child(node, "sweep", "grid"))
+    metrics = _metrics(text, domain)
     look = None
     if text.evaluate and text.evaluate.private:
         look = PrivateLook(metrics=metrics, epsilon=text.evaluate.private.epsilon)
@@ -138,13 +164,13 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
         accountant = _accountant(child(node, "accountant"), adjacency, registry)
     return Spec(
         text=node.plain(),
-        where=child(node, "release" if text.release else "releases").where,
+        points=swept,
         source=text.data.source,
         folder=folder,
         csv=text.data.csv,
         domain=domain,
         adjacency=adjacency,
-        budget=declared_budget(text.budget, child(node, "budget")),
+        budget=budget,
         releases=_releases(swept, registry),
         separate=len(swept) if text.sweep and text.sweep.budget == "each" else 1,
         accountant=accountant,
@@ -154,13 +180,13 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
         look=look,
         ledger=text.ledger,
         sealed=text.sealed,
-        on_invalid=_on_invalid(text, node),
+        on_invalid=_on_invalid(text),
         accept_assumptions=tuple(text.accept_assumptions),
         registry=registry,
     )
 
 
-def _metrics(text: SpecText, domain: Domain, node: Node) -> tuple[str, ...]:
+def _metrics(text: SpecText, domain: Domain) -> tuple[str, ...]:
     """`evaluate.metrics`, each of them about the declared kind of target.
 
     Raises:
@@ -169,18 +195,17 @@ def _metrics(text: SpecText, domain: Domain, node: Node) -> tuple[str, ...]:
     if text.evaluate is None:
         return ()
     fitting = sorted(name for name in METRICS if METRICS[name].reach(domain.labels) is not None)
-    for metric in text.evaluate.metrics:
+    for number, metric in enumerate(text.evaluate.metrics):
         if metric not in fitting:
             kind = "classes" if domain.classes else "a range"
             raise SpecError(
-                f"evaluate.metrics: {metric} does not fit a target that is {kind}; "
-                f"valid: {', '.join(fitting)}",
-                child(node, "evaluate", "metrics").where,
+                f"{metric} does not fit a target that is {kind}; valid: {', '.join(fitting)}",
+                ("evaluate", "metrics", str(number)),
             )
     return tuple(text.evaluate.metrics)
 
 
-def _on_invalid(text: SpecText, node: Node) -> Literal["refuse", "project"]:
+def _on_invalid(text: SpecText) -> Literal["refuse", "project"]:
     """`refuse` unless asked otherwise; a sealed run projects and has no operator channel.
 
     Raises:
@@ -189,48 +214,47 @@ def _on_invalid(text: SpecText, node: Node) -> Literal["refuse", "project"]:
     if not text.sealed:
         return text.on_invalid or "refuse"
     if text.on_invalid == "refuse":
-        raise SpecError(
-            "on_invalid: a sealed run maps every record into the domain: project",
-            child(node, "on_invalid").where,
-        )
+        raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
     if text.evaluate is not None and text.evaluate.private is None:
         raise SpecError(
-            "evaluate: a sealed run has no operator to show it to; pay for it with private",
-            child(node, "evaluate").where,
+            "a sealed run has no operator to show it to; pay for it with private", "evaluate"
         )
     return "project"
 
 
 def _releases(swept: tuple[Point, ...], registry: Registry) -> tuple[Release, ...]:
     """Every release of every point; the points of a sweep are numbered in their names."""
-    releases: list[Release] = []
+    found: list[Release] = []
     for number, point in enumerate(swept, start=1):
-        for node in release_nodes(point.node):
-            release = _release(node, registry)
-            if len(swept) > 1:
-                release = attrs.evolve(
-                    release, name=f"{release.name}-{number}", point=dict(point.values)
-                )
-            if any(release.name == other.name for other in releases):
-                raise SpecError(f"two releases are called {release.name!r}", node.where)
-            releases.append(release)
-    return tuple(releases)
+        for keys, node in releases(point.node):
+            with placed(point.node), below(*keys):
+                release = _release(node, registry)
+                if len(swept) > 1:
+                    release = attrs.evolve(
+                        release, name=f"{release.name}-{number}", point=dict(point.values)
+                    )
+                if any(release.name == other.name for other in found):
+                    raise SpecError(f"two releases are called {release.name!r}", "name")
+                found.append(release)
+    return tuple(found)
 
 
 def _release(node: Node, registry: Registry) -> Release:
-    text = convert(node, ReleaseText, "release")
+    text = convert(node, ReleaseText)
     parts = cast(dict[str, Node], node.value)
-    learner = bind(parts["learner"], LEARNER, registry, "release.learner")
+    with below("learner"):
+        learner = bind(parts["learner"], LEARNER, registry)
     bound = None
     if "bound" in parts:
-        bound = bind(parts["bound"], BOUND, registry, "release.bound")
-        if bound.learner is not type(learner):
-            raise SpecError(
-                f"release.bound: it is about {bound.learner.__name__}, the learner is "
-                f"{type(learner).__name__}",
-                parts["bound"].where,
-            )
-    mechanism, shares = _mechanism(parts["mechanism"], registry)
+        with below("bound"):
+            bound = bind(parts["bound"], BOUND, registry)
+            if bound.learner is not type(learner):
+                raise SpecError(
+                    f"it is about learner {registry.name_of(LEARNER, bound.learner)}, the learner "
+                    f"is {registry.name_of(LEARNER, type(learner))}"
+                )
+    with below("mechanism"):
+        mechanism, shares = _mechanism(parts["mechanism"], registry)
     return Release(
         learner=learner,
         mechanism=mechanism,
@@ -247,33 +271,31 @@ def _mechanism(
 ) -> tuple[Mechanism | dict[str, Mechanism], dict[str, float]]:
     """One mechanism, or one per query with optional shares."""
     if not isinstance(node.value, dict) or "name" in node.value:
-        return bind(node, MECHANISM, registry, "release.mechanism"), {}
+        return bind(node, MECHANISM, registry), {}
     mechanisms: dict[str, Mechanism] = {}
     shares: dict[str, float] = {}
     for query, given in node.value.items():
-        where = f"release.mechanism.{query}"
-        if isinstance(given.value, dict) and "share" in given.value:
-            rest = dict(given.value)
-            shares[query] = _share(rest.pop("share"), f"{where}.share")
-            given = attrs.evolve(given, value=rest)
-        mechanisms[query] = bind(given, MECHANISM, registry, where)
+        with below(query):
+            if isinstance(given.value, dict) and "share" in given.value:
+                rest = dict(given.value)
+                shares[query] = _share(rest.pop("share"))
+                given = attrs.evolve(given, value=rest)
+            mechanisms[query] = bind(given, MECHANISM, registry)
     return mechanisms, shares
 
 
-def _share(node: Node, where: str) -> float:
+def _share(node: Node) -> float:
     value = node.value
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        raise SpecError(f"{where}: needs a share > 0, got {value!r}", node.where)
+        raise SpecError(f"needs a share > 0, got {shown(value)}", "share")
     return float(value)
 
 
 def _accountant(node: Node, adjacency: Adjacency, registry: Registry) -> Accountant:
-    if not isinstance(node.value, str):
-        raise SpecError("accountant: needs the name of an accountant", node.where)
-    try:
+    with below("accountant"):
+        if not isinstance(node.value, str):
+            raise SpecError("needs the name of an accountant")
         return cast(Accountant, registry.component(ACCOUNTANT, node.value)(adjacency))
-    except SpecError as error:
-        raise SpecError(f"accountant: {error.message}", node.where) from error
 
 
 def json_schema(registry: Registry) -> dict[str, Any]:
