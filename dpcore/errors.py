@@ -7,12 +7,15 @@ own in front (`below`), and who has read the file finds line and column (`strict
 `exit_code` is what the command line returns for an error.
 """
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
 LONGEST_VALUE = 80  # characters of one value in a message
 LONGEST_MESSAGE = 1000
+NEAR = 0.6  # of two names, by difflib's ratio
+MOST_LISTED = 12  # names that a hint lists
 
 
 def one_line(text: str, longest: int = LONGEST_MESSAGE) -> str:
@@ -30,6 +33,29 @@ def one_line(text: str, longest: int = LONGEST_MESSAGE) -> str:
 def shown(value: object) -> str:
     """A parameter as messages show it: its `repr`, shortened."""
     return one_line(repr(value), LONGEST_VALUE)
+
+
+def near(name: str, valid: Iterable[str]) -> str:
+    """A hint with the closest valid name, if one is close; capitals aside."""
+    names = {one.casefold(): one for one in sorted(valid)}
+    close = difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=NEAR)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """A hint with the closest valid name, or with all of them if they are few.
+
+    The names are those of a public grammar, never any that were read from data.
+    """
+    names = sorted(valid)
+    listed = f"; valid: {', '.join(names)}" if 0 < len(names) <= MOST_LISTED else ""
+    return near(name, names) or listed
+
+
+def unknown(what: str, name: object, valid: Iterable[str]) -> str:
+    """`no WHAT is called NAME`, with the nearest valid name."""
+    hint = nearest(name if isinstance(name, str) else "", valid)
+    return f"no {what} is called {shown(name)}{hint}"
 
 
 class DpcoreError(Exception):

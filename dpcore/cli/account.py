@@ -5,12 +5,10 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.table import Table as RichTable
 
 from dpcore.accounting.account import Account
 from dpcore.accounting.account import account as account_of
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import columns, guarded, out
 from dpcore.errors import SpecError
 from dpcore.strict_yaml.located import read
 from dpcore.strict_yaml.places import placed
@@ -41,9 +39,7 @@ def account(
 
 def _show(found: Account) -> None:
     console = out()
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("method", "epsilon at least", "epsilon at most"):
-        table.add_column(heading)
+    table = columns("method", "epsilon at least", "epsilon at most")
     for name, interval in sorted(found.intervals.items(), key=lambda item: item[1].upper):
         table.add_row(name, f"{interval.lower:.6g}", f"{interval.upper:.6g}")
     console.print(table)

@@ -1,23 +1,25 @@
 """`dpcore audit SPEC`: sample a whole run on made-up neighbours, and test what it claims."""
 
+from __future__ import annotations
+
 import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
 
 from dpcore.cli.attackable import Attackable, attackable
-from dpcore.cli.console import SlowProgress, err, guarded, out
+from dpcore.cli.console import SlowProgress, columns, err, guarded, out
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC
 from dpcore.conformance.attacks.counterexample import Counterexample, load
 from dpcore.conformance.audits.audit_file import AuditFileError, add, audit_path, audited
 from dpcore.conformance.audits.run_audit import Effort, RunAudit, audit_run
 from dpcore.errors import SpecError
 from dpcore.spec.spec import load_spec
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def audit_spec(
@@ -86,9 +88,7 @@ def _show(console: Console, found: RunAudit, target: Attackable) -> None:
     """A line per claim, and what the samples were."""
     if target.refusal:
         console.print(f"Attacked as printed; dpcore run refuses it: {target.refusal}", markup=False)
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("claim", "found", "verdict", "told apart by"):
-        table.add_column(heading, overflow="fold")
+    table = columns("claim", "found", "verdict", "told apart by")
     for audit in found.audits:
         table.add_row(
             audit.claim.describe(),

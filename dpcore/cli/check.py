@@ -1,15 +1,14 @@
 """`dpcore check SPEC`: the whole guarantee, without opening the data."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
 
-from dpcore.cli.console import err, guarded, out
+from dpcore.cli.console import columns, err, guarded, out
 from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
 from dpcore.conformance.subjects import bound_in_force, case_of
@@ -18,6 +17,9 @@ from dpcore.ledger.book import Ledger
 from dpcore.publish.lock import Lock, lock_path, priced, read_lock
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec, load_spec
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def check(
@@ -81,9 +83,7 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
     """The guarantee in English, and a table of queries, sensitivities and noise."""
     console.print(guarantee.paragraph(), markup=False)
     console.print()
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("release", "query", "shape", "asks", "distance", "sensitivity", "noise"):
-        table.add_column(heading, overflow="fold")
+    table = columns("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
     for release, queries in lock.plan["releases"].items():
         for query in queries:
             table.add_row(

@@ -7,11 +7,9 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.table import Table as RichTable
 
 from dpcore.accounting.account import read_adjacency
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import columns, guarded, out
 from dpcore.ledger.book import (
     COMMITTED,
     CREATED,
@@ -74,9 +72,7 @@ def create(
 def list_ledgers() -> None:
     """Every ledger of this user, with what is left."""
     with guarded():
-        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("ledger", "epsilon", "delta", "adjacency", "left"):
-            table.add_column(heading, overflow="fold")
+        table = columns("ledger", "epsilon", "delta", "adjacency", "left")
         for name in ledger_names():
             try:
                 found = Ledger.open(name)
@@ -96,9 +92,7 @@ def show(name: Name) -> None:
     with guarded():
         found = Ledger.open(name)
         _state(found)
-        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("row", "time", "what", "cost", "status"):
-            table.add_column(heading, overflow="fold")
+        table = columns("row", "time", "what", "cost", "status")
         rows = found.rows()
         ends = [row.body for row in rows if row.kind == COMMITTED]
         guarantees = {body["reservation"]: body["guarantee"] for body in ends}

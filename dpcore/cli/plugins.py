@@ -5,10 +5,8 @@ from typing import Annotated
 
 import typer
 from packaging.utils import canonicalize_name
-from rich import box
-from rich.table import Table as RichTable
 
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import columns, guarded, out
 from dpcore.errors import RegistryError
 from dpcore.registry.consent import admit, candidate, inspect, withdraw
 from dpcore.registry.registry import Index, Installed, Registry, find, installed
@@ -26,9 +24,7 @@ def list_plugins() -> None:
     """Every admitted or installed plugin, without importing any."""
     with guarded():
         registry = Registry.default()
-        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("plugin", "distribution", "status"):
-            table.add_column(heading, overflow="fold")
+        table = columns("plugin", "distribution", "status")
         found = {plugin.name: plugin for plugin in installed()}
         for name in sorted({*registry.entries, *found}):
             table.add_row(name, _distribution(registry, found, name), _status(registry, name))

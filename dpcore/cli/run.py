@@ -1,20 +1,19 @@
 """`dpcore run SPEC`: open the data, release, and write a run folder."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
 
 from dpcore.cli.check import ledger_of, lock_plan, show_plan
-from dpcore.cli.console import SlowProgress, guarded, out
+from dpcore.cli.console import SlowProgress, columns, guarded, out
 from dpcore.domain.domain import Table
 from dpcore.errors import ReleaseError, SpecError
 from dpcore.functions.learner import FunctionLearner
@@ -28,6 +27,9 @@ from dpcore.running.private_look import RELEASE, stated
 from dpcore.running.serving import is_function
 from dpcore.sources.text import load_points, load_table
 from dpcore.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SEALED_FAILURE = "The sealed run failed; nothing was released."
 
@@ -188,9 +190,7 @@ def _operator(
 
 def _show_look(console: Console, look: dict[str, dict[str, float]]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
-    table = RichTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for heading in ("release", "metric", "value"):
-        table.add_column(heading)
+    table = columns("release", "metric", "value", title=title)
     for release, metrics in look.items():
         for metric, value in metrics.items():
             table.add_row(release, f"hold-out {metric}", f"{value:.6g}")
@@ -198,9 +198,7 @@ def _show_look(console: Console, look: dict[str, dict[str, float]]) -> None:
 
 
 def _show_evaluation(console: Console, evaluation: dict[str, dict[str, dict[str, float]]]) -> None:
-    table = RichTable(box=box.SIMPLE_HEAD, title=UNCOVERED, title_justify="left", pad_edge=False)
-    for heading in ("release", "metric", "private", "constant", "without noise"):
-        table.add_column(heading)
+    table = columns("release", "metric", "private", "constant", "without noise", title=UNCOVERED)
     for release, metrics in evaluation.items():
         for metric, errors in metrics.items():
             table.add_row(

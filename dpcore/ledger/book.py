@@ -25,6 +25,7 @@ from dpcore.errors import (
     DpcoreError,
     ParameterError,
     SpecError,
+    near,
 )
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
@@ -40,7 +41,6 @@ from dpcore.ledger.event_text import (
 from dpcore.ledger.journal import Journal, LedgerError, Row, Transaction
 from dpcore.ledger.total import Left, Notion, Spent, Total
 from dpcore.registry.user_folder import data_folder
-from dpcore.strict_yaml.conversion import nearest
 
 CREATED, RESERVED, SPENT = "created", "reserved", "spent"
 COMMITTED, REFUSED, UNCOVERED = "committed", "refused", "uncovered"
@@ -157,7 +157,7 @@ class Ledger:
             if isinstance(place, Path):
                 raise UnknownLedgerError(f"no ledger at {place}")
             raise UnknownLedgerError(
-                f"no ledger is called {place!r}{nearest(place, ledger_names())}; create one with "
+                f"no ledger is called {place!r}{near(place, ledger_names())}; create one with "
                 f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
             )
         with journal.reading() as transaction:

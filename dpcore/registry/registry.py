@@ -20,11 +20,11 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from dpcore.errors import ParameterError, RegistryError, SpecError, below
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest
 from dpcore.registry import builtin
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.loading import Loaded, load
-from dpcore.strict_yaml.conversion import convert, nearest
+from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node, parse, read
 from dpcore.strict_yaml.places import placed
 
@@ -218,7 +218,12 @@ class Registry:
 
     def name_of(self, kind: Kind, component: type[Any]) -> str:
         """The name by which a spec knows a class; the class's own where no loaded plugin has it."""
-        names = (n for found in self._loaded.values() for n, c in found.of(kind).items() if c is component)
+        names = (
+            n
+            for found in self._loaded.values()
+            for n, c in found.of(kind).items()
+            if c is component
+        )
         return next(names, component.__name__)
 
     def names(self, kind: Kind) -> list[str]:

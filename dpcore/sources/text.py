@@ -14,9 +14,8 @@ from typing import TextIO
 import numpy as np
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, near, nearest
 from dpcore.spec.grammar import Csv
-from dpcore.strict_yaml.conversion import nearest
 
 LONGEST_LINE = 1 << 20  # characters
 _LOADERS = "sklearn"
@@ -84,7 +83,7 @@ def _require_columns(names: list[str], wanted: tuple[str, ...]) -> None:
     for needed in wanted:
         if names.count(needed) != 1:
             how = "is missing" if needed not in names else "stands in the header twice"
-            raise SourceError(f"column {needed!r} {how}{nearest(needed, names)}")
+            raise SourceError(f"column {needed!r} {how}{near(needed, names)}")
 
 
 def _lines(file: TextIO, name: str) -> Iterator[str]:

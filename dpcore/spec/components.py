@@ -15,10 +15,10 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.errors import ParameterError, RegistryError, SpecError, below, shown
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, near, shown
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.registry import Registry
-from dpcore.strict_yaml.conversion import convert, near
+from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
 
 NAME = "name"

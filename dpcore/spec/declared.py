@@ -29,6 +29,7 @@ from dpcore.spec.grammar import (
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
 
+
 def child(node: Node, *keys: str) -> Node:
     """The node at a path of keys that is known to exist."""
     for key in keys:

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.errors import SpecError, below, shown
-from dpcore.strict_yaml.conversion import near
+from dpcore.errors import SpecError, below, near, shown
 from dpcore.strict_yaml.located import Node
 
 MOST_POINTS = 1000

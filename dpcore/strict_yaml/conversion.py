@@ -4,15 +4,13 @@ The structs themselves say what is allowed (msgspec validates them and writes th
 this module says in words what was needed at the place where msgspec found a misfit.
 """
 
-import difflib
 import re
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import inspect
 
-from dpcore.errors import SpecError, shown
+from dpcore.errors import SpecError, near, nearest, shown
 from dpcore.strict_yaml.located import Node
 from dpcore.strict_yaml.places import reached
 
@@ -21,31 +19,6 @@ T = TypeVar("T")
 _AT = re.compile(r" - at `\$(?P<path>[^`]*)`\Z")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _FIELD = re.compile(r"field `([^`]*)`")
-_NEAR = 0.6  # of two names, by difflib's ratio
-_FEW = 12  # names that a message may list
-
-
-def near(name: str, valid: Iterable[str]) -> str:
-    """A hint with the closest valid name, if one is close; capitals aside."""
-    names = {one.casefold(): one for one in sorted(valid)}
-    close = difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=_NEAR)
-    return f"; did you mean {names[close[0]]!r}?" if close else ""
-
-
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint with the closest valid name, or with all of them if they are few.
-
-    The names are those of a public grammar, never any that were read from data.
-    """
-    names = sorted(valid)
-    listed = f"; valid: {', '.join(names)}" if 0 < len(names) <= _FEW else ""
-    return near(name, names) or listed
-
-
-def unknown(what: str, name: object, valid: Iterable[str]) -> str:
-    """`no WHAT is called NAME`, with the nearest valid name."""
-    hint = nearest(name if isinstance(name, str) else "", valid)
-    return f"no {what} is called {shown(name)}{hint}"
 
 
 def convert(node: Node, to: type[T]) -> T:

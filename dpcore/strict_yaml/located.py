@@ -99,7 +99,9 @@ def parse(text: str, name: str) -> Node:
             if event.version or event.tags:
                 raise SpecError("YAML directives are not allowed", place=_where(event, name))
             if node is not None:
-                raise SpecError("one document was needed, a second begins", place=_where(event, name))
+                raise SpecError(
+                    "one document was needed, a second begins", place=_where(event, name)
+                )
             node = _build(next(events), events, name, 0)
     if node is None or node.value is None:
         raise SpecError("the file is empty", place=f"{name}:1:1")
