@@ -9,7 +9,6 @@ from typing import Any, Literal, cast
 import attrs
 
 from dpcore.accountant import Accountant
-from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, SpecError
@@ -19,9 +18,10 @@ from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, FEATURES, LEARNER, MECHANISM
 from dpcore.registry.registry import Registry
 from dpcore.running.metrics import METRICS
-from dpcore.running.plan import Plan, Release
+from dpcore.running.parts import part_domain
+from dpcore.running.plan import Plan
 from dpcore.running.private_look import PrivateLook
-from dpcore.running.schedule import part_domain
+from dpcore.running.request import Release, Request
 from dpcore.spec.components import bind, component_schema
 from dpcore.spec.declared import (
     child,
@@ -37,40 +37,27 @@ from dpcore.strict_yaml.located import Node, parse, read
 
 @attrs.frozen(kw_only=True, eq=False)
 class Spec:
-    """A validated spec: what to read, what is public about it, what to publish.
+    """A validated spec: what to ask for, and where the records stand.
 
     Args:
         text: The spec as plain data, for the lock.
         where: FILE:LINE:COLUMN of what is released.
+        request: What is priced. A sweep's points are releases one after the other.
         source: As written: a path relative to the spec, or LOADER:NAME.
         folder: Where the spec stands; None for one rebuilt from a lock.
-        releases: In order; a sweep's points one after the other.
-        separate: How many equal groups of releases are each calibrated to the whole budget.
         metrics: What the operator wants to see of the hold-out without paying.
-        look: What is paid for and published instead.
         ledger: Name of the ledger that every run is charged to, if any.
-        sealed: Whether the asker is not the curator: nothing but public files leaves the run.
+        registry: Where every component was found.
     """
 
     text: Mapping[str, Any]
     where: str
+    request: Request
     source: str
     folder: Path | None
     csv: Csv
-    domain: Domain
-    adjacency: Adjacency
-    budget: PrivacyBudget
-    releases: tuple[Release, ...]
-    separate: int
-    accountant: Accountant | None
-    coins: PublicCoins | None
-    holdout: float
     metrics: tuple[str, ...]
-    look: PrivateLook | None
     ledger: str | None
-    sealed: bool
-    on_invalid: Literal["refuse", "project"]
-    accept_assumptions: tuple[str, ...]
     registry: Registry
 
     def price(self, coins: PublicCoins | None = None, *, reproduce: bool = False) -> Plan:
@@ -84,22 +71,7 @@ class Spec:
             SpecError: components do not fit together, at the place of the release.
         """
         try:
-            return price(
-                domain=self.domain,
-                adjacency=self.adjacency,
-                budget=self.budget,
-                releases=self.releases,
-                separate=self.separate,
-                look=self.look,
-                accountant=self.accountant,
-                coins=self.coins or coins,
-                holdout=self.holdout,
-                sealed=self.sealed,
-                on_invalid=self.on_invalid,
-                accept_assumptions=self.accept_assumptions,
-                registry=self.registry,
-                reproduce=reproduce,
-            )
+            return price(self.request, coins=self.request.coins or coins, reproduce=reproduce)
         except SpecError as error:
             raise SpecError(error.message, error.where or self.where) from None
 
@@ -136,12 +108,7 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
     accountant = None
     if text.accountant is not None:
         accountant = _accountant(child(node, "accountant"), adjacency, registry)
-    return Spec(
-        text=node.plain(),
-        where=child(node, "release" if text.release else "releases").where,
-        source=text.data.source,
-        folder=folder,
-        csv=text.data.csv,
+    request = Request(
         domain=domain,
         adjacency=adjacency,
         budget=declared_budget(text.budget, child(node, "budget")),
@@ -150,12 +117,21 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
         accountant=accountant,
         coins=PublicCoins(text.coins.public) if text.coins else None,
         holdout=holdout,
-        metrics=metrics if look is None else (),
         look=look,
-        ledger=text.ledger,
         sealed=text.sealed,
         on_invalid=_on_invalid(text, node),
-        accept_assumptions=tuple(text.accept_assumptions),
+        accept_assumptions=text.accept_assumptions,
+        registry=registry,
+    )
+    return Spec(
+        text=node.plain(),
+        request=request,
+        where=child(node, "release" if text.release else "releases").where,
+        source=text.data.source,
+        folder=folder,
+        csv=text.data.csv,
+        metrics=metrics if look is None else (),
+        ledger=text.ledger,
         registry=registry,
     )
 
