@@ -261,7 +261,7 @@ def results(seconds: float, samples: int) -> Iterator[Result]:
     """Every attack in turn."""
     for attack in ATTACKS:
         spec = attack.spec()
-        plan = spec.price(spec.coins, reproduce=True) if attack.refuted else spec.price(spec.coins)
+        plan = spec.price(reproduce=attack.refuted)
         given = None
         if attack.pair is not None:
             (release,) = plan.schedule.releases
@@ -277,7 +277,7 @@ def results(seconds: float, samples: int) -> Iterator[Result]:
                 origin="chosen for this claim",
             )
         effort = Effort(seconds=seconds, samples=samples)
-        found = audit_run(plan, spec.releases, spec.registry, effort, given=given)
+        found = audit_run(plan, effort, given=given)
         quoted, whole = found.audits
         assert isinstance(quoted.claim, ApproximateDP)
         best = quoted if attack.refuted else max(quoted, whole, key=lambda a: _epsilon(a))

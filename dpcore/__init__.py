@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
     from dpcore.running.plan import Plan as Plan
-    from dpcore.running.plan import Release as Release
+    from dpcore.running.request import Release as Release
+    from dpcore.running.request import Request as Request
     from dpcore.sampling.hit_law import HitLaw as HitLaw
     from dpcore.sampling.schemes import Order as Order
     from dpcore.sampling.schemes import Poisson as Poisson
@@ -125,7 +126,8 @@ _HOME = {
     "Refused": "bound",
     "Refuted": "sensitivity",
     "Registry": "registry.registry",
-    "Release": "running.plan",
+    "Release": "running.request",
+    "Request": "running.request",
     "Reservation": "ledger.book",
     "ScoringModel": "learner",
     "SecretCoins": "randomness",

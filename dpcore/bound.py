@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, Protocol
 
 import attrs
 
@@ -21,6 +21,19 @@ class Refused:
     reason: str
 
 
+class Claims(Protocol):
+    """What a bound about learners within a learner may ask while a run is priced."""
+
+    def of_learner(self, learner: Learner) -> Iterator[tuple[str, SensitivityBound]]:
+        """A learner's bounds by name, in order of preference."""
+
+    def claim(
+        self, bound: SensitivityBound, query: Query, learner: Learner, public: Public, name: str
+    ) -> Sensitivity | Refused:
+        """What a bound claims of a query; refused where the run's relation, or the mechanism of
+        the query that the run plans as `name`, has no use for it."""
+
+
 class SensitivityBound(ABC):
     """A theorem: what a learner's statistics may move by. Frozen; knows nothing of records."""
 
@@ -30,8 +43,16 @@ class SensitivityBound(ABC):
     withholds_count: ClassVar[bool] = False
     """Whether the learner must not know the exact number of records, even where it is public."""
 
-    def about(self, learner: Learner, named: Callable[[str], SensitivityBound]) -> SensitivityBound:
-        """This bound for one learner: one about learners within a learner finds theirs by name."""
+    def about(
+        self, learner: Learner, public: Public, adjacency: Adjacency, claims: Claims
+    ) -> SensitivityBound | Refused:
+        """The bound that is in force for one learner: this one, unless it rests on others.
+
+        One about learners within a learner chooses theirs here, once, while a run is priced.
+
+        Args:
+            claims: Which bounds there are, and what they claim that the run can price.
+        """
         return self
 
     @abstractmethod

@@ -50,8 +50,6 @@ def audit_spec(
         with SlowProgress(samples, "samples") as bar:
             found = audit_run(
                 target.plan,
-                loaded.releases,
-                loaded.registry,
                 effort,
                 given=given,
                 progress=bar.reach,

@@ -10,8 +10,8 @@ import typer
 
 from dpcore.cli.console import columns, err, guarded, out
 from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
+from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
-from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.guarantee import Guarantee
 from dpcore.ledger.book import Ledger
 from dpcore.publish.lock import Lock, lock_path, priced, read_lock
@@ -100,15 +100,15 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
 
 def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:
     """Per release: how hard its bound was attacked at the versions in use, or never."""
-    for release in spec.releases:
-        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
         try:
             found = lookup(case, spec.registry)
         except AttackRecordError as error:
             err().print(f"note: {error}", markup=False)
             return
         told = NEVER if found is None else found.describe()
-        console.print(f"{release.name}, bound {type(case.bound).__name__}: {told}", markup=False)
+        console.print(f"{scheduled.name}, bound {type(case.bound).__name__}: {told}", markup=False)
 
 
 def show_audits(console: Console, path: Path, lock: Lock) -> None:

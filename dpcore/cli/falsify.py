@@ -8,11 +8,11 @@ import typer
 
 from dpcore.cli.console import guarded, out
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
+from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.counterexample import load
 from dpcore.conformance.attacks.falsifier import Finding, Means, falsify
 from dpcore.conformance.attacks.movement import ALLOWANCE
 from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
-from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.publish.lock import lock_path, priced, read_lock
@@ -72,16 +72,16 @@ def _attack(
 ) -> tuple[list[Finding], list[ReleaseFinding]]:
     """Findings on every bound, and on the answers of every function release."""
     plan = _plan(spec, path)
-    share = means.share(len(spec.releases))
+    share = means.share(len(plan.schedule.releases))
     half = share.share(2)
     findings: list[Finding] = []
     releases: list[ReleaseFinding] = []
-    for release in spec.releases:
-        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
-        function = isinstance(release.learner, FunctionLearner)
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
+        function = isinstance(scheduled.learner, FunctionLearner)
         found = falsify(case, half if function else share, seed, refuted=True)
         findings += found
-        asked = (attack_release(release.name, case, f, seed, half.seconds) for f in found)
+        asked = (attack_release(scheduled.name, case, f, seed, half.seconds) for f in found)
         releases += [answers for answers in asked if answers is not None]
     return findings, releases
 
@@ -96,7 +96,7 @@ def _plan(spec: Spec, path: Path) -> Plan:
         return priced(spec, read_lock(lock_path(path)))[0]
     except NoClaimError as refusal:
         try:
-            return spec.price(spec.coins, reproduce=True)
+            return spec.price(reproduce=True)
         except (NoClaimError, SpecError):
             raise refusal from None
 
@@ -108,8 +108,8 @@ def _replay(spec: Spec, path: Path, saved: Path) -> None:
     except (OSError, ValueError, KeyError) as error:
         raise SpecError(f"no counterexample: {type(error).__name__}", place=str(saved)) from None
     plan = _plan(spec, path)
-    for release in spec.releases:
-        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
         try:
             shot = found.replay(case)
         except ValueError:

@@ -25,7 +25,7 @@ def reproduce(
     """Run a refuted or conditional spec as printed. The result is NOT private: keep it."""
     with guarded():
         loaded = load_spec(spec)
-        if loaded.sealed:
+        if loaded.request.sealed:
             raise SpecError("a sealed run cannot be a reproduction: it has no operator channel")
         plan = loaded.price(reproduce=True)
         points = load_all_points(loaded)

@@ -51,7 +51,7 @@ def run(
     with guarded():
         started = time.monotonic()
         loaded, plan, _ = lock_plan(spec)
-        if loaded.sealed and rehearsal is not None:
+        if loaded.request.sealed and rehearsal is not None:
             raise SpecError("a sealed run cannot be rehearsed: it has no operator channel")
         secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
         points = load_all_points(loaded)
@@ -59,7 +59,7 @@ def run(
         folder = new_folder(runs, spec.stem)
         kept = folder / ("public" if rehearsal is None else "operator/rehearsal")
         try:
-            release = _sealed if loaded.sealed else open_and_run
+            release = _sealed if loaded.request.sealed else open_and_run
             reservation = None
             if ledger is not None and rehearsal is None:
                 reservation = plan.reserve(ledger, folder.name, _uncovered(loaded))
@@ -75,7 +75,7 @@ def run(
             raise
         console = out()
         show_plan(console, outcome.guarantee, locked)
-        if not loaded.sealed:
+        if not loaded.request.sealed:
             _operator(console, loaded, plan, outcome, folder, started)
         if RELEASE in outcome.answers:
             means = {answer.query.name: answer.value for answer in outcome.answers[RELEASE]}
@@ -95,10 +95,10 @@ def load_all_points(spec: Spec) -> Points:
         SourceError: the points are missing or do not fit the domain.
     """
     found = {}
-    for number, release in enumerate(spec.releases):
+    for number, release in enumerate(spec.request.releases):
         if release.predictions_at is not None:
             found[release.name] = load_points(
-                release.predictions_at, spec.folder, spec.csv, spec.domain
+                release.predictions_at, spec.folder, spec.csv, spec.request.domain
             )
         elif isinstance(release.learner, FunctionLearner):
             with spec.placed():
@@ -158,8 +158,8 @@ def _sealed(
 
 def _open(spec: Spec, override: str | None) -> Table:
     if override is not None:
-        return load_table(override, Path(), spec.csv, spec.domain)
-    return load_table(spec.source, spec.folder, spec.csv, spec.domain)
+        return load_table(override, Path(), spec.csv, spec.request.domain)
+    return load_table(spec.source, spec.folder, spec.csv, spec.request.domain)
 
 
 def _remove_if_empty(folder: Path) -> None:

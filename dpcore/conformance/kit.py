@@ -191,13 +191,13 @@ def _examples(
         except NoClaimError as refusal:
             spec = load_spec(loaded.examples[name], registry)
             spec.price(reproduce=True)  # raises unless it is a claim as printed
-            for release in spec.releases:
+            for release in spec.request.releases:
                 given = release.mechanism
                 mechanisms = given.values() if isinstance(given, Mapping) else (given,)
                 printed.update(type(part) for part in (release.bound, *mechanisms))
             raise NotApplicableError(f"only dpcore reproduce runs it: {refusal}") from None
-        found.extend(Example(name=name, release=r, plan=plan) for r in spec.releases)
-        runs.append(Priced(f"{plugin}: {name}", spec, plan))
+        found.extend(Example(name=name, scheduled=s, plan=plan) for s in plan.schedule.releases)
+        runs.append(Priced(f"{plugin}: {name}", plan))
         return plan.guarantee.status.value
 
     verdicts.extend(

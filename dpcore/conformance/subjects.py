@@ -21,17 +21,17 @@ from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.laws.plain_learner import LabelSum, LabelSumAddRemove
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError, SpecError
+from dpcore.errors import ParameterError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import Learner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanism import Mechanism
 from dpcore.randomness import PublicCoins
-from dpcore.registry.kinds import BOUND
 from dpcore.registry.loading import Loaded
 from dpcore.registry.registry import Registry
-from dpcore.running.plan import Plan, Release
+from dpcore.running.plan import Plan
+from dpcore.running.schedule import Scheduled
 from dpcore.spec.spec import Spec, load_spec
 
 
@@ -51,46 +51,13 @@ class Example:
     """One release of a priced example spec."""
 
     name: str
-    release: Release
+    scheduled: Scheduled
     plan: Plan
 
-    def case(self, bound: SensitivityBound) -> Case:
-        """The release's learner under one bound, at the plan's part, adjacency and coins."""
-        return case_of(self.plan, self.release, bound)
-
-
-def case_of(plan: Plan, release: Release, bound: SensitivityBound) -> Case:
-    """A priced release under one bound."""
-    (scheduled,) = (s for s in plan.schedule.releases if s.name == release.name)
-    return Case(
-        learner=release.learner,
-        bound=bound,
-        domain=scheduled.part,
-        adjacency=plan.schedule.adjacency,
-        coins=plan.coins or PublicCoins(1),
-        mu=scheduled.mu,
-        mechanisms={name: ask.mechanism for name, ask in scheduled.asks.items()},
-    ).under(plan.schedule.adjacency)
-
-
-def bound_in_force(plan: Plan, release: Release, registry: Registry) -> SensitivityBound:
-    """The bound that pricing took: the one given, else the learner's first that is not refused.
-
-    Raises:
-        SpecError: there is none; a plan that was priced has one.
-    """
-    if release.bound is not None:
-        return release.bound
-
-    def named(name: str) -> SensitivityBound:
-        found: SensitivityBound = registry.component(BOUND, name)()
-        return found
-
-    for name in release.learner.bounds:
-        bound = named(name).about(release.learner, named)
-        if not isinstance(case_of(plan, release, bound).claims(), Refused):
-            return bound
-    raise SpecError(f"no bound of {type(release.learner).__name__} gives a claim")
+    @property
+    def case(self) -> Case:
+        """The release's learner under the bound in force, at the plan's adjacency and coins."""
+        return Case.of(self.plan, self.scheduled)
 
 
 def examples_of(paths: Mapping[str, Path], registry: Registry) -> Iterator[tuple[str, Spec, Plan]]:
@@ -101,7 +68,7 @@ def examples_of(paths: Mapping[str, Path], registry: Registry) -> Iterator[tuple
     """
     for name, path in sorted(paths.items()):
         spec = load_spec(path, registry)
-        yield name, spec, spec.price(spec.coins or PublicCoins(1))
+        yield name, spec, spec.price(PublicCoins(1))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -149,9 +116,8 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
     used: set[type[Learner]] = set()
     functions: list[tuple[Learner, Domain, Adjacency]] = []
     for example in examples:
-        fitted = example.release.learner
+        fitted, case = example.scheduled.learner, example.case
         used.add(type(fitted))
-        case = example.case(example.release.bound or _Unbounded())
         if isinstance(fitted, FunctionLearner):  # asks nothing: its mechanism changes nothing
             facts = (fitted, case.domain, case.adjacency)
             if facts in functions:
@@ -226,7 +192,7 @@ def _instances(cls: type[Any], used: list[Any]) -> tuple[Any, ...]:
 
 def _mechanisms(example: Example) -> list[Mechanism]:
     """As the spec states them: not calibrated."""
-    given = example.release.mechanism
+    given = example.scheduled.release.mechanism
     return list(given.values()) if isinstance(given, Mapping) else [given]
 
 
@@ -234,9 +200,9 @@ def _feature_maps(
     cls: type[FeatureMap], examples: list[Example]
 ) -> tuple[tuple[FeatureMap, Domain], ...]:
     used = [
-        (value, example.plan.schedule.domain)
+        (value, example.plan.request.domain)
         for example in examples
-        for value in _field_values(example.release.learner)
+        for value in _field_values(example.scheduled.learner)
         if type(value) is cls
     ]
     if used:

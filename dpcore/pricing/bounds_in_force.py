@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
 from dpcore.running.ask import Ask
-from dpcore.running.plan import Release
+from dpcore.running.request import Release
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order
 from dpcore.sensitivity import Refuted, Sensitivity
@@ -45,59 +45,49 @@ class Bounds:
         Raises:
             NoClaimError: no bound covers the adjacency.
         """
-        refusals = []
+        learner, refusals = release.learner, []
         for name, bound in self._candidates(release):
-            if bound.learner is not type(release.learner):
+            if bound.learner is not type(learner):
                 raise SpecError(
-                    f"bound {name} is about {bound.learner.__name__}, "
-                    f"not {type(release.learner).__name__}"
+                    f"bound {name} is about {bound.learner.__name__}, not {type(learner).__name__}"
                 )
             part = self.part
             if bound.withholds_count:
                 part = attrs.evolve(part, exact=None, limit=part.at_most)
             public = Public(domain=part, coins=coins, mu=mu)
-            found = self._evaluate_all(bound, release, public)
+            found = self._in_force(bound, release, public)
             if not isinstance(found, Refused):
-                return Scheduled(
-                    name=release.name,
-                    learner=release.learner,
-                    asks={ask.query.name: ask for ask in found},
-                    mu=mu,
-                    part=part,
-                    point=release.point,
-                )
+                in_force, asks = found
+                return Scheduled(release=release, bound=in_force, asks=asks, mu=mu, part=part)
             refusals.append(f"{name}: {found.reason}")
         reasons = "; ".join(refusals) or "it names none"
-        raise NoClaimError(f"no bound of {type(release.learner).__name__} gives a claim: {reasons}")
+        raise NoClaimError(f"no bound of {type(learner).__name__} gives a claim: {reasons}")
 
-    def _evaluate_all(
+    def _in_force(
         self, bound: SensitivityBound, release: Release, public: Public
-    ) -> list[Ask] | Refused:
-        """Every query of a release under one bound, or the first refusal."""
+    ) -> tuple[SensitivityBound, dict[str, Ask]] | Refused:
+        """One bound made definite, with every query under it; or the first refusal."""
         queries = self._queries(release, public)
         if isinstance(queries, Refused):
             return queries
+        claims = _Claims(self, release)
+        definite = bound.about(release.learner, public, self.adjacency, claims)
+        if isinstance(definite, Refused):
+            return definite
         total = sum(release.query_shares.get(q.name, q.share) for q in queries)
-        asks = []
+        asks = {}
         for query in queries:
-            sensitivity = self._evaluate(bound, query, release.learner, public)
+            sensitivity = claims.claim(definite, query, release.learner, public, query.name)
             if isinstance(sensitivity, Refused):
                 return sensitivity
-            mechanism = _mechanism(release, query, sensitivity)
-            if sensitivity.law is not None and not mechanism.prices_laws:
-                return Refused(
-                    f"its sensitivity is a law over the order of records, which mechanism "
-                    f"{type(mechanism).__name__} cannot price (gaussian can)"
-                )
-            asks.append(
-                Ask(
-                    query=mechanism.planned(query) if isinstance(mechanism, Interactive) else query,
-                    sensitivity=sensitivity,
-                    mechanism=mechanism,
-                    share=release.query_shares.get(query.name, query.share) / total,
-                )
+            mechanism = _mechanism(release, query, query.name)
+            asks[query.name] = Ask(
+                query=mechanism.planned(query) if isinstance(mechanism, Interactive) else query,
+                sensitivity=sensitivity,
+                mechanism=mechanism,
+                share=release.query_shares.get(query.name, query.share) / total,
             )
-        return asks
+        return definite, asks
 
     def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
         owner = type(release.learner).__name__
@@ -122,23 +112,26 @@ class Bounds:
             raise SpecError(f"no mechanism is given for the query {min(lacking)!r} of {owner}")
         return queries
 
-    def _candidates(self, release: Release) -> Iterable[tuple[str, SensitivityBound]]:
-        if release.bound is not None:
+    def _candidates(self, release: Release) -> Iterator[tuple[str, SensitivityBound]]:
+        """The bound that a release is given, else its learner's, in order of preference."""
+        if release.bound is None:
+            yield from self.of_learner(release.learner)
+        else:
             yield type(release.bound).__name__, release.bound
-            return
-        for name in release.learner.bounds:
-            yield name, self._named(name).about(release.learner, self._named)
 
-    def _named(self, name: str) -> SensitivityBound:
-        return cast(SensitivityBound, self._known.component(BOUND, name)())
+    def of_learner(self, learner: Learner) -> Iterator[tuple[str, SensitivityBound]]:
+        """A learner's bounds, with their names."""
+        for name in learner.bounds:
+            yield name, self._known.component(BOUND, name)()
 
     @cached_property
     def _known(self) -> Registry:
         return Registry.default() if self.registry is None else self.registry
 
-    def _evaluate(
+    def evaluate(
         self, bound: SensitivityBound, query: Query, learner: Learner, public: Public
     ) -> Sensitivity | Refused:
+        """What a bound claims of one query, if that serves the run."""
         try:
             result = bound.sensitivity(query, learner, public, self.adjacency)
         except UndeclaredError as error:
@@ -166,27 +159,52 @@ class Bounds:
         return result
 
 
-def _mechanism(release: Release, query: Query, sensitivity: Sensitivity) -> Mechanism:
-    """The query's mechanism, with what the learner supplies filled in."""
+@attrs.frozen(eq=False)
+class _Claims:
+    """What bounds claim, as far as the mechanisms of one release can price it."""
+
+    bounds: Bounds
+    release: Release
+
+    def of_learner(self, learner: Learner) -> Iterator[tuple[str, SensitivityBound]]:
+        return self.bounds.of_learner(learner)
+
+    def claim(
+        self, bound: SensitivityBound, query: Query, learner: Learner, public: Public, name: str
+    ) -> Sensitivity | Refused:
+        found = self.bounds.evaluate(bound, query, learner, public)
+        if isinstance(found, Refused):
+            return found
+        mechanism = _mechanism(self.release, query, name)
+        if found.law is not None and not mechanism.prices_laws:
+            return Refused(
+                f"its sensitivity is a law over the order of records, which mechanism "
+                f"{type(mechanism).__name__} cannot price (gaussian can)"
+            )
+        return found
+
+
+def _mechanism(release: Release, query: Query, name: str) -> Mechanism:
+    """The mechanism of the query called `name`, with what the learner supplies filled in."""
     chosen = release.mechanism
     if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
-        group = query.name.split(".")[0]
-        mechanism = chosen[query.name if query.name in chosen else group]
+        group = name.split(".")[0]
+        mechanism = chosen[name if name in chosen else group]
     else:
         mechanism = chosen
     if mechanism.distance is not query.distance:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
-            f"{query.name!r} is bounded in {query.distance}"
+            f"{name!r} is bounded in {query.distance}"
         )
     if isinstance(mechanism, Interactive) != isinstance(query, FunctionQuery):
         raise SpecError(
-            f"mechanism {type(mechanism).__name__} and the query {query.name!r} do not fit: a "
+            f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
             f"function is answered by an interactive mechanism, and nothing else is"
         )
     if foreign := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
         raise SpecError(
-            f"the query {query.name!r} fixes {foreign[0]!r}, which mechanism "
+            f"the query {name!r} fixes {foreign[0]!r}, which mechanism "
             f"{type(mechanism).__name__} does not have"
         )
     unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}

@@ -46,7 +46,7 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
     truth = opened.holdout_labels
     if truth.size == 0:
         return {}
-    domain = plan.schedule.domain
+    domain = plan.request.domain
     typical = domain.labels.typical(opened.train.labels)
     constant = domain.uncentre(np.full(truth.shape, typical))
     found: dict[str, Any] = {}

@@ -90,7 +90,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "releases": {
             scheduled.name: [
                 {
-                    **({"point": scheduled.point} if scheduled.point else {}),
+                    **({"point": scheduled.release.point} if scheduled.release.point else {}),
                     "query": ask.query.name,
                     "shape": list(ask.query.shape),
                     "at_most": ask.query.at_most,

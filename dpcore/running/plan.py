@@ -7,50 +7,22 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.bound import SensitivityBound
-from dpcore.checks import positive
 from dpcore.domain.domain import Table
 from dpcore.errors import ContractError
 from dpcore.guarantee import Guarantee, Status
-from dpcore.learner import Answer, Learner, Model
+from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
-from dpcore.mechanism import Mechanism
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.running.ask import failure_over_coins
-from dpcore.running.private_look import RELEASE, look
+from dpcore.running.looking import look
+from dpcore.running.private_look import RELEASE
+from dpcore.running.request import Request
 from dpcore.running.reuse import Reuse
 from dpcore.running.runtime import Door, Opened, open_records, release, replay, through_mechanism
 from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictor, is_function, open_oracle, require_questions
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Release:
-    """One thing to publish: a learner, its mechanism or mechanisms, and its part of the budget.
-
-    Args:
-        learner: What to fit.
-        mechanism: For every query, or one by query name.
-        bound: Overrides the learner's own preference.
-        name: Unique within the run.
-        share: Share of the budget relative to the run's other releases.
-        query_shares: Overrides of the learner's own query shares.
-        point: What distinguishes this release in a sweep, by dotted path.
-        predictions_at: Where the public points of a function release stand, if its answers there
-            are what is published.
-    """
-
-    learner: Learner
-    mechanism: Mechanism | Mapping[str, Mechanism]
-    bound: SensitivityBound | None = None
-    name: str = "release"
-    share: float = attrs.field(default=1.0, validator=positive)
-    query_shares: Mapping[str, float] = attrs.field(factory=dict)
-    point: Mapping[str, Any] = attrs.field(factory=dict)
-    predictions_at: str | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -88,25 +60,25 @@ class Plan:
 
     Args:
         schedule: What will be done.
-        budget: The target.
         guarantee: What the run will be entitled to say.
         coins: The public coins the plan was made at; None if every run draws new ones, because a
             bound holds with a probability over them.
     """
 
     schedule: Schedule
-    budget: PrivacyBudget
     guarantee: Guarantee
     coins: PublicCoins | None
 
     @property
+    def request(self) -> Request:
+        """What was priced."""
+        return self.schedule.request
+
+    @property
     def most_asks(self) -> int:
         """How many answers a run may publish."""
-        return sum(
-            ask.query.at_most
-            for scheduled in self.schedule.releases
-            for ask in scheduled.asks.values()
-        )
+        releases = self.schedule.releases
+        return sum(ask.query.at_most for one in releases for ask in one.asks.values())
 
     def run(
         self,
@@ -155,7 +127,7 @@ class Plan:
         models = self.rebuild(values, coins)
         if self.schedule.look:
             asks, number = self.schedule.look, len(names)
-            domain = self.schedule.domain
+            domain = self.request.domain
             given[RELEASE] = tuple(look(asks, models, opened, domain, secret, number, door))
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
@@ -213,10 +185,9 @@ class Plan:
         """
         if self.guarantee.status is Status.NONE:
             raise ContractError("a plan without a guarantee cannot be charged to a ledger")
-        asks = [ask for scheduled in self.schedule.releases for ask in scheduled.asks.values()]
-        asks += self.schedule.look
+        asks = self.schedule.asks
         events = tuple((ask.event(), ask.query.at_most) for ask in asks)
-        declared = attrs.evolve(self.schedule.domain, exact=None, limit=None)
+        declared = attrs.evolve(self.request.domain, exact=None, limit=None)
         framed = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
         return Charge(
             events=events,

@@ -22,8 +22,9 @@ from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records.records import Records
 from dpcore.running.ask import Ask
+from dpcore.running.parts import held_out
 from dpcore.running.reuse import Reuse
-from dpcore.running.schedule import Schedule, Scheduled, held_out
+from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.running.serving import is_function, published, serve
 
 
@@ -61,11 +62,12 @@ def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opene
         SourceError: a column is missing, the number of records is not the declared one, or a
             record does not fit and the schedule refuses that.
     """
-    domain = schedule.domain
+    request = schedule.request
+    domain = request.domain
     absent = [name for name in (*domain.columns, domain.target) if name not in table]
     if absent:
         raise SourceError(f"column {absent[0]!r} is missing")
-    if schedule.on_invalid == "refuse":
+    if request.on_invalid == "refuse":
         for column, row, rule in domain.misfits(table):
             raise SourceError(f"column {column!r}, record {row + 1}: needs {rule}")
     records = domain.project(table)
@@ -75,11 +77,11 @@ def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opene
     if domain.limit is not None and count > domain.limit:
         raise SourceError(f"at most {domain.limit} records are declared, the source has {count}")
     order = secret.runtime("shuffle").permutation(count)
-    if schedule.adjacency.membership:
-        kept_out = secret.runtime("split").uniform(count) < schedule.holdout
+    if request.adjacency.membership:
+        kept_out = secret.runtime("split").uniform(count) < request.holdout
         holdout, train = order[kept_out], order[~kept_out]
     else:
-        cut = held_out(count, schedule.holdout)
+        cut = held_out(count, request.holdout)
         holdout, train = order[:cut], order[cut:]
     columns = (*domain.columns, domain.target)
     return Opened(

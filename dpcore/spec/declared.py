@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Literal, cast
+
+import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import (
@@ -16,6 +18,8 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Column, Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, below, shown
+from dpcore.running.metrics import METRICS
+from dpcore.running.parts import part_domain
 from dpcore.spec.grammar import (
     AtMost,
     BudgetText,
@@ -26,8 +30,58 @@ from dpcore.spec.grammar import (
     ReplaceFeatures,
     SpecText,
 )
+from dpcore.spec.sweep import Point, points
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
+
+
+@attrs.frozen(kw_only=True)
+class Declared:
+    """What the text of a spec says, before any component is looked up.
+
+    Args:
+        points: The spec once for every point of its sweep.
+        metrics: What is evaluated, paid for or not.
+    """
+
+    text: SpecText
+    domain: Domain
+    adjacency: Adjacency
+    budget: PrivacyBudget
+    holdout: float
+    points: tuple[Point, ...]
+    metrics: tuple[str, ...]
+    on_invalid: Literal["refuse", "project"]
+
+
+def declared(node: Node) -> Declared:
+    """What the spec at `node` declares.
+
+    Raises:
+        SpecError: at the key that is unknown, missing, impossible or at odds with another.
+    """
+    text = convert(node, SpecText)
+    if text.release is None and text.releases is None:
+        raise SpecError("needs either 'release' or 'releases'")
+    if text.release is not None and text.releases is not None:
+        raise SpecError("needs either 'release' or 'releases', not both", key="releases")
+    domain, adjacency = declared_domain(node, text.data), declared_adjacency(text)
+    holdout = text.evaluate.holdout if text.evaluate else 0.0
+    part_domain(domain, adjacency, holdout)
+    swept: tuple[Point, ...] = (Point(node, {}),)
+    if text.sweep:
+        with below("sweep", "grid"):
+            swept = points(node, child(node, "sweep", "grid"))
+    return Declared(
+        text=text,
+        domain=domain,
+        adjacency=adjacency,
+        budget=declared_budget(text.budget),
+        holdout=holdout,
+        points=swept,
+        metrics=_metrics(text, domain),
+        on_invalid=_on_invalid(text),
+    )
 
 
 def child(node: Node, *keys: str) -> Node:
@@ -137,3 +191,39 @@ def declared_budget(text: BudgetText) -> PrivacyBudget:
         if given == {"rho"} and text.rho is not None and text.delta is not None:
             return PrivacyBudget.from_rho(text.rho, text.delta)
         raise SpecError("needs {epsilon, [delta]}, {rho, delta} or {mu, delta}")
+
+
+def _metrics(text: SpecText, domain: Domain) -> tuple[str, ...]:
+    """`evaluate.metrics`, each of them about the declared kind of target.
+
+    Raises:
+        SpecError: at a metric of ranges where the target is classes, or the reverse.
+    """
+    if text.evaluate is None:
+        return ()
+    fitting = sorted(name for name in METRICS if METRICS[name].reach(domain.labels) is not None)
+    for number, metric in enumerate(text.evaluate.metrics):
+        if metric not in fitting:
+            kind = "classes" if domain.classes else "a range"
+            raise SpecError(
+                f"{metric} does not fit a target that is {kind}; valid: {', '.join(fitting)}",
+                ("evaluate", "metrics", str(number)),
+            )
+    return tuple(text.evaluate.metrics)
+
+
+def _on_invalid(text: SpecText) -> Literal["refuse", "project"]:
+    """`refuse` unless asked otherwise; a sealed run projects and has no operator channel.
+
+    Raises:
+        SpecError: a sealed run is asked to refuse or to evaluate.
+    """
+    if not text.sealed:
+        return text.on_invalid or "refuse"
+    if text.on_invalid == "refuse":
+        raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
+    if text.evaluate is not None and text.evaluate.private is None:
+        raise SpecError(
+            "a sealed run has no operator to show it to; pay for it with private", "evaluate"
+        )
+    return "project"

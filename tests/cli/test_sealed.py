@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from test_adjacencies import BALL, RIDGE, run, write
+from whole.test_adjacencies import BALL, RIDGE, run, write
 from typer.testing import CliRunner
 
 from dpcore.cli.app import app

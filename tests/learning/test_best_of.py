@@ -24,7 +24,7 @@ from dpcore.conformance.laws.law import Outcome
 from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.errors import NoClaimError, ParameterError, SpecError
 from dpcore.events.gaussian import gaussian_mu
-from dpcore.learning.bounds.best_of import BestOfBound
+from dpcore.learning.bounds.best_of import BestOfBound, CandidatesBound
 from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.features.model import LinearModel
@@ -32,8 +32,8 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.spec.spec import spec_of_text
 from dpcore_linear.affine import Affine
-from dpcore_linear.clipped_gradient import ClippedGradient
-from dpcore_linear.output_perturbation import OutputPerturbation
+from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
+from dpcore_linear.output_perturbation import OutputPerturbation, OutputPerturbationBound
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_linear.sufficient_statistics import SufficientStatistics
 
@@ -188,11 +188,12 @@ def test_no_claim_is_better_than_a_candidate_without_one():
     ):
         with pytest.raises(NoClaimError, match="candidate 2"):
             plan(BestOf(candidates=(GOOD, candidate)))
-    withheld = BestOfBound().about(BOTH, lambda _: TwiceAddRemove(bound=_Inner()))
+    withheld = CandidatesBound((TwiceAddRemove(bound=_Inner()),) * 2)
     with pytest.raises(NoClaimError, match="withholds"):
         plan(BOTH, bound=withheld)
-    with pytest.raises(NoClaimError, match="looked up"):
-        plan(BOTH, bound=BestOfBound())
+    assert plan(BOTH, bound=BestOfBound()).schedule.releases[0].bound == CandidatesBound(
+        (OutputPerturbationBound(), ClippedGradientBound())
+    )
 
 
 class _Inner(dpcore.SensitivityBound):

@@ -200,7 +200,6 @@ def test_a_void_plan_cannot_be_charged():
     with pytest.raises(ContractError, match="without a guarantee"):
         type(void)(
             schedule=void.schedule,
-            budget=void.budget,
             guarantee=void.guarantee.void("a test"),
             coins=void.coins,
         ).charge()

@@ -90,7 +90,7 @@ def run(*learners, door=None, shares=None, records=20):
         on_invalid="project",
     )
     rng = np.random.default_rng(0)
-    names = [*plan.schedule.domain.columns, plan.schedule.domain.target]
+    names = [*plan.request.domain.columns, plan.request.domain.target]
     people = {name: rng.uniform(-1, 1, records) for name in names}
     how = {} if door is None else {"door": door}
     return plan.run(people, secret=SecretCoins.rehearsal(1), **how)

@@ -33,7 +33,7 @@ def audited(name, samples):
     )
     attack = attrs.evolve(attack, release=fewer)  # as wrong, and sampled faster
     spec = attack.spec()
-    plan = spec.price(spec.coins, reproduce=True) if attack.refuted else spec.price(spec.coins)
+    plan = spec.price(reproduce=attack.refuted)
     given = None
     if attack.pair is not None:
         given = Counterexample(
@@ -47,7 +47,7 @@ def audited(name, samples):
             origin="chosen for this claim",
         )
     effort = Effort(seconds=60, samples=samples)
-    return audit_run(plan, spec.releases, spec.registry, effort, given=given)
+    return audit_run(plan, effort, given=given)
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -22,6 +22,8 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
+from dpcore.running.plan import Plan
+from dpcore.running.schedule import Scheduled
 from dpcore.sensitivity import Sensitivity
 
 _KEPT = 12  # asks of one query that are attacked
@@ -73,6 +75,19 @@ class Case:
     coins: PublicCoins = attrs.field(factory=lambda: PublicCoins(1))
     mu: float | None = 1.0
     mechanisms: Mapping[str, Mechanism] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan, scheduled: Scheduled) -> Self:
+        """A release of a plan, under the bound that priced it."""
+        return cls(
+            learner=scheduled.learner,
+            bound=scheduled.bound,
+            domain=scheduled.part,
+            adjacency=plan.request.adjacency,
+            coins=plan.coins or PublicCoins(1),
+            mu=scheduled.mu,
+            mechanisms={name: ask.mechanism for name, ask in scheduled.asks.items()},
+        )
 
     @property
     def public(self) -> Public:

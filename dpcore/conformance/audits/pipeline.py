@@ -208,9 +208,9 @@ class _Teller:
     def remembering(self, side: int) -> Scheduled:
         """The release with what can be remembered of one neighbour."""
         if self._functions:
-            return attrs.evolve(self._scheduled, learner=self._functions[side])
+            return self._scheduled.with_learner(self._functions[side])
         inner = Remembering(self._scheduled.learner, self._fixed[side])
-        return attrs.evolve(self._scheduled, learner=inner)
+        return self._scheduled.with_learner(inner)
 
     def features(
         self, answers: tuple[Answer, ...]

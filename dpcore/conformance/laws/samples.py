@@ -28,7 +28,6 @@ from dpcore.mechanism import from_real, to_real
 from dpcore.randomness import SecretCoins
 from dpcore.running.ask import Ask
 from dpcore.running.plan import Plan
-from dpcore.spec.spec import Spec
 
 CURVE_AUDITED = Law(
     "mechanism.curve-audited",
@@ -123,10 +122,9 @@ def _releasable(ask: Ask, step: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @attrs.frozen(eq=False)
 class Priced:
-    """An example spec with its plan."""
+    """An example spec's plan."""
 
     name: str
-    spec: Spec
     plan: Plan
 
 
@@ -138,9 +136,8 @@ def run_verdicts(examples: Sequence[Priced], seconds: float, seed: int = 0) -> I
 
 
 def _run_audited(example: Priced, effort: Effort) -> str:
-    spec = example.spec
     try:
-        found = audit_run(example.plan, spec.releases, spec.registry, effort)
+        found = audit_run(example.plan, effort)
     except NoClaimError as reason:
         raise NotApplicableError(str(reason)) from None
     except ContractError:

@@ -32,7 +32,7 @@ from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 
 CHOICE = "choice"
-_FITS = "fits"
+FITS = "fits"
 _UNIT = 2.0**-30  # losses are rounded to multiples of it, so that their sums are exact
 _MOST = 2**53  # units; sums saturate there
 
@@ -133,7 +133,7 @@ class BestOf(Learner):
             total = math.fsum(query.share for query in queries)
             planned += [
                 attrs.evolve(
-                    query, name=f"{_FITS}.{number}.{query.name}", share=each * query.share / total
+                    query, name=f"{FITS}.{number}.{query.name}", share=each * query.share / total
                 )
                 for query in queries
             ]
@@ -174,7 +174,7 @@ class BestOf(Learner):
             return attrs.evolve(state.planned[CHOICE], args={"models": _scoring(state.models)})
         query = self.candidates[number].ask(state.inner)
         assert query is not None, "a candidate that has no more to ask is settled"
-        planned = state.planned[f"{_FITS}.{number + 1}.{query.name}"]
+        planned = state.planned[f"{FITS}.{number + 1}.{query.name}"]
         return attrs.evolve(planned, args=query.args)
 
     def statistic(

@@ -440,7 +440,7 @@ def test_insurance_at_epsilon_1_is_learnt_without_tuning():
     text = text.split("release:")[0].replace("epsilon: 4", "epsilon: 1") + release
     text = text.replace("    norm: 1.5\n", "") + "evaluate: {holdout: 0.2, metrics: [mse]}\n"
     spec = spec_of_text(text, "insurance.yaml")
-    table = load_table("insurance.csv", Path(folder), spec.csv, spec.domain)
+    table = load_table("insurance.csv", Path(folder), spec.csv, spec.request.domain)
     plan = spec.price()
     errors = [evaluate(plan, plan.run(table), ("mse",))["release"]["mse"] for _ in range(5)]
     assert np.mean([error["private"] / error["constant"] for error in errors]) < 0.7
@@ -461,7 +461,7 @@ def test_the_printed_example_is_refused_and_reproduced():
     with pytest.raises(NoClaimError, match="root"):
         spec.price()
     assert spec.price(reproduce=True).guarantee.status is Status.NONE
-    assert spec.releases[0].mechanism.noise_multiplier == pytest.approx(
+    assert spec.request.releases[0].mechanism.noise_multiplier == pytest.approx(
         printed.noise_multiplier(1.0, 1e-5), rel=1e-6
     )
 
