@@ -66,6 +66,7 @@ class DpcoreError(Exception):
         path: Dotted path of the key that it is about, or the keys.
         field: The key below `path` whose value is at fault, which the message names.
         key: The key below `path` that is itself at fault, which the message names.
+        top: Whether `path` counts from the top of a spec, whoever calls.
         place: FILE, or FILE:LINE:COLUMN, where it is known.
     """
 
@@ -78,12 +79,13 @@ class DpcoreError(Exception):
         *,
         field: str | None = None,
         key: str | None = None,
+        top: bool = False,
         place: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = one_line(message)
         self.steps = tuple(path.split(".") if isinstance(path, str) else path) if path else ()
-        self.field, self.key, self.place = field, key, place
+        self.field, self.key, self.top, self.place = field, key, top, place
 
     @property
     def path(self) -> str:
@@ -106,7 +108,8 @@ def below(*keys: str | int) -> Iterator[None]:
     try:
         yield
     except DpcoreError as error:
-        error.steps = (*map(str, keys), *error.steps)
+        if not error.top:
+            error.steps = (*map(str, keys), *error.steps)
         raise
 
 
@@ -125,12 +128,22 @@ class ParameterError(SpecError, ValueError):
         field: Name of the parameter.
         got: The value that came.
         path: Of what holds the field, where a spec has it elsewhere than the owner.
+        message: In place of these parts in a sentence. key: As for every error.
     """
 
     def __init__(
-        self, owner: str, needed: str, field: str, got: object, path: str | Sequence[str] = ()
+        self,
+        owner: str,
+        needed: str,
+        field: str,
+        got: object,
+        path: str | Sequence[str] = (),
+        *,
+        message: str | None = None,
+        key: str | None = None,
     ) -> None:
-        super().__init__(f"{owner} needs {needed}, got {field}={shown(got)}", path, field=field)
+        told = f"{owner} needs {needed}, got {field}={shown(got)}" if message is None else message
+        super().__init__(told, path, field=None if key else field, key=key)
         self.owner = owner
         self.needed = needed
         self.got = got

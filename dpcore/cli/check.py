@@ -12,6 +12,7 @@ from dpcore.cli.console import columns, err, guarded, out
 from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
+from dpcore.errors import below
 from dpcore.guarantee import Guarantee
 from dpcore.ledger.book import Ledger
 from dpcore.publish.lock import Lock, lock_path, priced, read_lock
@@ -30,7 +31,7 @@ def check(
     with guarded():
         loaded, plan, lock = lock_plan(spec)
         ledger = ledger_of(loaded)
-        charged = {} if ledger is None else {"ledger": _would_be(ledger, plan)}
+        charged = {} if ledger is None else {"ledger": _would_be(loaded, ledger, plan)}
         if json:
             found = {**lock.plan, **charged}
             print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
@@ -53,12 +54,16 @@ def ledger_of(spec: Spec) -> Ledger | None:
         SpecError: it names one that does not exist.
         LedgerError: it cannot be used.
     """
-    return None if spec.ledger is None else Ledger.open(spec.ledger)
+    if spec.ledger is None:
+        return None
+    with spec.placed(), below("ledger"):
+        return Ledger.open(spec.ledger)
 
 
-def _would_be(ledger: Ledger, plan: Plan) -> dict[str, str]:
+def _would_be(spec: Spec, ledger: Ledger, plan: Plan) -> dict[str, str]:
     """What is left, and what a run would leave; nothing is reserved."""
-    after = ledger.would_leave(plan.charge())
+    with spec.placed(), below("ledger"):
+        after = ledger.would_leave(plan.charge())
     return {
         "name": ledger.name,
         "left": ledger.left().describe(),

@@ -26,9 +26,12 @@ def reproduce(
     with guarded():
         loaded = load_spec(spec)
         if loaded.request.sealed:
-            raise SpecError("a sealed run cannot be a reproduction: it has no operator channel")
+            with loaded.placed():
+                raise SpecError("it has no operator channel to show a reproduction on", "sealed")
         plan = loaded.price(reproduce=True)
         points = load_all_points(loaded)
+        with loaded.placed():
+            plan.encode_points(points)
         ledger = ledger_of(loaded)
         folder = new_folder(runs, spec.stem)
         if ledger is not None:

@@ -15,7 +15,7 @@ import typer
 from dpcore.cli.check import ledger_of, lock_plan, show_plan
 from dpcore.cli.console import SlowProgress, columns, guarded, out
 from dpcore.domain.domain import Table
-from dpcore.errors import ReleaseError, SpecError
+from dpcore.errors import ReleaseError, SpecError, below
 from dpcore.functions.learner import FunctionLearner
 from dpcore.ledger.book import Reservation
 from dpcore.publish.evaluation import STAND_IN, UNCOVERED, evaluate
@@ -52,9 +52,12 @@ def run(
         started = time.monotonic()
         loaded, plan, _ = lock_plan(spec)
         if loaded.request.sealed and rehearsal is not None:
-            raise SpecError("a sealed run cannot be rehearsed: it has no operator channel")
+            with loaded.placed():
+                raise SpecError("it has no operator channel to show --rehearsal on", "sealed")
         secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
         points = load_all_points(loaded)
+        with loaded.placed():
+            plan.encode_points(points)  # what public facts refuse is not charged to a ledger
         ledger = ledger_of(loaded)
         folder = new_folder(runs, spec.stem)
         kept = folder / ("public" if rehearsal is None else "operator/rehearsal")
@@ -97,9 +100,10 @@ def load_all_points(spec: Spec) -> Points:
     found = {}
     for number, release in enumerate(spec.request.releases):
         if release.predictions_at is not None:
-            found[release.name] = load_points(
-                release.predictions_at, spec.folder, spec.csv, spec.request.domain
-            )
+            with spec.placed(), below("releases", number, "predictions_at"):
+                found[release.name] = load_points(
+                    release.predictions_at, spec.folder, spec.csv, spec.request.domain
+                )
         elif isinstance(release.learner, FunctionLearner):
             with spec.placed():
                 raise SpecError(
@@ -159,7 +163,8 @@ def _sealed(
 def _open(spec: Spec, override: str | None) -> Table:
     if override is not None:
         return load_table(override, Path(), spec.csv, spec.request.domain)
-    return load_table(spec.source, spec.folder, spec.csv, spec.request.domain)
+    with spec.placed():
+        return load_table(spec.source, spec.folder, spec.csv, spec.request.domain)
 
 
 def _remove_if_empty(folder: Path) -> None:

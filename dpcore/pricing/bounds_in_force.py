@@ -11,7 +11,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
-from dpcore.errors import NoClaimError, SpecError, UndeclaredError
+from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
 from dpcore.functions.interactive import Interactive
 from dpcore.functions.learner import FunctionQuery
 from dpcore.learner import Learner, Public
@@ -46,10 +46,12 @@ class Bounds:
             NoClaimError: no bound covers the adjacency.
         """
         learner, refusals = release.learner, []
+        at = "learner" if release.bound is None else "bound"
         for name, bound in self._candidates(release):
             if bound.learner is not type(learner):
                 raise SpecError(
-                    f"bound {name} is about {bound.learner.__name__}, not {type(learner).__name__}"
+                    f"bound {name} is about {bound.learner.__name__}, not {type(learner).__name__}",
+                    at,
                 )
             part = self.part
             if bound.withholds_count:
@@ -61,7 +63,7 @@ class Bounds:
                 return Scheduled(release=release, bound=in_force, asks=asks, mu=mu, part=part)
             refusals.append(f"{name}: {found.reason}")
         reasons = "; ".join(refusals) or "it names none"
-        raise NoClaimError(f"no bound of {type(learner).__name__} gives a claim: {reasons}")
+        raise NoClaimError(f"no bound of {type(learner).__name__} gives a claim: {reasons}", at)
 
     def _in_force(
         self, bound: SensitivityBound, release: Release, public: Public
@@ -97,19 +99,25 @@ class Bounds:
                 f"{public.domain.classes} classes"
             )
         try:
-            queries = release.learner.queries(public)
+            with below("learner"):
+                queries = release.learner.queries(public)
         except UndeclaredError as error:
-            return Refused(str(error))
+            return Refused(error.message)
         names = [query.name for query in queries]
         if not names or len(set(names)) < len(names):
-            raise SpecError(f"{owner} must plan queries with different names, plans {names}")
+            raise SpecError(
+                f"{owner} must plan queries with different names, plans {names}", "learner"
+            )
         given = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
         groups = {name.split(".")[0] for name in names}
         if extra := sorted((given - groups | {*release.query_shares}) - {*names}):
-            raise SpecError(f"{owner} has no query {extra[0]!r}; it has {', '.join(names)}")
+            hint = near(extra[0], {*names, *groups}) or f"; it has {', '.join(names)}"
+            raise SpecError(f"{owner} has no query {extra[0]!r}{hint}", "mechanism", key=extra[0])
         lacking = {name for name in names if not {name, name.split(".")[0]} & given}
         if isinstance(release.mechanism, Mapping) and lacking:
-            raise SpecError(f"no mechanism is given for the query {min(lacking)!r} of {owner}")
+            raise SpecError(
+                f"no mechanism is given for the query {min(lacking)!r} of {owner}", "mechanism"
+            )
         return queries
 
     def _candidates(self, release: Release) -> Iterator[tuple[str, SensitivityBound]]:
@@ -135,7 +143,7 @@ class Bounds:
         try:
             result = bound.sensitivity(query, learner, public, self.adjacency)
         except UndeclaredError as error:
-            return Refused(str(error))
+            return Refused(error.message)
         if isinstance(result, Refused):
             return result
         if not result.adjacency.covers(self.adjacency):
@@ -189,23 +197,30 @@ def _mechanism(release: Release, query: Query, name: str) -> Mechanism:
     chosen = release.mechanism
     if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
         group = name.split(".")[0]
-        mechanism = chosen[name if name in chosen else group]
+        key = name if name in chosen else group
+        mechanism, at = chosen[key], ("mechanism", key)
     else:
-        mechanism = chosen
+        mechanism, at = chosen, ("mechanism",)
+    if isinstance(mechanism, Interactive) != isinstance(query, FunctionQuery):
+        other = (
+            "is a function: an interactive mechanism such as gaussian_process answers it"
+            if isinstance(query, FunctionQuery)
+            else "is no function: an interactive mechanism cannot answer it"
+        )
+        raise SpecError(
+            f"mechanism {type(mechanism).__name__} does not fit; the query {name!r} {other}", at
+        )
     if mechanism.distance is not query.distance:
         raise SpecError(
-            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
-            f"{name!r} is bounded in {query.distance}"
-        )
-    if isinstance(mechanism, Interactive) != isinstance(query, FunctionQuery):
-        raise SpecError(
-            f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
-            f"function is answered by an interactive mechanism, and nothing else is"
+            f"mechanism {type(mechanism).__name__} needs a bound in {mechanism.distance}, the "
+            f"query {name!r} is bounded in {query.distance}",
+            at,
         )
     if foreign := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
         raise SpecError(
             f"the query {name!r} fixes {foreign[0]!r}, which mechanism "
-            f"{type(mechanism).__name__} does not have"
+            f"{type(mechanism).__name__} does not have",
+            at,
         )
     unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
     evolved: Mechanism = attrs.evolve(cast(Any, mechanism), **unset)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.domain.domain import Domain
-from dpcore.errors import NoClaimError, ParameterError, SpecError
+from dpcore.errors import NoClaimError, ParameterError, SpecError, near
 from dpcore.functions.learner import FunctionLearner
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
 from dpcore.pricing.calibration import compose
@@ -67,20 +67,40 @@ def _assumptions(request: Request, asks: Sequence[Ask]) -> tuple[Assumption, ...
     accepted = {*request.accept_assumptions}
     if not all(release.learner.total for release in request.releases):
         if request.sealed:
-            raise NoClaimError("a sealed run refuses a learner that is not total: it may fail")
+            first = next(n for n, one in enumerate(request.releases) if not one.learner.total)
+            raise NoClaimError(
+                "a sealed run refuses a learner that is not total: it may fail",
+                f"releases.{first}.learner",
+            )
         needed[NO_FAILURE.name] = NO_FAILURE
-    if extra := sorted(accepted - {*needed}):
-        raise ParameterError(
-            "accept_assumptions", f"assumptions that are needed ({', '.join(needed) or 'none'})",
-            "accept_assumptions", extra[0],
-        )  # fmt: skip
+    for number, name in enumerate(request.accept_assumptions):
+        if name not in needed:
+            listed = " and ".join(sorted(needed)) or "no assumptions"
+            raise ParameterError(
+                "this plan", listed, "accept_assumptions", name, "accept_assumptions",
+                message=f"this plan needs {listed}; remove {name!r}{near(name, needed)}",
+                key=str(number),
+            )  # fmt: skip
     for name, assumption in sorted(needed.items()):
         if name not in accepted:
             raise NoClaimError(
                 f"the claim rests on the assumption {name!r} ({assumption.text}); to accept it, "
-                f"list it under accept_assumptions"
+                f"list it under accept_assumptions",
+                f"releases.{_resting(schedule, name)}.learner",
             )
     return tuple(needed[name] for name in sorted(needed))
+
+
+def _resting(schedule: Schedule, name: str) -> int:
+    """Number of the first release whose claim rests on an assumption."""
+    for number, scheduled in enumerate(schedule.releases):
+        if name == NO_FAILURE.name and not scheduled.learner.total:
+            return number
+        for ask in scheduled.asks.values():
+            validity = ask.sensitivity.validity
+            if isinstance(validity, Conditional) and name in dict(validity.assumptions):
+                return number
+    return 0
 
 
 def publication(request: Request) -> ReleaseKind:
@@ -90,28 +110,31 @@ def publication(request: Request) -> ReleaseKind:
         SpecError: some functions are asked and others are not, or a paid look needs a function.
     """
     releases = request.releases
-    functions = [release for release in releases if isinstance(release.learner, FunctionLearner)]
-    at = [release.predictions_at for release in releases]
-    if not functions:
-        if any(at):
-            raise SpecError("predictions_at is for functions: this release publishes parameters")
+    functions = [isinstance(release.learner, FunctionLearner) for release in releases]
+    asked = [release.predictions_at is not None for release in releases]
+    for number, (function, points) in enumerate(zip(functions, asked, strict=True)):
+        path = f"releases.{number}.predictions_at"
+        if points and not function:
+            raise SpecError("points are for functions: parameters predict anywhere", path)
+        if function and not points and any(asked):
+            raise SpecError(
+                "functions with and without predictions_at need runs of their own", path
+            )
+        if function and not points and not all(functions):
+            raise SpecError(
+                "a function beside parameters needs predictions_at: its oracle ends with the run",
+                path,
+            )
+    if not any(functions):
         return ReleaseKind.PARAMETERS
-    if any(release.predictions_at for release in releases if release not in functions):
-        raise SpecError("predictions_at is for functions: parameters predict anywhere")
-    asked = all(release.predictions_at for release in functions)
-    if any(at) and not asked:
-        raise SpecError("functions with and without predictions_at need runs of their own")
     if request.look is not None:
         raise SpecError(
             "a private look evaluates published models, and a function release publishes answers "
-            "only; the operator's own evaluation works"
+            "only; the operator's own evaluation works",
+            "evaluate.private",
         )
-    if len(functions) == len(releases):
-        return ReleaseKind.PREDICTIONS if asked else ReleaseKind.FUNCTION
-    if not asked:
-        raise SpecError(
-            "a function beside parameters needs predictions_at: its oracle ends with the run"
-        )
+    if all(functions):
+        return ReleaseKind.PREDICTIONS if any(asked) else ReleaseKind.FUNCTION
     return ReleaseKind.PARAMETERS_AND_PREDICTIONS
 
 
@@ -129,7 +152,7 @@ def _printed(asks: Sequence[Ask]) -> str:
         elif isinstance(validity, Conditional):
             reasons += [f"rests on {name}: {text}" for name, text in validity.assumptions]
     if not reasons:
-        raise SpecError("nothing here is refuted or conditional: run it instead")
+        raise SpecError("nothing here is refuted or conditional: run it instead", "releases.0")
     return "a reproduction as printed; " + "; ".join(dict.fromkeys(reasons))
 
 

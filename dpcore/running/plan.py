@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.domain.domain import Table
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, RequestError, below
 from dpcore.guarantee import Guarantee, Status
 from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger, Reservation
@@ -104,13 +104,13 @@ class Plan:
 
         Raises:
             SourceError: the table does not fit the domain.
-            ContractError: a function release has no points, or more than are paid for; or the
-                reservation is not for this plan, has been used, or cannot be: known coins, or a
+            RequestError: a function release has no points, or more than are paid for.
+            ContractError: the reservation is not for this plan, has been used, or cannot be: known coins, or a
                 door of no privacy.
             ReleaseError: a private function failed.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
-        encoded = self._points({} if points is None else points)
+        encoded = self.encode_points({} if points is None else points)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
@@ -220,22 +220,26 @@ class Plan:
     def _guarantee(self, secret: SecretCoins) -> Guarantee:
         return self.guarantee if secret.secure else self.guarantee.void("secret coins are known")
 
-    def _points(self, points: Mapping[str, Table]) -> dict[str, NDArray[np.float64]]:
-        """Encoded points of every function release.
+    def encode_points(self, points: Mapping[str, Table]) -> dict[str, NDArray[np.float64]]:
+        """Encoded points of every function release, before any record is opened.
 
         Raises:
-            ContractError: they are not given for exactly these, or are too many.
+            RequestError: they are not given for exactly these, or are too many.
+            SourceError: a column is missing.
         """
-        functions = {s.name: s for s in self.schedule.releases if is_function(s)}
+        releases = enumerate(self.schedule.releases)
+        functions = {s.name: (n, s) for n, s in releases if is_function(s)}
         if {*points} != {*functions}:
-            raise ContractError(
+            raise RequestError(
                 f"points are needed for the function releases ({', '.join(functions) or 'none'}), "
                 f"came for ({', '.join(points) or 'none'})"
             )
-        encoded = {name: functions[name].part.encode(table) for name, table in points.items()}
-        for name, rows in encoded.items():
-            (ask,) = functions[name].asks.values()
-            require_questions(ask, np.unique(rows, axis=0).shape[0])
+        encoded = {}
+        for name, (number, scheduled) in functions.items():
+            with below("releases", number, "predictions_at"):
+                rows = encoded[name] = scheduled.part.encode(points[name])
+                (ask,) = scheduled.asks.values()
+                require_questions(ask, np.unique(rows, axis=0).shape[0])
         return encoded
 
     def rebuild(

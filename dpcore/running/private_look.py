@@ -49,10 +49,13 @@ class PrivateLook:
             ParameterError: there is no hold-out.
         """
         if adjacency.membership:
-            raise NoClaimError("a private look needs a public hold-out size; add_remove hides it")
+            raise NoClaimError(
+                "a private look needs a public hold-out size; add_remove hides it",
+                "evaluate.private",
+            )
         records = held_out(domain.records, holdout)
         if records < 1:
-            raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout)
+            raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout, "evaluate")
         return tuple(
             self._ask(f"{release}.{metric}", metric, domain, records)
             for release in releases
@@ -63,7 +66,7 @@ class PrivateLook:
         reach = METRICS[metric].reach(domain.labels)
         if reach is None:
             fits = "metrics that fit the kind of target"
-            raise ParameterError("evaluate.private", fits, "metrics", metric)
+            raise ParameterError("evaluate.private", fits, "metrics", metric, "evaluate")
         sensitivity = Sensitivity(
             value=METRICS[metric].sensitivity(domain.labels, records),
             distance=Distance.L1,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
+from dpcore.errors import ReleaseError, ReplayError, SourceError
 from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
@@ -187,10 +187,10 @@ def require_questions(ask: Ask, points: int) -> None:
     """Refuse, before records are opened, more questions than the plan pays for.
 
     Raises:
-        ContractError: there are more, or none at all.
+        RequestError: there are more, or none at all.
     """
     mechanism = cast(Interactive, ask.mechanism)
     if points < 1:
-        raise ContractError("a function release needs points to predict at, or an open oracle")
+        raise RequestError("a function release needs points to predict at, or an open oracle")
     if points > mechanism.most_points:
-        raise ContractError(f"{points} points were given, {mechanism.most_points} are paid for")
+        raise RequestError(f"{points} points were given, {mechanism.most_points} are paid for")

@@ -53,7 +53,12 @@ class Node:
         return f"{self.file}:{self.line}:{self.column}"
 
     def where_key(self, key: str) -> str:
-        """FILE:LINE:COLUMN of a key of this mapping; of the mapping itself if it lacks the key."""
+        """FILE:LINE:COLUMN of a key of this mapping, or of an entry of this list by its number.
+
+        Of the mapping or list itself if it lacks the key.
+        """
+        if isinstance(self.value, list) and key.isdecimal() and int(key) < len(self.value):
+            return self.value[int(key)].where
         line, column = self.keys.get(key, (self.line, self.column))
         return f"{self.file}:{line}:{column}"
 
