@@ -12,6 +12,8 @@ from dpcore.accounting.account import Account
 from dpcore.accounting.account import account as account_of
 from dpcore.cli.console import guarded, out
 from dpcore.errors import SpecError
+from dpcore.events.catalogue import Catalogue
+from dpcore.registry.events import catalogue_of
 from dpcore.strict_yaml.located import Node, read
 
 
@@ -27,9 +29,9 @@ def account(
 ) -> None:
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
-        node = read(events)
+        node, catalogue = read(events), catalogue_of()
         try:
-            found = account_of(node.plain(), delta)
+            found = account_of(node.plain(), delta, catalogue)
         except SpecError as error:
             if error.where is None:  # about the command line, not about the file
                 raise
@@ -39,7 +41,7 @@ def account(
         else:
             _show(found)
         if plot is not None:
-            _plot(node.plain(), delta, plot)
+            _plot(node.plain(), delta, catalogue, plot)
 
 
 def _place(node: Node, path: str) -> str:
@@ -72,7 +74,7 @@ def _show(found: Account) -> None:
     )
 
 
-def _plot(data: Any, delta: float, path: Path) -> None:
+def _plot(data: Any, delta: float, catalogue: Catalogue, path: Path) -> None:
     """Epsilon's upper end at twenty deltas around the one asked for."""
     try:
         from matplotlib.figure import Figure  # an optional extra
@@ -81,7 +83,7 @@ def _plot(data: Any, delta: float, path: Path) -> None:
     deltas = [delta * 10 ** (step / 4) for step in range(-12, 9) if delta * 10 ** (step / 4) < 0.5]
     if delta == 0 or not deltas:
         raise SpecError("--plot needs a delta above 0 and below 0.5")
-    upper = [account_of(data, one).epsilon.upper for one in deltas]
+    upper = [account_of(data, one, catalogue).epsilon.upper for one in deltas]
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
     axes.semilogx(deltas, upper, marker=".")

@@ -51,7 +51,7 @@ def ledger_of(spec: Spec) -> Ledger | None:
         SpecError: it names one that does not exist.
         LedgerError: it cannot be used.
     """
-    return None if spec.ledger is None else Ledger.open(spec.ledger)
+    return None if spec.ledger is None else Ledger.open(spec.ledger, spec.registry)
 
 
 def _would_be(ledger: Ledger, plan: Plan) -> dict[str, str]:

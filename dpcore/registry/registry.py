@@ -39,6 +39,8 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mechanisms: tuple[str, ...] = ()
     accountants: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
         """Names of one kind."""
@@ -213,6 +215,23 @@ class Registry:
     def names(self, kind: Kind) -> list[str]:
         """Every admitted name of a kind, sorted, whether or not its plugin is installed."""
         return sorted({name for names in self._names(kind).values() for name in names})
+
+    def name_of(self, kind: Kind, component: type[Any]) -> str | None:
+        """The name that a class goes by, None if nobody admitted provides it.
+
+        Plugins that provide some of the kind are imported to find out; broken ones are passed over.
+        """
+        for owner, names in self._names(kind).items():
+            if not names:
+                continue
+            try:
+                found = self.load(owner).of(kind)
+            except RegistryError:
+                continue  # reported to whoever asks for one of its components by name
+            for name, provided in sorted(found.items()):
+                if provided is component:
+                    return name
+        return None
 
     def load(self, plugin: str) -> Loaded:
         """Import an admitted plugin and check what it provides.

@@ -16,7 +16,15 @@ from dpcore.errors import ParameterError, SpecError
 from dpcore.mechanism import Mechanism
 from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins
-from dpcore.registry.kinds import ACCOUNTANT, BOUND, FEATURES, LEARNER, MECHANISM
+from dpcore.registry.kinds import (
+    ACCOUNTANT,
+    BOUND,
+    EVENT,
+    FEATURES,
+    KERNEL,
+    LEARNER,
+    MECHANISM,
+)
 from dpcore.registry.registry import Registry
 from dpcore.running.metrics import METRICS
 from dpcore.running.plan import Plan, Release
@@ -279,8 +287,9 @@ def _accountant(node: Node, adjacency: Adjacency, registry: Registry) -> Account
 def json_schema(registry: Registry) -> dict[str, Any]:
     """The JSON Schema of a spec with every admitted and installed component."""
     schema, definitions = spec_schema()
-    definitions[ACCOUNTANT.definition] = {"enum": registry.names(ACCOUNTANT)}
-    for kind in (LEARNER, BOUND, MECHANISM, FEATURES):
+    for named in (ACCOUNTANT, EVENT):
+        definitions[named.definition] = {"enum": registry.names(named)}
+    for kind in (LEARNER, BOUND, MECHANISM, FEATURES, KERNEL):
         definitions[kind.definition], inner = component_schema(kind, registry)
         definitions.update(inner)
     return {

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcore.accountant import UnsupportedEventError
+from dpcore.accounting import conversions
 from dpcore.accounting.account import account
 from dpcore.accounting.filters import BasicFilter, BudgetExceededError, RenyiFilter
 from dpcore.accounting.methods.auto import AutoAccountant, all_methods
@@ -22,7 +23,6 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.learning.theorems import conversions
 
 from oracles import accounting as oracles
 
@@ -201,7 +201,10 @@ def test_an_account_states_every_method():
     [
         ({"event": "gausian", "mu": 1.0}, "events.0.event"),
         ({"event": "gaussian", "mu": -1.0}, "events.0.mu"),
-        ({"event": "gaussian", "sigma": 1.0}, "events.0"),
+        ({"event": "gaussian", "sigma": 1.0}, "events.0.sigma"),
+        ({"event": "gaussian"}, "events.0.mu"),
+        ({"event": "gaussian", "mu": 1.0, "adjacency": "replace_one"}, "events.0.adjacency"),
+        ({"mu": 1.0}, "events.0.event"),
         ({"event": "gaussian", "mu": 1.0, "count": 0}, "events.0.count"),
         ({"event": "poisson_sampled", "sampling_probability": 0.1}, "events.0.of"),
     ],
