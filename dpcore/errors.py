@@ -144,6 +144,8 @@ class ParameterError(SpecError, ValueError):
     ) -> None:
         told = f"{owner} needs {needed}, got {field}={shown(got)}" if message is None else message
         super().__init__(told, path, field=None if key else field, key=key)
+        if self.steps[-1:] == (field,):
+            self.field = None
         self.owner = owner
         self.needed = needed
         self.got = got

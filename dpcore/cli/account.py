@@ -9,7 +9,10 @@ import typer
 from dpcore.accounting.account import Account
 from dpcore.accounting.account import account as account_of
 from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.names import options
 from dpcore.errors import SpecError
+from dpcore.events.catalogue import Catalogue
+from dpcore.registry.events import catalogue_of
 from dpcore.strict_yaml.located import read
 from dpcore.strict_yaml.places import placed
 
@@ -26,15 +29,15 @@ def account(
 ) -> None:
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
-        node = read(events)
-        with placed(node):
-            found = account_of(node.plain(), delta)
+        node, catalogue = read(events), catalogue_of()
+        with options("delta"), placed(node):
+            found = account_of(node.plain(), delta, catalogue)
         if json:
             print(msgspec.json.format(msgspec.json.encode(found.data()), indent=2).decode())
         else:
             _show(found)
         if plot is not None:
-            _plot(node.plain(), delta, plot)
+            _plot(node.plain(), delta, catalogue, plot)
 
 
 def _show(found: Account) -> None:
@@ -52,7 +55,7 @@ def _show(found: Account) -> None:
     )
 
 
-def _plot(data: Any, delta: float, path: Path) -> None:
+def _plot(data: Any, delta: float, catalogue: Catalogue, path: Path) -> None:
     """Epsilon's upper end at twenty deltas around the one asked for."""
     try:
         from matplotlib.figure import Figure  # an optional extra
@@ -61,7 +64,7 @@ def _plot(data: Any, delta: float, path: Path) -> None:
     deltas = [delta * 10 ** (step / 4) for step in range(-12, 9) if delta * 10 ** (step / 4) < 0.5]
     if delta == 0 or not deltas:
         raise SpecError("--plot needs a delta above 0 and below 0.5")
-    upper = [account_of(data, one).epsilon.upper for one in deltas]
+    upper = [account_of(data, one, catalogue).epsilon.upper for one in deltas]
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
     axes.semilogx(deltas, upper, marker=".")

@@ -57,7 +57,7 @@ def ledger_of(spec: Spec) -> Ledger | None:
     if spec.ledger is None:
         return None
     with spec.placed(), below("ledger"):
-        return Ledger.open(spec.ledger)
+        return Ledger.open(spec.ledger, spec.registry)
 
 
 def _would_be(spec: Spec, ledger: Ledger, plan: Plan) -> dict[str, str]:

@@ -47,10 +47,9 @@ def _unpriced(asks: Sequence[Ask], goal: Accountant) -> bool:
     for ask in asks:
         mechanism = ask.mechanism
         try:
-            given = (
-                mechanism if mechanism.calibrated else mechanism.at(1.0, ask.query, ask.sensitivity)
-            )
-            goal.compose(attrs.evolve(ask, mechanism=given).event())
+            if not mechanism.calibrated:
+                mechanism = mechanism.at(1.0, ask.query, ask.sensitivity)
+            goal.compose(attrs.evolve(ask, mechanism=mechanism).event())
         except NoClaimError:
             return True
     return False

@@ -34,7 +34,7 @@ def statement(
     request, asks = schedule.request, schedule.asks
     delta = request.budget.delta - gamma
     composed = compose(asks, accountant)
-    assumptions = () if request.reproduce else _assumptions(request, asks)
+    assumptions = () if request.reproduce else _assumptions(schedule)
     guarantee = Guarantee(
         epsilon=composed.epsilon(delta).upper,
         delta=request.budget.delta,
@@ -51,16 +51,17 @@ def statement(
     return guarantee.void(_printed(asks)) if request.reproduce else guarantee
 
 
-def _assumptions(request: Request, asks: Sequence[Ask]) -> tuple[Assumption, ...]:
+def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
     """What the claim rests on, all of it accepted by name.
 
     Raises:
         NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
         ParameterError: something is accepted that nothing needs.
     """
+    request = schedule.request
     needed = {
         name: Assumption(name, text)
-        for ask in asks
+        for ask in schedule.asks
         if isinstance(ask.sensitivity.validity, Conditional)
         for name, text in ask.sensitivity.validity.assumptions
     }

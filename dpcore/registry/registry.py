@@ -40,6 +40,8 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mechanisms: tuple[str, ...] = ()
     accountants: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
         """Names of one kind."""
@@ -216,19 +218,26 @@ class Registry:
             raise RegistryError(f"{kind.name} {name!r} is provided by {both}: disable one of them")
         return self.load(owners[0]).of(kind)[name]
 
-    def name_of(self, kind: Kind, component: type[Any]) -> str:
-        """The name by which a spec knows a class; the class's own where no loaded plugin has it."""
-        names = (
-            n
-            for found in self._loaded.values()
-            for n, c in found.of(kind).items()
-            if c is component
-        )
-        return next(names, component.__name__)
-
     def names(self, kind: Kind) -> list[str]:
         """Every admitted name of a kind, sorted, whether or not its plugin is installed."""
         return sorted({name for names in self._names(kind).values() for name in names})
+
+    def name_of(self, kind: Kind, component: type[Any]) -> str | None:
+        """The name that a class goes by, None if nobody admitted provides it.
+
+        Plugins that provide some of the kind are imported to find out; broken ones are passed over.
+        """
+        for owner, names in self._names(kind).items():
+            if not names:
+                continue
+            try:
+                found = self.load(owner).of(kind)
+            except RegistryError:
+                continue  # reported to whoever asks for one of its components by name
+            for name, provided in sorted(found.items()):
+                if provided is component:
+                    return name
+        return None
 
     def load(self, plugin: str) -> Loaded:
         """Import an admitted plugin and check what it provides.

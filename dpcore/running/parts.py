@@ -48,6 +48,6 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
             f"a share that leaves both parts of {domain.exact} records",
             "holdout",
             share,
-            "evaluate",
+            "evaluate.holdout",
         )
     return domain.of_part(domain.exact - kept_out)

@@ -105,8 +105,8 @@ class Plan:
         Raises:
             SourceError: the table does not fit the domain.
             RequestError: a function release has no points, or more than are paid for.
-            ContractError: the reservation is not for this plan, has been used, or cannot be: known coins, or a
-                door of no privacy.
+            ContractError: the reservation is not for this plan, has been used, or cannot be: known
+                coins, or a door of no privacy.
             ReleaseError: a private function failed.
             LedgerError: the guarantee could not be committed; nothing is released.
         """

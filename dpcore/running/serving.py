@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ReleaseError, ReplayError, SourceError
+from dpcore.errors import ReleaseError, ReplayError, RequestError, SourceError
 from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionLearner, FunctionQuery

@@ -9,7 +9,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-Text = Annotated[str, Meta(min_length=1)]
+Text = Annotated[str, Meta(min_length=1, extra={"needs": "text"})]
+
+_WORD = {"needs": "letters, digits, - and _"}
+_NAME = {"needs": "at most 64 letters, digits, - and _, the first a letter or a digit"}
 
 COLUMN_SCHEMA: dict[str, Any] = {
     "description": "[low, high] is a range of numbers, [text, text, ...] a list of categories.",
@@ -141,7 +144,7 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ]
     bound: BoundText = None
-    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$")] = "release"
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)] = "release"
     share: Annotated[float, Meta(gt=0)] = 1.0
     predictions_at: Text | None = None
 
@@ -198,7 +201,9 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     on_invalid: Literal["refuse", "project"] | None = None
     accept_assumptions: list[Text] = []
     sweep: SweepText | None = None
-    ledger: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")] | None = None
+    ledger: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", extra=_NAME)] | None = (
+        None
+    )
 
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -81,10 +81,9 @@ def _release(node: Node, registry: Registry) -> Release:
         with below("bound"):
             bound = bind(parts["bound"], BOUND, registry)
             if bound.learner is not type(learner):
-                raise SpecError(
-                    f"it is about learner {registry.name_of(LEARNER, bound.learner)}, the learner "
-                    f"is {registry.name_of(LEARNER, type(learner))}"
-                )
+                about = registry.name_of(LEARNER, bound.learner) or bound.learner.__name__
+                ours = registry.name_of(LEARNER, type(learner))
+                raise SpecError(f"it is about learner {about}, the learner is {ours}")
     with below("mechanism"):
         mechanism, shares = _mechanism(parts["mechanism"], registry)
     return Release(

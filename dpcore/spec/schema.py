@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcore.registry.kinds import ACCOUNTANT, BOUND, FEATURES, LEARNER, MECHANISM
+from dpcore.registry.kinds import (
+    ACCOUNTANT,
+    BOUND,
+    EVENT,
+    FEATURES,
+    KERNEL,
+    LEARNER,
+    MECHANISM,
+)
 from dpcore.registry.registry import Registry
 from dpcore.spec.components import component_schema
 from dpcore.spec.grammar import spec_schema
@@ -13,8 +21,9 @@ from dpcore.spec.grammar import spec_schema
 def json_schema(registry: Registry) -> dict[str, Any]:
     """The JSON Schema of a spec with every admitted and installed component."""
     schema, definitions = spec_schema()
-    definitions[ACCOUNTANT.definition] = {"enum": registry.names(ACCOUNTANT)}
-    for kind in (LEARNER, BOUND, MECHANISM, FEATURES):
+    for named in (ACCOUNTANT, EVENT):
+        definitions[named.definition] = {"enum": registry.names(named)}
+    for kind in (LEARNER, BOUND, MECHANISM, FEATURES, KERNEL):
         definitions[kind.definition], inner = component_schema(kind, registry)
         definitions.update(inner)
     return {

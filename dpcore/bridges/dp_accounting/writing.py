@@ -9,6 +9,7 @@ from dp_accounting import dp_event as dp
 from dpcore.accountant import UnsupportedEventError
 from dpcore.bridges.dp_accounting.relations import reach, relation_of
 from dpcore.events.base import Event
+from dpcore.events.catalogue import in_core_terms
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
@@ -44,6 +45,12 @@ def write(event: Event, factor: int) -> DpEvent:
     With a factor of 1, the event is written as if add/remove moved it as far as its own relation
     does: never for less than it costs, whether or not the accountant doubles it.
     """
+    known = in_core_terms(event)
+    if known is not None and known is not event:
+        try:
+            return write(known, factor)
+        except UnsupportedEventError as refusal:
+            raise UnsupportedEventError(f"{type(event).__name__}: {refusal}") from None
     rho = event.zcdp_rho()
     implied = "" if rho is None else f"; its zCDP claim has one: ZcdpEvent(rho={rho!r}, ...)"
     raise UnsupportedEventError(

@@ -109,7 +109,7 @@ class PrivateEstimator(BaseEstimator):
             registry=registry,
         )
         self._warn()
-        book = opened(self.ledger)
+        book = opened(self.ledger, registry)
         reservation = None if book is None else plan.reserve(book, type(self).__name__)
         self._open(plan, {**table_of(rows, names), domain.target: labels}, reservation)
         self.domain_ = domain
@@ -159,6 +159,8 @@ class PrivateEstimator(BaseEstimator):
         return tags
 
 
-def opened(ledger: str | Path | Ledger | None) -> Ledger | None:
+def opened(ledger: str | Path | Ledger | None, registry: Registry) -> Ledger | None:
     """A ledger by its name, its path or itself."""
-    return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    return Ledger.open(ledger, registry)
