@@ -14,8 +14,8 @@ from typing import ClassVar
 
 LONGEST_VALUE = 80  # characters of one value in a message
 LONGEST_MESSAGE = 1000
-NEAR = 0.6  # of two names, by difflib's ratio
-MOST_LISTED = 12  # names that a hint lists
+NEAR = 0.6  # of two names, by difflib's ratio; a name of two or three letters has fewer to share
+MOST_LISTED = 20  # names that a hint lists
 
 
 def one_line(text: str, longest: int = LONGEST_MESSAGE) -> str:
@@ -38,7 +38,8 @@ def shown(value: object) -> str:
 def near(name: str, valid: Iterable[str]) -> str:
     """A hint with the closest valid name, if one is close; capitals aside."""
     names = {one.casefold(): one for one in sorted(valid)}
-    close = difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=NEAR)
+    cutoff = NEAR if len(name) > 3 else NEAR - 0.1
+    close = difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=cutoff)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 

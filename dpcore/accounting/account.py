@@ -26,7 +26,8 @@ from dpcore.adjacency import (
     Adjacency,
     replace_features,
 )
-from dpcore.errors import ParameterError, SpecError
+from dpcore.checks import require_keys
+from dpcore.errors import ParameterError, SpecError, below, near, shown
 from dpcore.events.catalogue import Catalogue
 from dpcore.interval import Interval
 
@@ -79,19 +80,25 @@ def read_adjacency(data: object) -> Adjacency:
     """
     if isinstance(data, str) and data in _RELATIONS:
         return _RELATIONS[data]
-    if isinstance(data, Mapping) and set(data) == {"replace_features"}:
+    if not isinstance(data, Mapping):
+        names = ", ".join(_RELATIONS)
+        hint = near(data, _RELATIONS) if isinstance(data, str) else ""
+        raise SpecError(
+            f"needs one of {names}, or {{replace_features: {{radius: NUM, label: fixed}}}}, "
+            f"got {shown(data)}{hint}"
+        )
+    require_keys(data, ["replace_features"])
+    with below("replace_features"):
         inner = data["replace_features"]
-        if isinstance(inner, Mapping) and set(inner) == {"radius", "label"}:
-            radius, label = inner["radius"], inner["label"]
-            number = isinstance(radius, int | float) and not isinstance(radius, bool)
-            if number and label in ("fixed", "free"):
-                return replace_features(float(radius), label=label == "free")
-    names = ", ".join(_RELATIONS)
-    raise SpecError(
-        f"needs one of {names}, or replace_features: {{radius: NUM, label: fixed | free}}, "
-        f"got {data!r}",
-        "adjacency",
-    )
+        if not isinstance(inner, Mapping):
+            raise SpecError(f"needs {{radius: NUM, label: fixed or free}}, got {shown(inner)}")
+        require_keys(inner, ["radius", "label"])
+        radius, label = inner["radius"], inner["label"]
+        if isinstance(radius, bool) or not isinstance(radius, int | float):
+            raise SpecError(f"needs a number, got {shown(radius)}", "radius")
+        if label not in ("fixed", "free"):
+            raise SpecError(f"needs fixed or free, got {shown(label)}", "label")
+        return replace_features(float(radius), label=label == "free")
 
 
 def account(data: object, delta: float, catalogue: Catalogue | None = None) -> Account:
@@ -110,17 +117,20 @@ def account(data: object, delta: float, catalogue: Catalogue | None = None) -> A
     """
     if not 0 <= delta < 1:
         raise ParameterError("account", "a delta in [0, 1)", "delta", delta)
-    if not isinstance(data, Mapping) or set(data) != {"adjacency", "events"}:
-        got = sorted(map(str, data)) if isinstance(data, Mapping) else repr(data)
-        raise SpecError(f"needs the two keys adjacency and events, got {got}")
-    adjacency = read_adjacency(data["adjacency"])
+    if not isinstance(data, Mapping):
+        raise SpecError(f"needs the keys adjacency and events, got {shown(data)}")
+    require_keys(data, ["adjacency", "events"])
+    with below("adjacency"):
+        adjacency = read_adjacency(data["adjacency"])
     accountant = AutoAccountant(adjacency)
-    events = (catalogue or Catalogue()).counted(data["events"], adjacency, "events")
+    with below("events"):
+        events = (catalogue or Catalogue()).counted(data["events"], adjacency)
     for event, count in events:
         accountant = accountant.compose(event, count)
     intervals, refusals = accountant.intervals(delta)
     if not intervals:
-        accountant.epsilon(delta)  # raises with every method's reason
+        with below("events"):
+            accountant.epsilon(delta)  # raises with every method's reason
     best = min(intervals, key=lambda name: intervals[name].upper)
     return Account(
         adjacency=adjacency,

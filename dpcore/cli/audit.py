@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from dpcore.cli.attackable import Attackable, attackable
+from dpcore.cli.attackable import Attackable, attackable, counterexample
 from dpcore.cli.console import SlowProgress, columns, err, guarded, out
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC
-from dpcore.conformance.attacks.counterexample import Counterexample, load
 from dpcore.conformance.audits.audit_file import AuditFileError, add, audit_path, audited
 from dpcore.conformance.audits.run_audit import Effort, RunAudit, audit_run
-from dpcore.errors import SpecError
 from dpcore.spec.spec import load_spec
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def audit_spec(
         loaded = load_spec(spec)
         target = attackable(loaded, spec, write=True)
         effort = Effort(seconds=seconds, samples=samples, confidence=confidence, seed=seed)
-        given = None if pair is None else _given(pair)
+        given = None if pair is None else counterexample(pair)
         with SlowProgress(samples, "samples") as bar:
             found = audit_run(
                 target.plan,
@@ -62,13 +60,6 @@ def audit_spec(
             _show(out(), found, target)
         if found.refuted:
             raise typer.Exit(1)
-
-
-def _given(path: Path) -> Counterexample:
-    try:
-        return load(path)
-    except (OSError, ValueError, KeyError) as error:
-        raise SpecError(f"no counterexample: {type(error).__name__}", place=str(path)) from None
 
 
 def _keep(found: RunAudit, target: Attackable, spec: Path) -> None:

@@ -6,10 +6,10 @@ from typing import Annotated
 import msgspec
 import typer
 
+from dpcore.cli.attackable import counterexample
 from dpcore.cli.console import guarded, out
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.counterexample import load
 from dpcore.conformance.attacks.falsifier import Finding, Means, falsify
 from dpcore.conformance.attacks.movement import ALLOWANCE
 from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
@@ -103,10 +103,7 @@ def _plan(spec: Spec, path: Path) -> Plan:
 
 def _replay(spec: Spec, path: Path, saved: Path) -> None:
     """Print the ratio of one saved pair; exit code 1 if it breaks the claim."""
-    try:
-        found = load(saved)
-    except (OSError, ValueError, KeyError) as error:
-        raise SpecError(f"no counterexample: {type(error).__name__}", place=str(saved)) from None
+    found = counterexample(saved)
     plan = _plan(spec, path)
     for scheduled in plan.schedule.releases:
         case = Case.of(plan, scheduled)

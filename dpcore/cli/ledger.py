@@ -10,6 +10,7 @@ import typer
 
 from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.names import NamedCommands, options
 from dpcore.ledger.book import (
     COMMITTED,
     CREATED,
@@ -23,8 +24,10 @@ from dpcore.ledger.journal import LedgerError, Row
 from dpcore.ledger.total import Notion
 from dpcore.publish.folder import GUARANTEE_JSON
 from dpcore.strict_yaml.located import parse
+from dpcore.strict_yaml.places import placed
 
 ledger = typer.Typer(
+    cls=NamedCommands,
     help="Create, look at and check ledgers: budgets that several runs share.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -54,16 +57,19 @@ def create(
 ) -> None:
     """Create a ledger in the user's data folder: the total can never be changed."""
     with guarded():
-        relation = read_adjacency(parse(adjacency, "--adjacency").plain())
-        made = Ledger.create(
-            name,
-            epsilon=epsilon,
-            delta=delta,
-            adjacency=relation,
-            notion=notion,
-            failures=failures,
-            order=order,
-        )
+        text = parse(adjacency, "--adjacency")
+        with placed(text):
+            relation = read_adjacency(text.plain())
+        with options("epsilon", "delta", "notion", "failures", "order"):
+            made = Ledger.create(
+                name,
+                epsilon=epsilon,
+                delta=delta,
+                adjacency=relation,
+                notion=notion,
+                failures=failures,
+                order=order,
+            )
         out().print(f"Created {made.journal.path}", markup=False)
         _state(made)
 

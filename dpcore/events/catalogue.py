@@ -19,7 +19,16 @@ from typing import Any
 import attrs
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ContractError, ParameterError, RegistryError, SpecError
+from dpcore.checks import require_keys
+from dpcore.errors import (
+    ContractError,
+    ParameterError,
+    RegistryError,
+    SpecError,
+    below,
+    near,
+    shown,
+)
 from dpcore.events.base import Event
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
@@ -104,7 +113,7 @@ class Catalogue:
         if name in CORE:
             return CORE[name]
         if self.others is None:
-            raise RegistryError(f"no event is called {name!r}; there are {', '.join(CORE)}")
+            raise RegistryError(f"no event is called {shown(name)}; valid: {', '.join(CORE)}")
         return self.others.named(name)
 
     def name_of(self, made: type[Event]) -> str:
@@ -133,65 +142,88 @@ class Catalogue:
         """
         return tuple(f.key for f in fields_of(self.named(name)) if f.hint is not Adjacency)
 
-    def counted(self, data: object, adjacency: Adjacency, where: str) -> list[tuple[Event, int]]:
+    def counted(self, data: object, adjacency: Adjacency) -> list[tuple[Event, int]]:
         """Events with counts, from a list in a file, in order.
 
         Raises:
-            SpecError: a name, a field or a value does not fit; `where` is its place in the data.
+            SpecError: a name, a field or a value does not fit, with its path below `data`.
         """
         if not isinstance(data, Sequence) or isinstance(data, str) or not data:
-            raise SpecError(f"needs a list of events, got {data!r}", where)
+            raise SpecError(f"needs a list of events, got {shown(data)}")
         found = []
         for place, one in enumerate(data):
-            at = f"{where}.{place}"
-            count = one.get("count", 1) if isinstance(one, Mapping) else 1
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise SpecError(f"needs an integer >= 1, got {count!r}", f"{at}.count")
-            found.append((self.event(_without(one, "count"), adjacency, at), count))
+            with below(place):
+                count = one.get("count", 1) if isinstance(one, Mapping) else 1
+                if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                    raise SpecError(f"needs an integer >= 1, got {shown(count)}", "count")
+                found.append((self.event(one, adjacency, more=("count",)), count))
         return found
 
-    def event(self, data: object, adjacency: Adjacency, where: str) -> Event:
+    def event(self, data: object, adjacency: Adjacency, more: tuple[str, ...] = ()) -> Event:
         """One event, from a mapping in a file.
+
+        Args:
+            more: Keys that the mapping may hold beside the event's own.
 
         Raises:
             SpecError: as for `counted`.
         """
         if not isinstance(data, Mapping):
-            raise SpecError(f"needs fields such as event: gaussian, got {data!r}", where)
-        name = data.get("event")
-        if not isinstance(name, str):
-            raise SpecError(f"needs the name of an event, got {name!r}", f"{where}.event")
-        try:
-            made = self.named(name)
-        except RegistryError as error:
-            raise SpecError(error.message, f"{where}.event") from None
-        given = _without(data, "event")
+            raise SpecError(f"needs fields such as event: gaussian, got {shown(data)}")
+        if "event" not in data:
+            close = [str(key) for key in data if near(str(key), ["event"])]
+            require_keys(dict.fromkeys(close or data), ["event"], [] if close else map(str, data))
+        with below("event"):
+            made = self._made(data["event"])
         known = {f.key: f for f in fields_of(made) if f.hint is not Adjacency}
-        if unknown := [str(key) for key in given if key not in known]:
-            raise SpecError(
-                f"{name} has no such field; it has {', '.join(known)}", f"{where}.{unknown[0]}"
-            )
-        if missing := [key for key, f in known.items() if f.required and key not in given]:
-            raise SpecError(f"{name} needs {', '.join(missing)}", f"{where}.{missing[0]}")
+        needed = [key for key, f in known.items() if f.required]
+        require_keys(data, ["event", *needed], [*known, *more])
         arguments: dict[str, Any] = {
             f.alias: adjacency for f in fields_of(made) if f.hint is Adjacency
         }
-        for key, value in given.items():
-            f = known[key]
-            arguments[f.alias] = self._value(value, f.hint, adjacency, f"{where}.{key}")
+        for key, f in known.items():
+            if key in data:
+                with below(key):
+                    arguments[f.alias] = self._value(data[key], f.hint, adjacency)
+        name = data["event"]
         try:
             return made(**arguments)
         except ParameterError as wrong:
-            raise SpecError(str(wrong), f"{where}.{wrong.field}") from wrong
+            told = f"{name} needs {wrong.needed}, got {wrong.field}={shown(wrong.got)}"
+            raise SpecError(told, field=wrong.field) from wrong
         except (TypeError, ValueError) as wrong:
-            raise SpecError(f"{name}: {wrong}", where) from wrong
+            raise SpecError(f"{name} does not take these values") from wrong
 
-    def _value(self, value: object, hint: Any, adjacency: Adjacency, where: str) -> Any:
+    def _made(self, name: object) -> type[Event]:
+        """The class that a file names."""
+        if not isinstance(name, str):
+            raise SpecError(f"needs the name of an event, got {shown(name)}")
+        try:
+            return self.named(name)
+        except RegistryError as error:
+            if hint := near(name, self.names()):
+                raise SpecError(f"no event is called {shown(name)}{hint}") from None
+            raise SpecError(error.message) from None
+
+    def _value(self, value: object, hint: Any, adjacency: Adjacency) -> Any:
         if hint is Event:
-            return self.event(value, adjacency, where)
+            return self.event(value, adjacency)
         if hint == _COUNTED:
-            return tuple(self.counted(value, adjacency, where))
-        return value
+            return tuple(self.counted(value, adjacency))
+        if typing.get_origin(hint) is tuple:
+            if not isinstance(value, list | tuple):
+                raise SpecError(f"needs a list of numbers, got {shown(value)}")
+            return tuple(_number(one, typing.get_args(hint)[0]) for one in value)
+        return _number(value, hint)
+
+
+def _number(value: object, hint: Any) -> Any:
+    """A field's value, where the field is a number."""
+    wanted = {float: int | float, int: int}.get(hint)
+    if wanted and (isinstance(value, bool) or not isinstance(value, wanted)):
+        words = "a number" if hint is float else "a whole number"
+        raise SpecError(f"needs {words}, got {shown(value)}")
+    return value
 
 
 def in_core_terms(event: Event) -> Event | None:
@@ -250,7 +282,3 @@ def fields_of(made: type[Event]) -> list[EventField]:
         for field in attrs.fields(made)
         if field.init
     ]
-
-
-def _without(data: Any, key: str) -> Any:
-    return {k: v for k, v in data.items() if k != key} if isinstance(data, Mapping) else data

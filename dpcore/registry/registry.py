@@ -20,7 +20,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
 from dpcore.registry import builtin
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.loading import Loaded, load
@@ -270,7 +270,10 @@ class Registry:
     def _load(self, plugin: str) -> Loaded:
         if plugin in self.modules:
             return load(self.modules[plugin], plugin)
-        entry = self.entries[plugin]
+        entry = self.entries.get(plugin)
+        if entry is None:
+            known = {*self.entries, *self.modules}
+            raise RegistryError(f"no plugin {shown(plugin)} is admitted{nearest(plugin, known)}")
         find(plugin, entry)
         loaded = load(import_plugin(plugin, entry.entry_point), plugin)
         difference = _difference(entry.provides.to_dict(), loaded.provides())

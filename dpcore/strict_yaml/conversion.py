@@ -99,12 +99,15 @@ def _got(node: Node) -> str:
 
 def needed(info: inspect.Type) -> str:
     """What a type accepts, in words."""
-    if isinstance(info, inspect.Metadata) and info.extra and "needs" in info.extra:
-        return str(info.extra["needs"])
+    if isinstance(info, inspect.Metadata):
+        own = (info.extra or {}).get("needs")
+        return str(own) if own else needed(info.type)
     return _or([words for option in _options(info) for words in _words(option)]) or "a value"
 
 
 def _words(info: inspect.Type) -> list[str]:
+    if isinstance(info, inspect.Metadata):
+        return [needed(info)]
     if isinstance(info, inspect.LiteralType):
         plain = (str(value).replace("_", "").isalnum() for value in info.values)
         return [str(v) if p else repr(v) for v, p in zip(info.values, plain, strict=True)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from dpcore.errors import DpcoreError, SpecError
+from dpcore.errors import DpcoreError, ParameterError, SpecError
 from dpcore.strict_yaml.located import Node
 
 
@@ -24,14 +24,18 @@ def placed(node: Node) -> Iterator[None]:
 def place(error: DpcoreError, node: Node) -> None:
     """Give an error without a place that of its path: of the nearest key that the file has.
 
-    An error about no key is about the whole file if it says that the file is wrong.
+    An error about no key is about the whole file if it says that the file is wrong; one about a
+    parameter that the file does not give is not about the file.
     """
-    about = bool(error.steps or error.field or error.key) or isinstance(error, SpecError)
-    if error.place is not None or not about:
+    about = bool(error.steps or error.key) or isinstance(error, SpecError)
+    foreign = isinstance(error, ParameterError) and reached(node, [str(error.field)]) is node
+    if error.place is not None or not about or (foreign and not error.steps):
         return
-    steps = error.steps if error.field is None else (*error.steps, error.field)
-    inner = reached(node, steps)
-    error.place = inner.where if error.key is None else inner.where_key(error.key)
+    if error.key is not None:
+        error.place = reached(node, error.steps).where_key(error.key)
+    else:
+        steps = error.steps if error.field is None else (*error.steps, error.field)
+        error.place = reached(node, steps).where
 
 
 def reached(node: Node, steps: Sequence[str]) -> Node:
