@@ -263,7 +263,7 @@ class Spent:
             AdjacencyError: an event's claim does not cover the ledger's adjacency.
         """
         for event, _ in charge.events:
-            self.total.adjacency.require_covered_by(event.adjacency, type(event).__name__)
+            self.total.adjacency.require_covered_by(event.adjacency, event.label)
         lowered = [(self.total.lowered(event), count) for event, count in charge.events]
         claimed = math.fsum(failure * count for (_, failure), count in lowered)
         events = [(event, count) for (event, _), count in lowered]

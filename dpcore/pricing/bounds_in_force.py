@@ -201,19 +201,18 @@ def _mechanism(release: Release, query: Query, name: str) -> Mechanism:
         mechanism, at = chosen[key], ("mechanism", key)
     else:
         mechanism, at = chosen, ("mechanism",)
-    if isinstance(mechanism, Interactive) != isinstance(query, FunctionQuery):
-        other = (
-            "is a function: an interactive mechanism such as gaussian_process answers it"
-            if isinstance(query, FunctionQuery)
-            else "is no function: an interactive mechanism cannot answer it"
-        )
-        raise SpecError(
-            f"mechanism {type(mechanism).__name__} does not fit; the query {name!r} {other}", at
-        )
+    function = isinstance(query, FunctionQuery)
+    hint = "; gaussian_process and per_query answer a function" if function else ""
     if mechanism.distance is not query.distance:
         raise SpecError(
-            f"mechanism {type(mechanism).__name__} needs a bound in {mechanism.distance}, the "
-            f"query {name!r} is bounded in {query.distance}",
+            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
+            f"{name!r} is bounded in {query.distance}{hint}",
+            at,
+        )
+    if isinstance(mechanism, Interactive) != function:
+        raise SpecError(
+            f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
+            f"function is answered by an interactive mechanism, and nothing else is{hint}",
             at,
         )
     if foreign := sorted(name for name in query.fixed if not hasattr(mechanism, name)):

@@ -1,8 +1,7 @@
 """A corpus of errors: what is wrong, where it must be told, and in which words.
 
-`RIGHT` specs are told rightly, `WRONG` ones wrongly: at another place, at none, or in a library's
-words. The mark § stands before the place that a message must begin with (at any of them, where
-several are as good); it is taken out before the file is written.
+The mark § stands before the place that a message must begin with (at any of them, where several
+are as good); it is taken out before the file is written.
 """
 
 import attrs
@@ -105,7 +104,7 @@ def run(text, *words, **changes):
     return Entry(text, words, command=("run", "s.yaml"), **changes)
 
 
-RIGHT = {
+SPECS = {
     "key of the spec": Entry(head(("release:", "§relase:")), ("did you mean 'release'?",)),
     "key of the budget": Entry(head(("epsilon: 2", "§eps: 2")), ("budget", "'epsilon'?")),
     "budget without its delta": Entry(
@@ -161,10 +160,7 @@ RIGHT = {
     "record outside its column": run(
         head(("b: [-1, 1]", "b: [-1, 0]")), "'b'", "[-1, 0]", code=5, never=("0.1",)
     ),
-}  # fmt: skip
-
-WRONG = {
-    # a name that is not in the list: msgspec says "Invalid enum value"
+    # a name that is not in the list
     "adjacency": Entry(
         head(("replace_one", "§replace_on")), ("adjacency:", "did you mean 'replace_one'?")
     ),
@@ -201,7 +197,7 @@ WRONG = {
         release(more="  share: §-1\n"), ("release.share", "got -1")
     ),
     "holdout above one": Entry(metrics("[mse]", "§1.5"), ("evaluate.holdout", "got 1.5")),
-    # told at the first line of the release, or of the file
+    # parts that do not fit together
     "assumption that nothing needs": Entry(
         release(more="accept_assumptions: [§foo]\n"), ("accept_assumptions", "'foo'")
     ),
@@ -292,7 +288,7 @@ WRONG = {
     "list for one component": Entry(
         release(put(RIDGE, ("identity", "§[identity]"))), ("release.learner.features",)
     ),
-    # told without any place
+    # what is refused when it is priced or run
     "assumption to be accepted": Entry(
         put(PROMISED, (NTK, f"§{NTK}")), ("eta_min", "accept_assumptions", "release.learner"), 3
     ),

@@ -1,7 +1,6 @@
 """Where an error is told, and in whose words: FILE:LINE:COLUMN: dotted.path: needed, got, hint.
 
-Every entry of the corpus says what a good tool would say. Those that today's code gets wrong are
-strict expected failures: whoever mends one moves it among the right ones.
+Every entry of the corpus says what a good tool would say.
 """
 
 from pathlib import Path
@@ -19,9 +18,7 @@ from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_random_features.ridge import Ridge
 
 from recorded.renew import run_command
-from whole.error_places import FOREIGN, KERNEL, RIGHT, WRONG, Entry, places, put, release
-
-misplaced = pytest.mark.xfail(strict=True, reason="misplaced today")
+from whole.error_places import FOREIGN, KERNEL, SPECS, Entry, places, put, release
 
 
 def event(text, words=(), code=2, never=()):
@@ -31,7 +28,7 @@ def event(text, words=(), code=2, never=()):
 ACCOUNT = ("account", "s.yaml", "--delta", "1e-6")
 GAUSSIAN = "events:\n  - {event: gaussian, mu: 1}\n"
 
-RIGHT_EVENTS = {
+EVENTS = {
     "a shift below zero": event("{event: laplace, shift: §-0.1}", ("shift",)),
     "no event at all": Entry("adjacency: add_remove\nevents: §[]\n", ("a list",), command=ACCOUNT),
     "count of nothing": event("{event: gaussian, mu: 1, count: §0}", (">= 1", "got 0")),
@@ -39,8 +36,6 @@ RIGHT_EVENTS = {
         "{event: poisson_sampled, sampling_probability: §2, of: {event: gaussian, mu: 1}}",
         ("sampling_probability",),
     ),
-}
-WRONG_EVENTS = {
     "field mistyped": event("{event: gaussian, §mi: 0.05}", ("'mi'", "did you mean 'mu'?")),
     "field missing": event("§{event: gaussian}", ("'mu' is missing",)),
     "event mistyped": event("{event: §gausian, mu: 1}", ("did you mean 'gaussian'?",)),
@@ -106,12 +101,10 @@ def create(*more):
     return ("ledger", "create", "new", *(word for pair in base.items() for word in pair))
 
 
-RIGHT_COMMANDS = {
+COMMANDS = {
     "spec that is not there": told("none.yaml", "no such file", by=("check", "none.yaml")),
     "ledger nearly called so": told("did you mean 'people'?", by=("ledger", "show", "peopel")),
     "adjacency that is no YAML": told("--adjacency:1:2", by=create("--adjacency", "{")),
-}
-WRONG_COMMANDS = {
     "ledger's adjacency": told(
         "--adjacency", "did you mean 'replace_one'?", by=create("--adjacency", "replace_on")
     ),
@@ -146,9 +139,8 @@ WRONG_COMMANDS = {
 }
 
 
-def table(right, wrong):
-    entries = [pytest.param(entry, id=name) for name, entry in right.items()]
-    return entries + [pytest.param(e, id=name, marks=misplaced) for name, e in wrong.items()]
+def table(entries):
+    return [pytest.param(entry, id=name) for name, entry in entries.items()]
 
 
 @pytest.fixture
@@ -181,19 +173,19 @@ def fault(entry):
     return f"without {lacking}, with {foreign}: {wrong}" if lacking or foreign else ""
 
 
-@pytest.mark.parametrize("entry", table(RIGHT, WRONG))
+@pytest.mark.parametrize("entry", table(SPECS))
 def test_a_broken_spec_is_told_at_its_place(home, entry):
     wrong = fault(entry)
     assert not wrong, wrong
 
 
-@pytest.mark.parametrize("entry", table(RIGHT_EVENTS, WRONG_EVENTS))
+@pytest.mark.parametrize("entry", table(EVENTS))
 def test_a_broken_list_of_events_is_told_at_its_place(home, entry):
     wrong = fault(entry)
     assert not wrong, wrong
 
 
-@pytest.mark.parametrize("entry", table(RIGHT_COMMANDS, WRONG_COMMANDS))
+@pytest.mark.parametrize("entry", table(COMMANDS))
 def test_a_broken_command_names_its_option(home, entry):
     dpcore.Ledger.create("people", epsilon=1, delta=1e-5, adjacency=REPLACE_ONE)
     wrong = fault(entry)
@@ -209,7 +201,6 @@ UNRUN = {
 
 
 @pytest.mark.parametrize("name", UNRUN)
-@misplaced
 def test_what_public_facts_refuse_is_not_charged_to_the_ledger(home, name):
     ledger = dpcore.Ledger.create("people", epsilon=9, delta=1e-4, adjacency=REPLACE_ONE)
     Path("s.yaml").write_text(f"{UNRUN[name]}ledger: people\n")
@@ -255,7 +246,6 @@ def one(**more):
         pytest.param(one(name="evaluation"), "name", id="name"),
     ],
 )
-@misplaced
 def test_in_python_an_error_names_the_part_of_the_request(changes, step):
     """By a dotted path, since there is no file: the command line finds the line from it."""
     with pytest.raises(DpcoreError) as caught:
@@ -264,7 +254,6 @@ def test_in_python_an_error_names_the_part_of_the_request(changes, step):
     assert (caught.value.where or "").split(".")[-1] == step
 
 
-@misplaced
 def test_points_that_lack_are_no_failed_run():
     """Nothing was opened yet: the request is wrong (2), the run has not failed (1)."""
     plan = price(FUNCTION, GaussianProcess())

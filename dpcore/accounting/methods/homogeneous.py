@@ -44,7 +44,7 @@ class HomogeneousAccountant(Accountant):
         claim = event.approximate_claim()
         if claim is None or (self.claim is not None and claim != self.claim):
             raise UnsupportedEventError(
-                f"{type(event).__name__} does not make the one (epsilon, delta) claim of the others"
+                f"{event.label} does not make the one (epsilon, delta) claim of the others"
             )
         copies = self.copies + int(count)
         if copies > _MOST:
