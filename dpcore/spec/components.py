@@ -16,12 +16,18 @@ import attrs
 import msgspec
 
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, near, shown
-from dpcore.registry.kinds import KINDS, Kind
+from dpcore.registry.kinds import KINDS, MECHANISM, Kind
 from dpcore.registry.registry import Registry
+from dpcore.spec.hover import annotate, summary
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
 
 NAME = "name"
+SHARE = {
+    "type": "number",
+    "exclusiveMinimum": 0,
+    "description": "Part of the release's budget, where every query has a mechanism of its own.",
+}
 
 
 def _several(hint: Any) -> bool:
@@ -133,22 +139,42 @@ def _inner(node: Node, kind: Kind, registry: Registry, several: bool) -> Any:
 
 
 def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:
-    """JSON Schema of every loadable component of a kind, and the definitions it uses."""
-    options: list[dict[str, Any]] = []
+    """JSON Schema of every loadable component of a kind, and the definitions it uses.
+
+    A mapping is held against the component that it names, and a wrong name against the names: a
+    validator then tells of one component, and not of all that it might have been.
+    """
+    bare: list[str] = []
+    cases: list[dict[str, Any]] = []
     definitions: dict[str, Any] = {}
     for name in registry.names(kind):
         try:
             component = registry.component(kind, name)
         except RegistryError:
             continue  # not installed or broken: it cannot be used either
-        (schema,), inner = msgspec.json.schema_components(
+        (reference,), inner = msgspec.json.schema_components(
             [struct_of(component, kind, name)], ref_template="#/$defs/{name}"
         )
+        own = inner[reference["$ref"].rpartition("/")[2]]
+        annotate(own, component)
+        if kind is MECHANISM:
+            own["properties"]["share"] = SHARE
+        own["description"] = summary(component)
+        own["properties"][NAME]["description"] = summary(component)
         definitions.update(inner)
-        required = [
-            field for field, _, default, _ in _fields(component) if default is msgspec.NODEFAULT
-        ]
-        if not required:
-            options.append({"const": name})
-        options.append(schema)
-    return {"anyOf": options}, definitions
+        if own["required"] == [NAME]:
+            bare.append(name)
+        named = {"properties": {NAME: {"const": name}}, "required": [NAME]}
+        cases.append({"if": named, "then": reference})
+    names = [case["if"]["properties"][NAME]["const"] for case in cases]
+    article = f"The name of a {kind.name}, or a mapping with it and its fields."
+    return {
+        "description": article,
+        "if": {"type": "object"},
+        "then": {
+            "properties": {NAME: {"enum": names, "description": f"The name of a {kind.name}."}},
+            "required": [NAME],
+            "allOf": cases,
+        },
+        "else": {"enum": bare},
+    }, definitions

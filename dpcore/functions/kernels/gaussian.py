@@ -15,7 +15,11 @@ _NARROWEST, _WIDEST = 1e-100, 1e100  # whose squares are normal floats
 
 @attrs.frozen(kw_only=True)
 class GaussianKernel(Kernel):
-    """The Gaussian kernel with a public `bandwidth` h, in encoded units."""
+    """The Gaussian kernel with a public `bandwidth` h, in encoded units.
+
+    Args:
+        bandwidth: h: at that distance the kernel is exp(-1/2).
+    """
 
     bandwidth: float = attrs.field(default=1.0, validator=positive)
 
