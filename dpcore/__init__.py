@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dpcore.guarantee import Status as Status
     from dpcore.interval import Interval as Interval
     from dpcore.learner import Answer as Answer
+    from dpcore.learner import AnyLearner as AnyLearner
     from dpcore.learner import Learner as Learner
     from dpcore.learner import Model as Model
     from dpcore.learner import Public as Public
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from dpcore.ledger.book import Ledger as Ledger
     from dpcore.ledger.book import Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
+    from dpcore.mechanism import AnyMechanism as AnyMechanism
     from dpcore.mechanism import Mechanism as Mechanism
     from dpcore.pricing.price import price as price
     from dpcore.query import Query as Query
@@ -80,6 +82,8 @@ _HOME = {
     "Accountant": "accountant",
     "Adjacency": "adjacency",
     "Answer": "learner",
+    "AnyLearner": "learner",
+    "AnyMechanism": "mechanism",
     "ApproximateDP": "conformance.audits.claims",
     "BestOf": "learning.learners.best_of",
     "Categories": "domain.columns",

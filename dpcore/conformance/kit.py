@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -51,7 +51,7 @@ from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.functions.interactive import Interactive
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism, Mechanism
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.loading import Loaded
 from dpcore.registry.registry import Registry
@@ -207,17 +207,17 @@ def _examples(
     return found
 
 
-def _judged(mechanism: Mechanism, seed: int) -> Iterator[tuple[MechanismCase, list[Verdict]]]:
+def _judged(mechanism: AnyMechanism, seed: int) -> Iterator[tuple[MechanismCase, list[Verdict]]]:
     """What of the kit's queries a mechanism accepts, each with the verdicts on it."""
     if isinstance(mechanism, Interactive):
         for function_case in interactive_cases(mechanism):
             yield function_case.as_mechanism(), interactive_verdicts(function_case, seed)
         return
-    for case in mechanism_cases(mechanism):
+    for case in mechanism_cases(cast(Mechanism, mechanism)):
         yield case, mechanism_verdicts(case, seed)
 
 
-def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]]) -> Verdict:
+def _refusing(name: str, mechanism: AnyMechanism, printed: set[type[Any]]) -> Verdict:
     """A mechanism that accepts none of the kit's queries."""
     if type(mechanism) in printed:
         reason = "it refuses whatever the kit makes up, and its example is as printed"

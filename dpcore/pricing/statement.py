@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, SpecError
-from dpcore.functions.learner import FunctionLearner
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
 from dpcore.pricing.calibration import compose
 from dpcore.running.ask import Ask
+from dpcore.running.private_look import PrivateLook
 from dpcore.running.request import Request
-from dpcore.running.schedule import Schedule
+from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
 
 
@@ -83,32 +83,25 @@ def _assumptions(request: Request, asks: Sequence[Ask]) -> tuple[Assumption, ...
     return tuple(needed[name] for name in sorted(needed))
 
 
-def publication(request: Request) -> ReleaseKind:
-    """What is published.
+def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> ReleaseKind:
+    """What a run publishes.
 
     Raises:
         SpecError: some functions are asked and others are not, or a paid look needs a function.
     """
-    releases = request.releases
-    functions = [release for release in releases if isinstance(release.learner, FunctionLearner)]
-    at = [release.predictions_at for release in releases]
-    if not functions:
-        if any(at):
-            raise SpecError("predictions_at is for functions: this release publishes parameters")
+    kinds = {scheduled.publishes for scheduled in releases}
+    if kinds == {ReleaseKind.PARAMETERS}:
         return ReleaseKind.PARAMETERS
-    if any(release.predictions_at for release in releases if release not in functions):
-        raise SpecError("predictions_at is for functions: parameters predict anywhere")
-    asked = all(release.predictions_at for release in functions)
-    if any(at) and not asked:
+    if {ReleaseKind.FUNCTION, ReleaseKind.PREDICTIONS} <= kinds:
         raise SpecError("functions with and without predictions_at need runs of their own")
-    if request.look is not None:
+    if look is not None:
         raise SpecError(
             "a private look evaluates published models, and a function release publishes answers "
             "only; the operator's own evaluation works"
         )
-    if len(functions) == len(releases):
-        return ReleaseKind.PREDICTIONS if asked else ReleaseKind.FUNCTION
-    if not asked:
+    if len(kinds) == 1:
+        return kinds.pop()
+    if ReleaseKind.FUNCTION in kinds:
         raise SpecError(
             "a function beside parameters needs predictions_at: its oracle ends with the run"
         )

@@ -12,7 +12,7 @@ import attrs
 import msgspec
 
 from dpcore.errors import ReplayError
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
@@ -132,7 +132,7 @@ def _sampling(query: Query) -> dict[str, Any]:
     return {"sampling": {"class": type(query.sampling).__name__, **fields}}
 
 
-def mechanism_dict(mechanism: Mechanism) -> dict[str, Any]:
+def mechanism_dict(mechanism: AnyMechanism) -> dict[str, Any]:
     """A mechanism's class and fields."""
     fields: dict[str, Any] = attrs.asdict(mechanism)  # type: ignore[arg-type]  # attrs by contract
     return {"class": type(mechanism).__name__, **fields}

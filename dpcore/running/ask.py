@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any, cast
 
 import attrs
+from numpy.typing import NDArray
 
 from dpcore.events.base import Event
-from dpcore.mechanism import Mechanism, Prepared
+from dpcore.mechanism import AnyMechanism, Mechanism, Prepared
 from dpcore.query import Query
 from dpcore.sensitivity import OverCoins, Sensitivity
 
@@ -21,7 +23,7 @@ class Ask:
 
     query: Query
     sensitivity: Sensitivity
-    mechanism: Mechanism
+    mechanism: AnyMechanism
     share: float
 
     def event(self) -> Event:
@@ -32,7 +34,16 @@ class Ask:
     @cached_property
     def release(self) -> Prepared:
         """The calibrated mechanism, with what the plan determines computed once."""
-        return self.mechanism.prepared(self.query, self.sensitivity)
+        return self._releasing.prepared(self.query, self.sensitivity)
+
+    def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
+        """PRIVATE: what releases of a value spread around."""
+        return self._releasing.noiseless(value, query)
+
+    @property
+    def _releasing(self) -> Mechanism:
+        """The mechanism of a query that is no function: pricing matches the two."""
+        return cast(Mechanism, self.mechanism)
 
 
 def failure_over_coins(asks: Iterable[Ask]) -> float:

@@ -34,7 +34,7 @@ from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.events.base import Direction
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
-from dpcore.running.runtime import wide_open
+from dpcore.running.conversation import wide_open
 
 from doubles import LabelMean, domain, table
 

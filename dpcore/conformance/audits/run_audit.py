@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
@@ -22,11 +22,9 @@ from dpcore.conformance.audits.auditor import Audit, audit_samples
 from dpcore.conformance.audits.claims import Claim, claims_of
 from dpcore.conformance.audits.pipeline import Pipeline, Samples
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.functions.interactive import Interactive
-from dpcore.functions.learner import FunctionLearner
 from dpcore.pricing.calibration import compose
 from dpcore.running.plan import Plan
-from dpcore.running.schedule import Scheduled
+from dpcore.running.serving import Serving
 
 SEARCHING = 0.25
 """Share of the time that goes into the search for a pair, if a search may be that short."""
@@ -135,9 +133,9 @@ def audit_run(
         raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")
     best = max(found, key=lambda candidate: (candidate.singular, candidate.ratio))
     points = {
-        one.name: question_points(cases[one.name], best.pair, _most_points(one), effort.seed)
+        one.name: question_points(cases[one.name], best.pair, one.most_points, effort.seed)
         for one in plan.schedule.releases
-        if isinstance(one.learner, FunctionLearner)
+        if isinstance(one, Serving)
     }
     pipeline = Pipeline(
         plan.schedule,
@@ -169,8 +167,3 @@ def plan_claims(plan: Plan) -> tuple[Claim, ...]:
     events = [(ask.event(), ask.query.at_most) for ask in asks]
     accountant = compose(asks, AutoAccountant(plan.request.adjacency))
     return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)
-
-
-def _most_points(scheduled: Scheduled) -> int:
-    (ask,) = scheduled.asks.values()
-    return cast(Interactive, ask.mechanism).most_points

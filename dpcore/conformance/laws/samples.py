@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -24,7 +24,7 @@ from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError,
 from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
 from dpcore.distance import Distance
 from dpcore.errors import ContractError, DpcoreError, NoClaimError, ReleaseError
-from dpcore.mechanism import from_real, to_real
+from dpcore.mechanism import Mechanism, from_real, to_real
 from dpcore.randomness import SecretCoins
 from dpcore.running.ask import Ask
 from dpcore.running.plan import Plan
@@ -96,7 +96,7 @@ def _outputs(ask: Ask, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float
     def row(side: int, number: int) -> NDArray[np.float64]:
         value: NDArray[Any] = from_real((first, second)[side], query)
         noise = coins.noise(side, query.name, number)
-        released = ask.mechanism.release(value, query, ask.sensitivity, noise)
+        released = _mechanism(ask).release(value, query, ask.sensitivity, noise)
         flat = to_real(np.asarray(released))
         return np.concatenate([compare.features(flat, first, second), flat])
 
@@ -108,11 +108,15 @@ def _outputs(ask: Ask, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float
     return np.array(rows[0]), np.array(rows[1])
 
 
+def _mechanism(ask: Ask) -> Mechanism:
+    return cast(Mechanism, ask.mechanism)
+
+
 def _releasable(ask: Ask, step: NDArray[np.float64]) -> NDArray[np.float64]:
     """The step, or one whole number where the mechanism takes no others."""
     noise = SecretCoins.rehearsal(0).noise(0, ask.query.name, 1)
     try:
-        ask.mechanism.release(from_real(step, ask.query), ask.query, ask.sensitivity, noise)
+        _mechanism(ask).release(from_real(step, ask.query), ask.query, ask.sensitivity, noise)
     except DpcoreError:
         whole = np.zeros_like(step)
         whole[0] = math.floor(ask.sensitivity.unit)

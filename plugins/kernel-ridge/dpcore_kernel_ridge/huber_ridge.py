@@ -25,12 +25,12 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Adjacency,
+    AnyLearner,
     Distance,
     Domain,
     Expansion,
     FunctionLearner,
     FunctionQuery,
-    Learner,
     LearnerCoins,
     Public,
     Query,
@@ -122,10 +122,10 @@ class KernelHuberRidgeBound(SensitivityBound):
     replacement.
     """
 
-    learner: ClassVar[type[Learner]] = KernelHuberRidge
+    learner: ClassVar[type[AnyLearner]] = KernelHuberRidge
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+        self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """Refuses without a public limit on the number of records, or where that is too large."""
         assert isinstance(learner, KernelHuberRidge)
