@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcore.accountant import UnsupportedEventError
+from dpcore.accounting import conversions
 from dpcore.accounting.account import account
 from dpcore.accounting.filters import BasicFilter, BudgetExceededError, RenyiFilter
 from dpcore.accounting.methods.auto import AutoAccountant, all_methods
@@ -22,7 +23,6 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.learning.theorems import conversions
 
 from oracles import accounting as oracles
 
