@@ -71,10 +71,12 @@ if TYPE_CHECKING:
     from dpcore.sampling.schemes import Order as Order
     from dpcore.sampling.schemes import Poisson as Poisson
     from dpcore.sampling.schemes import WithoutReplacement as WithoutReplacement
+    from dpcore.sensitivity import AnySensitivity as AnySensitivity
     from dpcore.sensitivity import Conditional as Conditional
     from dpcore.sensitivity import OverCoins as OverCoins
     from dpcore.sensitivity import Refuted as Refuted
     from dpcore.sensitivity import Sensitivity as Sensitivity
+    from dpcore.sensitivity import SensitivityLaw as SensitivityLaw
     from dpcore.sensitivity import WorstCase as WorstCase
 
 _HOME = {
@@ -84,6 +86,7 @@ _HOME = {
     "Answer": "learner",
     "AnyLearner": "learner",
     "AnyMechanism": "mechanism",
+    "AnySensitivity": "sensitivity",
     "ApproximateDP": "conformance.audits.claims",
     "BestOf": "learning.learners.best_of",
     "Categories": "domain.columns",
@@ -136,6 +139,7 @@ _HOME = {
     "ScoringModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
+    "SensitivityLaw": "sensitivity",
     "SensitivityBound": "bound",
     "Status": "guarantee",
     "Stream": "randomness",

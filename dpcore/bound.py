@@ -11,7 +11,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import AnySensitivity
 
 
 @attrs.frozen
@@ -29,7 +29,7 @@ class Claims(Protocol):
 
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         """What a bound claims of a query; refused where the run's relation, or the mechanism of
         the query that the run plans as `name`, has no use for it."""
 
@@ -58,7 +58,7 @@ class SensitivityBound(ABC):
     @abstractmethod
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         """The bound for a planned query, valid for every `args` that an ask may carry.
 
         Args:

@@ -15,7 +15,7 @@ from dpcore.errors import ContractError, ReleaseError
 from dpcore.events.base import Event
 from dpcore.query import Query
 from dpcore.randomness import Stream
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import AnySensitivity, Sensitivity
 
 Arithmetic = Literal["exact", "real"]
 
@@ -65,8 +65,8 @@ class AnyMechanism(ABC):
     answers: ClassVar[type[Query]] = Query
     """The class of queries it answers, matched exactly."""
 
-    prices_laws: ClassVar[bool] = False
-    """Whether `event` takes a sensitivity that is a `HitLaw` over a secret order."""
+    takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity,)
+    """The classes of sensitivities it prices: with `SensitivityLaw`, laws over orders too."""
 
     @property
     @abstractmethod

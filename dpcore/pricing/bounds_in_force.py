@@ -25,7 +25,7 @@ from dpcore.running.request import Release
 from dpcore.running.schedule import Scheduled
 from dpcore.running.serving import Serving
 from dpcore.sampling.schemes import Order
-from dpcore.sensitivity import Refuted, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -133,7 +133,7 @@ class Bounds:
 
     def evaluate(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         """What a bound claims of one query, if that serves the run."""
         try:
             result = bound.sensitivity(query, learner, public, self.adjacency)
@@ -145,7 +145,7 @@ class Bounds:
             return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
         if query.sampling is not None and (reason := query.sampling.refusal(self.adjacency)):
             return Refused(reason)
-        if result.law is not None and not isinstance(query.sampling, Order):
+        if isinstance(result, SensitivityLaw) and not isinstance(query.sampling, Order):
             raise SpecError(
                 f"{type(bound).__name__} states a law over orders, the query {query.name!r} draws "
                 f"none"
@@ -188,12 +188,12 @@ class _Claims:
 
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         found = self.bounds.evaluate(bound, query, learner, public)
         if isinstance(found, Refused):
             return found
         mechanism = _mechanism(self.release, query, name)
-        if found.law is not None and not mechanism.prices_laws:
+        if not isinstance(found, mechanism.takes):
             return Refused(
                 f"its sensitivity is a law over the order of records, which mechanism "
                 f"{type(mechanism).__name__} cannot price (gaussian can)"

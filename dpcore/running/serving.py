@@ -150,7 +150,7 @@ class Serving(Scheduled):
                 one.
         """
         noise = held.noise(self._query, opened)
-        return self._mechanism.open(function, self._query, self.ask.sensitivity, noise)
+        return self._mechanism.open(function, self._query, self.ask.taken, noise)
 
     def answers(self, held: Conversation) -> Iterator[Answer]:
         """One answer that holds all of them: rows of (encoded point, centred prediction)."""

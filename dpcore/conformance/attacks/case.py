@@ -25,7 +25,7 @@ from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.plan import Plan
 from dpcore.running.schedule import Scheduled
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import AnySensitivity
 
 _KEPT = 12  # asks of one query that are attacked
 
@@ -102,7 +102,7 @@ class Case:
         owners = f"{type(self.learner).__name__} / {type(self.bound).__name__}"
         return f"{owners}, {self.adjacency}, n={size}"
 
-    def claims(self) -> tuple[tuple[Query, Sensitivity], ...] | Refused:
+    def claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
         """Every planned query with its bound, or why there is none."""
         found = []
         try:
@@ -117,7 +117,7 @@ class Case:
             return Refused(str(error))
         return tuple(found)
 
-    def safe_claims(self) -> tuple[tuple[Query, Sensitivity], ...] | Refused:
+    def safe_claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
         """The same, where whatever else the learner or the bound raises counts as a refusal."""
         try:
             return self.claims()

@@ -14,7 +14,7 @@ from dpcore.functions.kernels.base import Expansion
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.sensitivity import Conditional, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ class Target:
 
     case: Case
     ask: Query
-    claim: Sensitivity
+    claim: AnySensitivity
     secret: LearnerCoins = attrs.field(
         factory=lambda: SecretCoins.rehearsal(0).learner(0, "attack", 1)
     )
@@ -93,7 +93,7 @@ class Target:
 
     def _claimed(self, records: Records, changed: int) -> float:
         """The claim; of a law, for the order drawn."""
-        if self.claim.law is None:
+        if isinstance(self.claim, Sensitivity):
             return self.claim.unit
         bound, case = self.case.bound, self.case
         assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"

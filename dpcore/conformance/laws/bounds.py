@@ -35,7 +35,7 @@ from dpcore.errors import ParameterError
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sampling.schemes import Order
-from dpcore.sensitivity import OverCoins
+from dpcore.sensitivity import AnySensitivity, OverCoins, SensitivityLaw
 
 FINITE_OR_REFUSED = Law(
     "bound.finite-or-refused",
@@ -135,11 +135,15 @@ def covered(case: Case) -> Iterator[Case]:
         claims = other.safe_claims()
         if isinstance(claims, Refused):
             continue
-        units = tuple(claim.law or claim.unit for _, claim in claims)
+        units = tuple(_movement(claim) for _, claim in claims)
         if any(relation <= larger and units == found for larger, found in values):
             continue
         values.append((relation, units))
         yield other
+
+
+def _movement(claim: AnySensitivity) -> float | HitLaw:
+    return claim.moved if isinstance(claim, SensitivityLaw) else claim.largest
 
 
 def _finite_or_refused(case: Case) -> str:
@@ -154,9 +158,9 @@ def _finite_or_refused(case: Case) -> str:
                 continue
             for query, claim in claims:
                 checked += 1
-                if not (math.isfinite(claim.reach) and claim.reach > 0):
+                if not (math.isfinite(claim.largest) and claim.largest > 0):
                     raise BrokenLawError(
-                        f"{relation}, n={size}: {query.name!r} has {claim.reach!r}"
+                        f"{relation}, n={size}: {query.name!r} has {claim.largest!r}"
                     )
     if not checked:
         raise BrokenLawError(REFUSED_EVERYWHERE)
@@ -191,7 +195,7 @@ def _monotone(case: Case) -> str:
     for relation in RELATIONS:
         claims = case.under(relation).at_size(size).claims()
         if not isinstance(claims, Refused):
-            units[relation] = {query.name: claim.reach for query, claim in claims}
+            units[relation] = {query.name: claim.largest for query, claim in claims}
     compared = 0
     for small, ours in units.items():
         for large, theirs in units.items():
@@ -232,7 +236,11 @@ def _law_covers_orders(case: Case, seed: int) -> str:
     A right law fails with probability at most `_LAW_ERROR`: binomial tails, shared by all atoms.
     """
     claims = case.claims()
-    laws = [] if isinstance(claims, Refused) else [(q, c) for q, c in claims if c.law is not None]
+    laws = (
+        []
+        if isinstance(claims, Refused)
+        else [(q, c) for q, c in claims if isinstance(c, SensitivityLaw)]
+    )
     if not laws:
         raise NotApplicableError("it states no law")
     closest = 0.0
@@ -240,7 +248,6 @@ def _law_covers_orders(case: Case, seed: int) -> str:
         if not isinstance(case.bound, Pathwise):
             raise BrokenLawError(f"{query.name!r}: no claim for one order (method `along`)")
         assert isinstance(query.sampling, Order), "a law is over orders"
-        assert isinstance(claim.value, HitLaw), "a law is a value"
         draws = int(np.clip(2e7 / query.sampling.steps, 50, _ORDERS))
         coins = SecretCoins.rehearsal(seed)
         moved = np.empty(draws)
@@ -249,10 +256,10 @@ def _law_covers_orders(case: Case, seed: int) -> str:
                 case.domain.records, coins.sampling(0, query.name, number + 1)
             )
             moved[number] = case.bound.along(query, case.learner, case.public, rows, 0)
-        levels = (0.0, *claim.value.atoms)
+        levels = (0.0, *claim.law.atoms)
         for level in levels:
             exceeded = int(np.count_nonzero(moved > level))
-            stated = min(1.0, claim.value.beyond(level))
+            stated = min(1.0, claim.law.beyond(level))
             if stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (len(levels) * len(laws)):
                 raise BrokenLawError(
                     f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "

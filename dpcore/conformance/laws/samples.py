@@ -81,7 +81,7 @@ def _curve_audited(case: MechanismCase, seed: int, draws: int) -> str:
 
 def _step(case: Ask) -> NDArray[np.float64]:
     """A movement of the claimed size; over all coordinates where the distance is l2 or linf."""
-    size, unit = case.query.real_size, case.sensitivity.unit
+    size, unit = case.query.real_size, case.sensitivity.largest
     if case.query.distance is Distance.HAMMING:
         return np.asarray(np.eye(size)[0])
     if case.query.distance is Distance.L1:
@@ -100,7 +100,7 @@ def _outputs(ask: Ask, seed: int, draws: int) -> tuple[NDArray[np.float64], NDAr
     def row(side: int, number: int) -> NDArray[np.float64]:
         value: NDArray[Any] = from_real((first, second)[side], query)
         noise = coins.noise(side, query.name, number)
-        released = _mechanism(ask).release(value, query, ask.sensitivity, noise)
+        released = _mechanism(ask).release(value, query, ask.taken, noise)
         flat = to_real(np.asarray(released))
         return np.concatenate([compare.features(flat, first, second), flat])
 
@@ -118,10 +118,10 @@ def _releasable(ask: Ask, step: NDArray[np.float64]) -> NDArray[np.float64]:
     """The step, or one whole number where the mechanism takes no others."""
     noise = SecretCoins.rehearsal(0).noise(0, ask.query.name, 1)
     try:
-        _mechanism(ask).release(from_real(step, ask.query), ask.query, ask.sensitivity, noise)
+        _mechanism(ask).release(from_real(step, ask.query), ask.query, ask.taken, noise)
     except DpcoreError:
         whole = np.zeros_like(step)
-        whole[0] = math.floor(ask.sensitivity.unit)
+        whole[0] = math.floor(ask.sensitivity.largest)
         return whole
     return step
 

@@ -13,7 +13,7 @@ from dpcore.distance import Distance
 from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.learning.learners.best_of import CHOICE, FITS, BestOf
 from dpcore.query import Query
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import AnySensitivity, Sensitivity
 
 _WITHHOLDS = "its bound withholds the number of records, which candidates share"
 
@@ -45,7 +45,7 @@ class BestOfBound(SensitivityBound):
 
     def sensitivity(
         self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         """Refused: it is not known which bounds the candidates have."""
         return Refused("the candidates' bounds are chosen when a run is priced")
 
@@ -60,7 +60,7 @@ class CandidatesBound(SensitivityBound):
 
     def sensitivity(
         self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         """The candidate's, or 1."""
         if query.name == CHOICE:
             return Sensitivity(
@@ -88,7 +88,7 @@ class _Within:
 
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         return self.claims.claim(bound, query, learner, public, self.prefix + name)
 
 

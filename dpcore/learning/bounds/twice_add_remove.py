@@ -10,7 +10,6 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
-from dpcore.sampling.hit_law import HitLaw
 from dpcore.sensitivity import Conditional, OverCoins, Sensitivity
 
 
@@ -55,7 +54,7 @@ class TwiceAddRemove(SensitivityBound):
                 "a conditional bound cannot be doubled: the dataset in between need not satisfy "
                 "its assumptions"
             )
-        if isinstance(inner.value, HitLaw):
+        if not isinstance(inner, Sensitivity):
             return Refused("a law over orders cannot be doubled: both steps share the order")
         validity = inner.validity
         if isinstance(validity, OverCoins):  # either of the two steps may fail
