@@ -6,14 +6,17 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import attrs
 import msgspec
 import typer
 
 from dpcore.cli.attackable import Attackable, attackable, counterexample
 from dpcore.cli.console import SlowProgress, columns, err, guarded, out
+from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC
 from dpcore.conformance.audits.audit_file import AuditFileError, add, audit_path, audited
-from dpcore.conformance.audits.run_audit import Effort, RunAudit, audit_run
+from dpcore.conformance.audits.run_audit import FEWEST, RunAudit, audit_run, runs_within
+from dpcore.conformance.effort import Effort
 from dpcore.spec.spec import load_spec
 
 if TYPE_CHECKING:
@@ -22,10 +25,16 @@ if TYPE_CHECKING:
 
 def audit_spec(
     spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
-    seconds: Annotated[float, typer.Option(min=0.1, help="For search and sampling.")] = 60.0,
+    effort: EffortOption = 1.0,
     samples: Annotated[
-        int, typer.Option(min=100, help="Runs of either neighbour, at most.")
-    ] = 100_000,
+        int | None,
+        typer.Option(
+            min=FEWEST,
+            help="Runs of either neighbour; 10000 times the effort if left out, fewer where a run "
+            "answers much.",
+            show_default=False,
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.999999999, help="That no stated bound is too large.")
     ] = 0.95,
@@ -34,6 +43,7 @@ def audit_spec(
         Path | None, typer.Option(help="Sample this saved counterexample instead of searching.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    seconds: SecondsOption = None,
 ) -> None:
     """Lower confidence bounds on epsilon, from sampled runs: exit code 1 if a claim is refuted.
 
@@ -43,12 +53,16 @@ def audit_spec(
     with guarded():
         loaded = load_spec(spec)
         target = attackable(loaded, spec, write=True)
-        effort = Effort(seconds=seconds, samples=samples, confidence=confidence, seed=seed)
+        tried = Effort().times(effort)
+        if samples is None:
+            samples = max(FEWEST, runs_within(target.plan, tried.samples))
         given = None if pair is None else counterexample(pair)
         with SlowProgress(samples, "samples") as bar:
             found = audit_run(
                 target.plan,
-                effort,
+                attrs.evolve(tried, samples=samples),
+                confidence=confidence,
+                seed=seed,
                 given=given,
                 progress=bar.reach,
             )

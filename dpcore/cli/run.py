@@ -18,13 +18,12 @@ from dpcore.domain.domain import Table
 from dpcore.errors import ReleaseError, SpecError, below
 from dpcore.functions.learner import FunctionLearner
 from dpcore.ledger.book import Reservation
-from dpcore.publish.evaluation import STAND_IN, UNCOVERED, evaluate
+from dpcore.publish.evaluation import UNCOVERED, evaluate
 from dpcore.publish.folder import new_folder, public_files, write_files
 from dpcore.publish.lock import lock_of
 from dpcore.randomness import SecretCoins
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.private_look import RELEASE, stated
-from dpcore.running.serving import is_function
 from dpcore.sources.text import load_points, load_table
 from dpcore.spec.spec import Spec
 
@@ -181,9 +180,10 @@ def _operator(
     notes: dict[str, Any] = {"warning": UNCOVERED}
     if spec.metrics:
         notes["evaluation"] = evaluate(plan, outcome, spec.metrics)
-        if names := [s.name for s in plan.schedule.releases if is_function(s)]:
-            notes["stand-ins"] = dict.fromkeys(names, STAND_IN)
-            console.print(f"{', '.join(names)}: {STAND_IN}.", markup=False)
+        if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
+            notes["stand-ins"] = told
+            for name, note in told.items():
+                console.print(f"{name}: {note}.", markup=False)
         _show_evaluation(console, notes["evaluation"])
     notes["seconds"] = round(time.monotonic() - started, 3)
     operator = folder / "operator"

@@ -23,10 +23,10 @@ from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import Learner
+from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.identity import Identity
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 from dpcore.randomness import PublicCoins
 from dpcore.registry.loading import Loaded
 from dpcore.registry.registry import Registry
@@ -77,7 +77,7 @@ class Subjects:
 
     learners: Mapping[str, tuple[Case, ...]]
     bounds: Mapping[str, tuple[Case, ...]]
-    mechanisms: Mapping[str, tuple[Mechanism, ...]]
+    mechanisms: Mapping[str, tuple[AnyMechanism, ...]]
     features: Mapping[str, tuple[tuple[FeatureMap, Domain], ...]]
 
 
@@ -113,8 +113,8 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
 
 def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
     """The examples' learners, and those that no example uses but defaults can build."""
-    used: set[type[Learner]] = set()
-    functions: list[tuple[Learner, Domain, Adjacency]] = []
+    used: set[type[AnyLearner]] = set()
+    functions: list[tuple[AnyLearner, Domain, Adjacency]] = []
     for example in examples:
         fitted, case = example.scheduled.learner, example.case
         used.add(type(fitted))
@@ -139,7 +139,7 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
 class _Unbounded(SensitivityBound):
     """Stands where a case's bound does not matter."""
 
-    learner = Learner
+    learner = AnyLearner
 
     def sensitivity(self, *_: Any) -> Refused:
         """Always."""
@@ -190,7 +190,7 @@ def _instances(cls: type[Any], used: list[Any]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _mechanisms(example: Example) -> list[Mechanism]:
+def _mechanisms(example: Example) -> list[AnyMechanism]:
     """As the spec states them: not calibrated."""
     given = example.scheduled.release.mechanism
     return list(given.values()) if isinstance(given, Mapping) else [given]

@@ -27,8 +27,7 @@ from dpcore.mechanisms.noise.grid import Grid
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.query import Query
 from dpcore.randomness import Stream
-from dpcore.sampling.hit_law import HitLaw
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import AnySensitivity, Sensitivity, SensitivityLaw
 
 _SMOOTHING = 3.0  # s2 of T13, in steps: e_{s2} < 1e-76
 _ROUND_UP = 1 + 2.0**-50
@@ -72,7 +71,7 @@ class Gaussian(Mechanism):
         "Balle & Wang (2018), arXiv:1805.06530v2, Theorem 8; on a grid, the smoothing lemma T13"
     )
 
-    prices_laws: ClassVar[bool] = True
+    takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity, SensitivityLaw)
 
     noise_multiplier: float | None = free(validator=positive)
     noise: Literal["grid", "float"] = attrs.field(default="grid", validator=one_of("grid", "float"))
@@ -82,28 +81,27 @@ class Gaussian(Mechanism):
         """`exact` on the grid."""
         return "exact" if self.noise == "grid" else "real"
 
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Gaussian":
+    def at(self, scale: float, query: Query, sensitivity: AnySensitivity) -> "Gaussian":
         """mu = 1/noise_multiplier exactly, so noise_multiplier = scale; for a law, of its top."""
-        law = sensitivity.law
-        spread = 1.0 if law is None else law.largest / law.smallest
+        spread = sensitivity.largest / sensitivity.smallest
         return attrs.evolve(self, noise_multiplier=scale * spread)
 
-    def noise_std(self, sensitivity: Sensitivity) -> float:
+    def noise_std(self, sensitivity: AnySensitivity) -> float:
         """noise_multiplier * l2_sensitivity, in the units of the statistic; the grid adds to it."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        return self.noise_multiplier * _unit(sensitivity)
+        return self.noise_multiplier * sensitivity.smallest
 
-    def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
+    def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
         """The grid of one ask; the plan fixes it."""
-        return Grid.for_release(_unit(sensitivity), query.real_size, sensitivity.distance)
+        return Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance)
 
-    def width(self, query: Query, sensitivity: Sensitivity) -> float:
+    def width(self, query: Query, sensitivity: AnySensitivity) -> float:
         """s above, in steps of the grid, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        steps = _steps(self.grid(query, sensitivity), _unit(sensitivity))
+        steps = _steps(self.grid(query, sensitivity), sensitivity.smallest)
         return math.hypot(self.noise_multiplier * steps, _SMOOTHING) * _ROUND_UP
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: AnySensitivity) -> Event:
         """A Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its atoms.
 
         Raises:
@@ -111,13 +109,14 @@ class Gaussian(Mechanism):
         """
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         grid = self.grid(query, sensitivity) if self.noise == "grid" else None
-        if sensitivity.law is not None:
-            return self._mixture(sensitivity.law, grid, sensitivity)
+        if isinstance(sensitivity, SensitivityLaw):
+            return self._mixture(sensitivity, grid)
         return GaussianEvent(mu=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
-    def _mixture(self, law: HitLaw, grid: Grid | None, sensitivity: Sensitivity) -> HitMixtureEvent:
+    def _mixture(self, sensitivity: SensitivityLaw, grid: Grid | None) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        law = sensitivity.moved
         atoms = np.array(law.atoms)
         if grid is not None:
             atoms = np.ldexp(atoms, -grid.exponent) + float(grid.sensitivity(0.0)) * _ROUND_UP
@@ -130,7 +129,7 @@ class Gaussian(Mechanism):
         )
 
     def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+        self, value: NDArray[Any], query: Query, sensitivity: AnySensitivity, noise: Stream
     ) -> NDArray[Any]:
         """The noisy value; on the grid a multiple of its step.
 
@@ -140,7 +139,7 @@ class Gaussian(Mechanism):
         """
         return self.prepared(query, sensitivity)(value, query, noise)
 
-    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+    def prepared(self, query: Query, sensitivity: AnySensitivity) -> Prepared:
         """With the grid and the sampler's tables, which depend on the width alone, made once.
 
         Raises:
@@ -152,12 +151,6 @@ class Gaussian(Mechanism):
         if not width <= _WIDEST:
             raise ReleaseError(f"noise of {width:.3g} grid steps is too wide for exact sampling")
         return _OnGrid(self.grid(query, sensitivity), gaussian_law(width, query.real_size))
-
-
-def _unit(sensitivity: Sensitivity) -> float:
-    """What one unit of the noise multiplier stands for: the sensitivity, or a law's first atom."""
-    law = sensitivity.law
-    return sensitivity.unit if law is None else law.smallest
 
 
 def _steps(grid: Grid, distance: float) -> float:

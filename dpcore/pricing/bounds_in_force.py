@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any, cast
 
 import attrs
@@ -12,19 +12,20 @@ from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
-from dpcore.functions.interactive import Interactive
-from dpcore.functions.learner import FunctionQuery
-from dpcore.learner import Learner, Public
-from dpcore.mechanism import Mechanism
+from dpcore.functions.learner import FunctionLearner, FunctionQuery
+from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
 from dpcore.running.ask import Ask
+from dpcore.running.conversing import Conversing
 from dpcore.running.request import Release
 from dpcore.running.schedule import Scheduled
+from dpcore.running.serving import Serving
 from dpcore.sampling.schemes import Order
-from dpcore.sensitivity import Refuted, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -60,7 +61,9 @@ class Bounds:
             found = self._in_force(bound, release, public)
             if not isinstance(found, Refused):
                 in_force, asks = found
-                return Scheduled(release=release, bound=in_force, asks=asks, mu=mu, part=part)
+                return scheduled(
+                    learner, release=release, bound=in_force, asks=asks, mu=mu, part=part
+                )
             refusals.append(f"{name}: {found.reason}")
         reasons = "; ".join(refusals) or "it names none"
         raise NoClaimError(f"no bound of {type(learner).__name__} gives a claim: {reasons}", at)
@@ -84,7 +87,7 @@ class Bounds:
                 return sensitivity
             mechanism = _mechanism(release, query, query.name)
             asks[query.name] = Ask(
-                query=mechanism.planned(query) if isinstance(mechanism, Interactive) else query,
+                query=mechanism.planned(query),
                 sensitivity=sensitivity,
                 mechanism=mechanism,
                 share=release.query_shares.get(query.name, query.share) / total,
@@ -127,7 +130,7 @@ class Bounds:
         else:
             yield type(release.bound).__name__, release.bound
 
-    def of_learner(self, learner: Learner) -> Iterator[tuple[str, SensitivityBound]]:
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
         """A learner's bounds, with their names."""
         for name in learner.bounds:
             yield name, self._known.component(BOUND, name)()
@@ -137,8 +140,8 @@ class Bounds:
         return Registry.default() if self.registry is None else self.registry
 
     def evaluate(
-        self, bound: SensitivityBound, query: Query, learner: Learner, public: Public
-    ) -> Sensitivity | Refused:
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
+    ) -> AnySensitivity | Refused:
         """What a bound claims of one query, if that serves the run."""
         try:
             result = bound.sensitivity(query, learner, public, self.adjacency)
@@ -150,9 +153,7 @@ class Bounds:
             return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
         if query.sampling is not None and (reason := query.sampling.refusal(self.adjacency)):
             return Refused(reason)
-        if isinstance(query, FunctionQuery) and query.sampling is not None:
-            raise SpecError(f"the function {query.name!r} is fitted on all records: no sampling")
-        if result.law is not None and not isinstance(query.sampling, Order):
+        if isinstance(result, SensitivityLaw) and not isinstance(query.sampling, Order):
             raise SpecError(
                 f"{type(bound).__name__} states a law over orders, the query {query.name!r} draws "
                 f"none"
@@ -167,6 +168,22 @@ class Bounds:
         return result
 
 
+@singledispatch
+def scheduled(learner: AnyLearner, **fields: Any) -> Scheduled:
+    """A release of the learner's kind: the one place where the two are told apart."""
+    raise SpecError(f"{type(learner).__name__} must extend Learner or FunctionLearner")
+
+
+@scheduled.register
+def _(learner: Learner, **fields: Any) -> Scheduled:
+    return Conversing(**fields)
+
+
+@scheduled.register
+def _(learner: FunctionLearner, **fields: Any) -> Scheduled:
+    return Serving(**fields)
+
+
 @attrs.frozen(eq=False)
 class _Claims:
     """What bounds claim, as far as the mechanisms of one release can price it."""
@@ -174,17 +191,17 @@ class _Claims:
     bounds: Bounds
     release: Release
 
-    def of_learner(self, learner: Learner) -> Iterator[tuple[str, SensitivityBound]]:
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
         return self.bounds.of_learner(learner)
 
     def claim(
-        self, bound: SensitivityBound, query: Query, learner: Learner, public: Public, name: str
-    ) -> Sensitivity | Refused:
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
+    ) -> AnySensitivity | Refused:
         found = self.bounds.evaluate(bound, query, learner, public)
         if isinstance(found, Refused):
             return found
         mechanism = _mechanism(self.release, query, name)
-        if found.law is not None and not mechanism.prices_laws:
+        if not isinstance(found, mechanism.takes):
             return Refused(
                 f"its sensitivity is a law over the order of records, which mechanism "
                 f"{type(mechanism).__name__} cannot price (gaussian can)"
@@ -192,7 +209,7 @@ class _Claims:
         return found
 
 
-def _mechanism(release: Release, query: Query, name: str) -> Mechanism:
+def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
     """The mechanism of the query called `name`, with what the learner supplies filled in."""
     chosen = release.mechanism
     if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
@@ -209,7 +226,7 @@ def _mechanism(release: Release, query: Query, name: str) -> Mechanism:
             f"{name!r} is bounded in {query.distance}{hint}",
             at,
         )
-    if isinstance(mechanism, Interactive) != function:
+    if type(query) is not mechanism.answers:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
             f"function is answered by an interactive mechanism, and nothing else is{hint}",
@@ -222,5 +239,5 @@ def _mechanism(release: Release, query: Query, name: str) -> Mechanism:
             at,
         )
     unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
-    evolved: Mechanism = attrs.evolve(cast(Any, mechanism), **unset)
+    evolved: AnyMechanism = attrs.evolve(cast(Any, mechanism), **unset)
     return evolved

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 
-import attrs
 from scipy import optimize
 
 from dpcore.accountant import Accountant
@@ -52,8 +51,7 @@ def calibrate(
                 placed.append(ask)
                 continue
             scale = t * math.sqrt(ask.query.at_most * total / ask.share)
-            mechanism = ask.mechanism.at(scale, ask.query, ask.sensitivity)
-            placed.append(attrs.evolve(ask, mechanism=mechanism))
+            placed.append(ask.at(scale))
         return tuple(placed)
 
     def meets(placed: Sequence[Ask]) -> bool:

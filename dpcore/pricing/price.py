@@ -44,7 +44,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
     request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
     groups = _groups(request)
     read, bounded = _bounded(request, groups)
-    kind = publication(request)
+    kind = publication(itertools.chain(*bounded), request.look)
     gamma = failure_over_coins(
         ask for scheduled in itertools.chain(*bounded) for ask in scheduled.asks.values()
     )

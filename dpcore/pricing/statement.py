@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, SpecError, near
-from dpcore.functions.learner import FunctionLearner
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
 from dpcore.pricing.calibration import compose
 from dpcore.running.ask import Ask
-from dpcore.running.request import Request
-from dpcore.running.schedule import Schedule
+from dpcore.running.private_look import PrivateLook
+from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
 
 
@@ -104,38 +103,33 @@ def _resting(schedule: Schedule, name: str) -> int:
     return 0
 
 
-def publication(request: Request) -> ReleaseKind:
-    """What is published.
+def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> ReleaseKind:
+    """What a run publishes.
 
     Raises:
         SpecError: some functions are asked and others are not, or a paid look needs a function.
     """
-    releases = request.releases
-    functions = [isinstance(release.learner, FunctionLearner) for release in releases]
-    asked = [release.predictions_at is not None for release in releases]
-    for number, (function, points) in enumerate(zip(functions, asked, strict=True)):
-        path = f"releases.{number}.predictions_at"
-        if points and not function:
-            raise SpecError("points are for functions: parameters predict anywhere", path)
-        if function and not points and any(asked):
+    kinds = [scheduled.publishes for scheduled in releases]
+    several = {*kinds}
+    if several == {ReleaseKind.PARAMETERS}:
+        return ReleaseKind.PARAMETERS
+    if ReleaseKind.FUNCTION in several and len(several) > 1:
+        path = f"releases.{kinds.index(ReleaseKind.FUNCTION)}.predictions_at"
+        if ReleaseKind.PREDICTIONS in several:
             raise SpecError(
                 "functions with and without predictions_at need runs of their own", path
             )
-        if function and not points and not all(functions):
-            raise SpecError(
-                "a function beside parameters needs predictions_at: its oracle ends with the run",
-                path,
-            )
-    if not any(functions):
-        return ReleaseKind.PARAMETERS
-    if request.look is not None:
+        raise SpecError(
+            "a function beside parameters needs predictions_at: its oracle ends with the run", path
+        )
+    if look is not None:
         raise SpecError(
             "a private look evaluates published models, and a function release publishes answers "
             "only; the operator's own evaluation works",
             "evaluate.private",
         )
-    if all(functions):
-        return ReleaseKind.PREDICTIONS if any(asked) else ReleaseKind.FUNCTION
+    if len(several) == 1:
+        return kinds[0]
     return ReleaseKind.PARAMETERS_AND_PREDICTIONS
 
 

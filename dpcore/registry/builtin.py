@@ -21,7 +21,7 @@ from dpcore.functions.kernels.matern import (
     Matern32Kernel,
     Matern52Kernel,
 )
-from dpcore.learner import Learner
+from dpcore.learner import AnyLearner
 from dpcore.learning.bounds.best_of import BestOfBound
 from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.learning.features.base import FeatureMap
@@ -29,7 +29,7 @@ from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.best_of import BestOf
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.gaussian import Gaussian
@@ -45,7 +45,7 @@ from dpcore.registry.hookspecs import hookimpl
 
 
 @hookimpl
-def dpcore_learners() -> Mapping[str, type[Learner]]:
+def dpcore_learners() -> Mapping[str, type[AnyLearner]]:
     """Learners made of other learners."""
     return {"best_of": BestOf}
 
@@ -57,7 +57,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 
 
 @hookimpl
-def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
+def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
     """Mechanisms with bare names."""
     return {
         "discrete_gaussian": DiscreteGaussian,

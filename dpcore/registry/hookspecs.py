@@ -21,16 +21,16 @@ from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
 from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
-from dpcore.learner import Learner
+from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 
 hookspec = pluggy.HookspecMarker("dpcore")
 hookimpl = pluggy.HookimplMarker("dpcore")
 
 
 @hookspec
-def dpcore_learners() -> Mapping[str, type[Learner]]:  # type: ignore[empty-body]  # pluggy's form
+def dpcore_learners() -> Mapping[str, type[AnyLearner]]:  # type: ignore[empty-body]  # pluggy's form
     """Learners, by the name a spec gives under `learner:`."""
 
 
@@ -40,7 +40,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:  # type: ignore[emp
 
 
 @hookspec
-def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:  # type: ignore[empty-body]  # same
+def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:  # type: ignore[empty-body]  # same
     """Mechanisms, by the name a spec gives under `mechanism:`."""
 
 

@@ -10,9 +10,9 @@ from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
 from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
-from dpcore.learner import Learner
+from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 
 
 @attrs.frozen
@@ -40,9 +40,9 @@ class Kind:
         return self.name.replace(" ", "_")
 
 
-LEARNER = Kind("learner", "learners", Learner)
+LEARNER = Kind("learner", "learners", AnyLearner)
 BOUND = Kind("bound", "bounds", SensitivityBound)
-MECHANISM = Kind("mechanism", "mechanisms", Mechanism)
+MECHANISM = Kind("mechanism", "mechanisms", AnyMechanism)
 ACCOUNTANT = Kind("accountant", "accountants", Accountant)
 FEATURES = Kind("feature map", "features", FeatureMap)
 EVENT = Kind("event", "events", Event)

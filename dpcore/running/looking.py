@@ -12,8 +12,9 @@ from dpcore.domain.domain import Domain
 from dpcore.learner import Answer, Model
 from dpcore.randomness import SecretCoins
 from dpcore.running.ask import Ask
+from dpcore.running.conversation import Door
 from dpcore.running.metrics import METRICS
-from dpcore.running.runtime import Door, Opened
+from dpcore.running.runtime import Opened
 
 
 def look(

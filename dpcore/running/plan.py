@@ -16,13 +16,13 @@ from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.running.ask import failure_over_coins
+from dpcore.running.conversation import Conversation, Door, through_mechanism
 from dpcore.running.looking import look
 from dpcore.running.private_look import RELEASE
 from dpcore.running.request import Request
-from dpcore.running.reuse import Reuse
-from dpcore.running.runtime import Door, Opened, open_records, release, replay, through_mechanism
+from dpcore.running.runtime import Opened, open_records, release
 from dpcore.running.schedule import Schedule
-from dpcore.running.serving import Predictor, is_function, open_oracle, require_questions
+from dpcore.running.serving import Predictor, Serving
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -117,7 +117,7 @@ class Plan:
         secret.begin()
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
-        answers = release(self.schedule, opened, coins, secret, door, progress, encoded)
+        answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -161,21 +161,24 @@ class Plan:
             SourceError: the table does not fit the domain.
             ReleaseError: a private function failed.
         """
-        if len(self.schedule.releases) != 1 or not is_function(self.schedule.releases[0]):
-            raise ContractError("only a plan of one function release can be opened; run it")
+        match self.schedule.releases:
+            case (Serving() as served,):
+                pass
+            case _:
+                raise ContractError("only a plan of one function release can be opened; run it")
         if secret is not None and secret.secure:
             raise ContractError("an oracle draws secret coins of its own: give none")
-        (scheduled,) = self.schedule.releases
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
-        oracle = open_oracle(0, scheduled, opened.train, coins, secret, Reuse())
+        held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
+        oracle = served.oracle(served.function(held), held)
         guarantee = self._guarantee(secret)
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
-        return Predictor(domain=scheduled.part, oracle=oracle, guarantee=guarantee)
+        return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
 
     def charge(self) -> Charge:
         """Everything a run of this plan may cost, for a ledger.
@@ -220,27 +223,21 @@ class Plan:
     def _guarantee(self, secret: SecretCoins) -> Guarantee:
         return self.guarantee if secret.secure else self.guarantee.void("secret coins are known")
 
-    def encode_points(self, points: Mapping[str, Table]) -> dict[str, NDArray[np.float64]]:
-        """Encoded points of every function release, before any record is opened.
+    def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
+        """Encoded points of every function release; needs no record.
 
         Raises:
             RequestError: they are not given for exactly these, or are too many.
             SourceError: a column is missing.
         """
-        releases = enumerate(self.schedule.releases)
-        functions = {s.name: (n, s) for n, s in releases if is_function(s)}
-        if {*points} != {*functions}:
-            raise RequestError(
-                f"points are needed for the function releases ({', '.join(functions) or 'none'}), "
-                f"came for ({', '.join(points) or 'none'})"
-            )
-        encoded = {}
-        for name, (number, scheduled) in functions.items():
-            with below("releases", number, "predictions_at"):
-                rows = encoded[name] = scheduled.part.encode(points[name])
-                (ask,) = scheduled.asks.values()
-                require_questions(ask, np.unique(rows, axis=0).shape[0])
-        return encoded
+        names = {scheduled.name for scheduled in self.schedule.releases}
+        if unknown := sorted({*tables} - names):
+            raise RequestError(f"points came for {unknown[0]!r}, which is no release of the plan")
+        found = {}
+        for number, scheduled in enumerate(self.schedule.releases):
+            with below("releases", number):
+                found[scheduled.name] = scheduled.points(tables)
+        return found
 
     def rebuild(
         self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins
@@ -251,6 +248,6 @@ class Plan:
             ReplayError: the answers do not fit the plan.
         """
         return {
-            scheduled.name: replay(scheduled, coins, answers.get(scheduled.name, ()))
+            scheduled.name: scheduled.rebuild(coins, answers.get(scheduled.name, ()))
             for scheduled in self.schedule.releases
         }

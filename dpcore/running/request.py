@@ -14,8 +14,8 @@ from dpcore.bound import SensitivityBound
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError
-from dpcore.learner import Learner
-from dpcore.mechanism import Mechanism
+from dpcore.learner import AnyLearner
+from dpcore.mechanism import AnyMechanism
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.private_look import PrivateLook
@@ -37,8 +37,8 @@ class Release:
             are what is published.
     """
 
-    learner: Learner
-    mechanism: Mechanism | Mapping[str, Mechanism]
+    learner: AnyLearner
+    mechanism: AnyMechanism | Mapping[str, AnyMechanism]
     bound: SensitivityBound | None = None
     name: str = "release"
     share: float = attrs.field(default=1.0, validator=positive)
@@ -97,8 +97,8 @@ class Request:
         cls,
         *,
         releases: Sequence[Release] = (),
-        learner: Learner | None = None,
-        mechanism: Mechanism | Mapping[str, Mechanism] | None = None,
+        learner: AnyLearner | None = None,
+        mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None,
         bound: SensitivityBound | None = None,
         **fields: Any,
     ) -> Self:

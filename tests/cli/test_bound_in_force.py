@@ -4,7 +4,8 @@ import pytest
 
 from dpcore.cli.check import check
 from dpcore.cli.falsify import falsify_spec
-from dpcore.conformance.audits.run_audit import Effort, audit_run
+from dpcore.conformance.audits.run_audit import audit_run
+from dpcore.conformance.effort import Effort
 from dpcore.spec.spec import load_spec
 
 # sgd.regression prefers a law over orders, which l2_gamma cannot price:
@@ -43,7 +44,7 @@ def test_check_names_the_bound_in_force(spec, capsys):
 
 
 def test_falsify_attacks_the_bound_in_force_and_check_tells_how_hard(spec, capsys):
-    falsify_spec(spec, seconds=0.2, seed=0, json=False, save=None, replay=None)
+    falsify_spec(spec, effort=0.01)
     told = capsys.readouterr().out
     assert "Regression / PassesBound" in told
     assert "PathBound" not in told
@@ -58,5 +59,5 @@ def test_an_audit_takes_its_pair_from_the_bound_in_force(spec, monkeypatch):
         lambda case, *_, **__: attacked.append(type(case.bound).__name__) or (),
     )
     with pytest.raises(Exception, match="nothing can be audited"):
-        audit_run(load_spec(spec).price(), Effort(seconds=0.1))
+        audit_run(load_spec(spec).price(), Effort(pairs=1))
     assert attacked == ["PassesBound"]

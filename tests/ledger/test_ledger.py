@@ -38,7 +38,7 @@ from dpcore.ledger.book import UnknownLedgerError, ledger_names
 from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.total import Total
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.runtime import wide_open
+from dpcore.running.conversation import wide_open
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from dpcore import Registry
 from dpcore.cli.app import app
-from dpcore.conformance.attacks.falsifier import Means
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
 from dpcore.errors import ParameterError, SpecError
 from dpcore.registry.scaffold import PluginKind, write_plugin
@@ -25,7 +25,7 @@ def imported(folder, monkeypatch):
 @pytest.mark.parametrize("kind", list(PluginKind))
 def test_every_kind_of_new_plugin_passes_the_kit(kind, tmp_path, monkeypatch):
     module = imported(write_plugin(f"new-{kind}", kind, tmp_path), monkeypatch)
-    report = examine(module.__name__, Registry.of(module), Means(seconds=2))
+    report = examine(module.__name__, Registry.of(module), Effort(pairs=1000, samples=2000))
     assert [v for v in report.verdicts if v.failed] == []
     assert report.verdicts
 
@@ -87,5 +87,5 @@ def test_a_new_plugin_installs_and_is_admitted(kind, tmp_path):
     run("-m", "pip", "install", *quiet, "--target", str(site), str(folder))
     dpcore = "from dpcore.cli import main; main()"
     run("-c", dpcore, "plugins", "enable", folder.name, "--yes")
-    run("-c", dpcore, "test", folder.name, "--seconds", "2")
+    run("-c", dpcore, "test", folder.name, "--effort", "0.1")
     run("-m", "pytest", "-q", "-p", "no:cacheprovider")

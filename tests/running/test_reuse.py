@@ -25,7 +25,7 @@ from dpcore.learning.features.model import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.per_query import PerQuery
 from dpcore.publish.evaluation import evaluate
-from dpcore.running.runtime import wide_open
+from dpcore.running.conversation import wide_open
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.staged_gradient import StagedGradient
 

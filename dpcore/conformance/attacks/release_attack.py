@@ -15,6 +15,7 @@ from dpcore.functions.interactive import Interactive
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.randomness import SecretCoins
+from dpcore.sensitivity import Sensitivity
 
 _ANYWHERE = 30  # random rows of the domain to ask at, besides the records of the pair
 
@@ -51,9 +52,12 @@ class ReleaseFinding:
 
 
 def attack_release(
-    name: str, case: Case, finding: Finding, seed: int = 0, seconds: float = 5.0
+    name: str, case: Case, finding: Finding, seed: int = 0, draws: int | None = None
 ) -> ReleaseFinding | None:
     """Ask the calibrated oracle about both neighbours of a finding's worst pair.
+
+    Args:
+        draws: Transcripts of each function in each game; those of the default effort if None.
 
     Returns:
         None if the release is no function, or no pair is known.
@@ -67,6 +71,7 @@ def attack_release(
         not isinstance(case.learner, FunctionLearner)
         or not isinstance(query, FunctionQuery)
         or not isinstance(mechanism, Interactive)
+        or not isinstance(claim, Sensitivity)
     ):
         return None
     secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
@@ -90,5 +95,5 @@ def attack_release(
         after=after,
         candidates=np.vstack([*changed, anywhere]),
     )
-    breach = attack(duel, seed, seconds=seconds)
+    breach = attack(duel, seed, draws)
     return ReleaseFinding(release=name, mechanism=type(mechanism).__name__, breach=breach)

@@ -5,51 +5,32 @@ Everything that is sampled is made up inside the declared domain: no record of a
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.counterexample import Counterexample
-from dpcore.conformance.attacks.falsifier import Means, falsify
+from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.attacks.given_pair import misfit
 from dpcore.conformance.attacks.question_points import question_points
 from dpcore.conformance.attacks.worst_pair import WorstPair, worst_pair
 from dpcore.conformance.audits.auditor import Audit, audit_samples
 from dpcore.conformance.audits.claims import Claim, claims_of
 from dpcore.conformance.audits.pipeline import Pipeline, Samples
+from dpcore.conformance.effort import Effort
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.functions.interactive import Interactive
-from dpcore.functions.learner import FunctionLearner
 from dpcore.pricing.calibration import compose
 from dpcore.running.plan import Plan
-from dpcore.running.schedule import Scheduled
+from dpcore.running.serving import Serving
 
-SEARCHING = 0.25
-"""Share of the time that goes into the search for a pair, if a search may be that short."""
+FEWEST = 100
+"""Runs of either neighbour that an audit needs to say anything."""
 
-SAMPLING = 0.5
-"""Share of the time that sampling gets at least, however long the search took."""
-
-
-@attrs.frozen(kw_only=True)
-class Effort:
-    """How hard an audit tries.
-
-    Args:
-        seconds: For the search of a pair and the sampling together; whichever ends first.
-        samples: Of either neighbour, at most.
-        confidence: Probability, at least, that no stated bound exceeds the truth.
-        seed: Of the search and of every sample's coins.
-    """
-
-    seconds: float = 30.0
-    samples: int = 100_000
-    confidence: float = 0.95
-    seed: int = 0
+_NUMBERS = 100  # in one answer; more count as several answers
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -96,6 +77,8 @@ def audit_run(
     plan: Plan,
     effort: Effort | None = None,
     *,
+    confidence: float = 0.95,
+    seed: int = 0,
     given: Counterexample | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> RunAudit:
@@ -103,6 +86,10 @@ def audit_run(
 
     Args:
         plan: As priced, or as priced for a reproduction.
+        effort: Its pairs are searched, shared equally by the releases; its samples are drawn of
+            either neighbour. The default effort if None.
+        confidence: Probability, at least, that no stated bound exceeds the truth.
+        seed: Of the search and of every sample's coins.
         given: A saved pair to sample instead of searching for one.
         progress: Called with the number of samples a side so far.
 
@@ -112,13 +99,12 @@ def audit_run(
         SpecError: the given pair is no evidence about this plan.
     """
     effort = effort or Effort()
-    started = time.monotonic()
     if plan.coins is None:
         raise NoClaimError(
             "nothing can be audited: the claim is a probability over public coins, and runs at any "
             "one of them are no evidence about it"
         )
-    searching = Means(seconds=SEARCHING * effort.seconds / len(plan.schedule.releases))
+    searching = effort.share(len(plan.schedule.releases))
     cases = {one.name: Case.of(plan, one) for one in plan.schedule.releases}
     found: list[WorstPair] = []
     reasons: list[str] = []
@@ -128,16 +114,16 @@ def audit_run(
                 raise SpecError(f"the pair says nothing about {case.name}: {wrong}")
         found = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
     for case in cases.values() if given is None else ():
-        findings = falsify(case, searching, effort.seed, refuted=True)
+        findings = falsify(case, searching, seed, refuted=True)
         found += [pair for finding in findings if (pair := worst_pair(finding)) is not None]
         reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
     if not found:
         raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")
     best = max(found, key=lambda candidate: (candidate.singular, candidate.ratio))
     points = {
-        one.name: question_points(cases[one.name], best.pair, _most_points(one), effort.seed)
+        one.name: question_points(cases[one.name], best.pair, one.most_points, seed)
         for one in plan.schedule.releases
-        if isinstance(one.learner, FunctionLearner)
+        if isinstance(one, Serving)
     }
     pipeline = Pipeline(
         plan.schedule,
@@ -146,18 +132,28 @@ def audit_run(
         changed=best.pair.changed,
         coins=plan.coins,
         points=points,
-        seed=effort.seed,
+        seed=seed,
     )
-    left = max(SAMPLING * effort.seconds, effort.seconds - (time.monotonic() - started))
-    samples = pipeline.sample(effort.samples, left, progress)
+    samples = pipeline.sample(effort.samples, progress)
     audits = audit_samples(
         samples.before,
         samples.after,
         plan_claims(plan),
-        confidence=effort.confidence,
+        confidence=confidence,
         names=samples.names,
     )
     return RunAudit(audits=audits, origin=best.origin, ratio=best.ratio, samples=samples)
+
+
+def runs_within(plan: Plan, samples: int) -> int:
+    """How many runs so many samples of one-answer runs are worth: a run of k answers counts as k.
+
+    An answer of more than a hundred numbers counts as several.
+    """
+    queries = [ask.query for release in plan.schedule.releases for ask in release.asks.values()]
+    return samples // sum(
+        query.at_most * math.ceil(query.real_size / _NUMBERS) for query in queries
+    )
 
 
 def plan_claims(plan: Plan) -> tuple[Claim, ...]:
@@ -169,8 +165,3 @@ def plan_claims(plan: Plan) -> tuple[Claim, ...]:
     events = [(ask.event(), ask.query.at_most) for ask in asks]
     accountant = compose(asks, AutoAccountant(plan.request.adjacency))
     return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)
-
-
-def _most_points(scheduled: Scheduled) -> int:
-    (ask,) = scheduled.asks.values()
-    return cast(Interactive, ask.mechanism).most_points

@@ -19,7 +19,8 @@ from dpcore.adjacency import (
 )
 from dpcore.bound import Refused
 from dpcore.conformance.attacks.case import Case, Pathwise, asks_of
-from dpcore.conformance.attacks.falsifier import Finding, Means, falsify
+from dpcore.conformance.attacks.falsifier import Finding, falsify
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
@@ -34,7 +35,7 @@ from dpcore.errors import ParameterError
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sampling.schemes import Order
-from dpcore.sensitivity import OverCoins
+from dpcore.sensitivity import AnySensitivity, OverCoins, SensitivityLaw
 
 FINITE_OR_REFUSED = Law(
     "bound.finite-or-refused",
@@ -97,11 +98,11 @@ _RARE = 1e-4  # a count of broken keys that is less likely than this breaks such
 
 
 def bound_verdicts(
-    case: Case, means: Means, seed: int = 0
+    case: Case, effort: Effort, seed: int = 0
 ) -> tuple[list[Verdict], tuple[Finding, ...]]:
     """All laws of one bound at one case's parameters, and the findings of its attacks.
 
-    Half of the means goes to the relations the bound covers at the case's own size, a quarter to
+    Half of the effort goes to the relations the bound covers at the case's own size, a quarter to
     sizes 1 and 2, a quarter to changed parameters.
     """
     subject = f"{type(case.bound).__name__} of {type(case.learner).__name__}"
@@ -114,10 +115,10 @@ def bound_verdicts(
         LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed),
     }
     verdicts = [judge(law, subject, check) for law, check in checks.items()]
-    findings = _attack_relations(case, means, seed)
+    findings = _attack_relations(case, effort, seed)
     verdicts += [_holds(finding) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
-    varied = _attack_variants(case, means.share(4), seed)
+    varied = _attack_variants(case, effort.share(4), seed)
     verdicts += _failures([*findings, *(finding for _, finding in varied)])
     verdicts.append(judge(READS_PARAMETERS, subject, lambda: _reads_parameters(varied)))
     return verdicts, findings + tuple(finding for _, finding in varied)
@@ -134,11 +135,15 @@ def covered(case: Case) -> Iterator[Case]:
         claims = other.safe_claims()
         if isinstance(claims, Refused):
             continue
-        units = tuple(claim.law or claim.unit for _, claim in claims)
+        units = tuple(_movement(claim) for _, claim in claims)
         if any(relation <= larger and units == found for larger, found in values):
             continue
         values.append((relation, units))
         yield other
+
+
+def _movement(claim: AnySensitivity) -> float | HitLaw:
+    return claim.moved if isinstance(claim, SensitivityLaw) else claim.largest
 
 
 def _finite_or_refused(case: Case) -> str:
@@ -153,9 +158,9 @@ def _finite_or_refused(case: Case) -> str:
                 continue
             for query, claim in claims:
                 checked += 1
-                if not (math.isfinite(claim.reach) and claim.reach > 0):
+                if not (math.isfinite(claim.largest) and claim.largest > 0):
                     raise BrokenLawError(
-                        f"{relation}, n={size}: {query.name!r} has {claim.reach!r}"
+                        f"{relation}, n={size}: {query.name!r} has {claim.largest!r}"
                     )
     if not checked:
         raise BrokenLawError(REFUSED_EVERYWHERE)
@@ -190,7 +195,7 @@ def _monotone(case: Case) -> str:
     for relation in RELATIONS:
         claims = case.under(relation).at_size(size).claims()
         if not isinstance(claims, Refused):
-            units[relation] = {query.name: claim.reach for query, claim in claims}
+            units[relation] = {query.name: claim.largest for query, claim in claims}
     compared = 0
     for small, ours in units.items():
         for large, theirs in units.items():
@@ -231,7 +236,11 @@ def _law_covers_orders(case: Case, seed: int) -> str:
     A right law fails with probability at most `_LAW_ERROR`: binomial tails, shared by all atoms.
     """
     claims = case.claims()
-    laws = [] if isinstance(claims, Refused) else [(q, c) for q, c in claims if c.law is not None]
+    laws = (
+        []
+        if isinstance(claims, Refused)
+        else [(q, c) for q, c in claims if isinstance(c, SensitivityLaw)]
+    )
     if not laws:
         raise NotApplicableError("it states no law")
     closest = 0.0
@@ -239,7 +248,6 @@ def _law_covers_orders(case: Case, seed: int) -> str:
         if not isinstance(case.bound, Pathwise):
             raise BrokenLawError(f"{query.name!r}: no claim for one order (method `along`)")
         assert isinstance(query.sampling, Order), "a law is over orders"
-        assert isinstance(claim.value, HitLaw), "a law is a value"
         draws = int(np.clip(2e7 / query.sampling.steps, 50, _ORDERS))
         coins = SecretCoins.rehearsal(seed)
         moved = np.empty(draws)
@@ -248,10 +256,10 @@ def _law_covers_orders(case: Case, seed: int) -> str:
                 case.domain.records, coins.sampling(0, query.name, number + 1)
             )
             moved[number] = case.bound.along(query, case.learner, case.public, rows, 0)
-        levels = (0.0, *claim.value.atoms)
+        levels = (0.0, *claim.law.atoms)
         for level in levels:
             exceeded = int(np.count_nonzero(moved > level))
-            stated = min(1.0, claim.value.beyond(level))
+            stated = min(1.0, claim.law.beyond(level))
             if stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (len(levels) * len(laws)):
                 raise BrokenLawError(
                     f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
@@ -262,7 +270,7 @@ def _law_covers_orders(case: Case, seed: int) -> str:
     return f"closest {closest:.3g} of a stated tail"
 
 
-def _attack_relations(case: Case, means: Means, seed: int) -> tuple[Finding, ...]:
+def _attack_relations(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
     """The case's own size under every relation, then sizes 1 and 2; over coins, several keys."""
     relations = list(covered(case))
     small = [
@@ -272,13 +280,13 @@ def _attack_relations(case: Case, means: Means, seed: int) -> tuple[Finding, ...
         if not isinstance((sized := other.at_size(size)).safe_claims(), Refused)
     ]
     findings: list[Finding] = []
-    for cases, part in ((relations, means.share(2)), (small, means.share(4))):
+    for cases, part in ((relations, effort.share(2)), (small, effort.share(4))):
         for other in cases:
             findings.extend(_attack_keys(other, part.share(len(cases)), seed))
     return tuple(findings)
 
 
-def _attack_keys(case: Case, means: Means, seed: int) -> tuple[Finding, ...]:
+def _attack_keys(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
     """One attack; for a probability over coins, one per fresh key, of which few may succeed."""
     claims = case.safe_claims()
     gammas = [
@@ -287,9 +295,9 @@ def _attack_keys(case: Case, means: Means, seed: int) -> tuple[Finding, ...]:
         if isinstance(claim.validity, OverCoins)
     ]
     if not gammas:
-        return falsify(case, means, seed)
+        return falsify(case, effort, seed)
     found = [
-        falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), means.share(_COINS), seed)
+        falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), effort.share(_COINS), seed)
         for key in range(_COINS)
     ]
     broken = [findings for findings in found if any(f.broken for f in findings)]
@@ -376,7 +384,7 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
         yield "norm=3x", attrs.evolve(case, domain=longer)
 
 
-def _attack_variants(case: Case, means: Means, seed: int) -> list[tuple[str, Finding]]:
+def _attack_variants(case: Case, effort: Effort, seed: int) -> list[tuple[str, Finding]]:
     found: list[tuple[str, Case]] = []
     for what, other in variants(case):
         if not isinstance(other.safe_claims(), Refused):
@@ -384,7 +392,7 @@ def _attack_variants(case: Case, means: Means, seed: int) -> list[tuple[str, Fin
     findings = [
         (what, finding)
         for what, other in found
-        for finding in falsify(other, means.share(len(found)), seed)
+        for finding in falsify(other, effort.share(len(found)), seed)
     ]
     # a parameter at which nothing works fits no dataset: that says nothing about the bound
     return [(what, finding) for what, finding in findings if finding.failures < finding.pairs]

@@ -7,7 +7,7 @@ import math
 import pickle
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import attrs
 import numpy as np
@@ -102,7 +102,7 @@ class InteractiveCase:
     def as_mechanism(self) -> MechanismCase:
         """For the laws that are about events alone."""
         return MechanismCase(
-            mechanism=self.mechanism, query=self.query, sensitivity=self.sensitivity
+            mechanism=cast(Any, self.mechanism), query=self.query, sensitivity=self.sensitivity
         )
 
     def duel(self) -> Duel:
@@ -191,7 +191,8 @@ def interactive_verdicts(
     """All laws of one interactive mechanism with one kernel.
 
     Args:
-        draws: Transcripts of each function in each game of the attack; five seconds' worth if None.
+        draws: Transcripts of each function in each game of the attack; those of the default
+            effort if None.
     """
     checks: dict[Law, Callable[[InteractiveCase, int], str]] = {
         REPEATS: _repeats,
@@ -206,10 +207,10 @@ def interactive_verdicts(
     return found + priced_verdicts(case.as_mechanism(), seed)
 
 
-def refuted_evidence(mechanism: Interactive) -> str:
+def refuted_evidence(mechanism: Interactive, draws: int | None = None) -> str:
     """What the attack finds against a mechanism that accepts refuted claims alone, or empty."""
     for case in interactive_cases(mechanism, Refuted("as printed")):
-        worst = attack(case.duel())
+        worst = attack(case.duel(), draws=draws)
         if worst.broken:
             return f"; as printed, {worst.describe()}"
     return ""
@@ -314,9 +315,12 @@ def _forbidden(oracle: Oracle, attempt: Callable[[Oracle], object], what: str) -
 
 def _never_released(case: InteractiveCase, seed: int) -> str:
     duel = case.duel()
+    release = getattr(duel.mechanism, "release", None)
+    if release is None:
+        return ""
     noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, 1)
     try:
-        duel.mechanism.release(np.zeros(1), case.query, case.sensitivity, noise)
+        release(np.zeros(1), case.query, case.sensitivity, noise)
     except DpcoreError:
         return ""
     raise BrokenLawError("release gave an array for a function")

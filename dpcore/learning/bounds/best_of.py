@@ -10,10 +10,10 @@ import attrs
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.bound import Claims, Refused, SensitivityBound
 from dpcore.distance import Distance
-from dpcore.learner import Learner, Public
+from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.learning.learners.best_of import CHOICE, FITS, BestOf
 from dpcore.query import Query
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import AnySensitivity, Sensitivity
 
 _WITHHOLDS = "its bound withholds the number of records, which candidates share"
 
@@ -26,13 +26,12 @@ class BestOfBound(SensitivityBound):
     multiples of 2^-30 and summed as integers, so that no solver error is left.
     """
 
-    learner: ClassVar[type[Learner]] = BestOf
+    learner: ClassVar[type[AnyLearner]] = BestOf
 
     def about(
-        self, learner: Learner, public: Public, adjacency: Adjacency, claims: Claims
+        self, learner: BestOf, public: Public, adjacency: Adjacency, claims: Claims
     ) -> SensitivityBound | Refused:
         """The same, with one bound for each candidate."""
-        assert isinstance(learner, BestOf)
         chosen: list[SensitivityBound] = []
         for index, candidate in enumerate(learner.candidates):
             part = learner.part(public)
@@ -45,8 +44,8 @@ class BestOfBound(SensitivityBound):
         return CandidatesBound(tuple(chosen))
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+        self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
+    ) -> AnySensitivity | Refused:
         """Refused: it is not known which bounds the candidates have."""
         return Refused("the candidates' bounds are chosen when a run is priced")
 
@@ -55,15 +54,14 @@ class BestOfBound(SensitivityBound):
 class CandidatesBound(SensitivityBound):
     """The same, with one bound for each candidate: what a plan rests on."""
 
-    learner: ClassVar[type[Learner]] = BestOf
+    learner: ClassVar[type[AnyLearner]] = BestOf
 
     bounds: tuple[SensitivityBound, ...]
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+        self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
+    ) -> AnySensitivity | Refused:
         """The candidate's, or 1."""
-        assert isinstance(learner, BestOf)
         if query.name == CHOICE:
             return Sensitivity(
                 value=1.0,
@@ -85,12 +83,12 @@ class _Within:
     claims: Claims
     prefix: str
 
-    def of_learner(self, learner: Learner) -> Iterator[tuple[str, SensitivityBound]]:
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
         return self.claims.of_learner(learner)
 
     def claim(
-        self, bound: SensitivityBound, query: Query, learner: Learner, public: Public, name: str
-    ) -> Sensitivity | Refused:
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
+    ) -> AnySensitivity | Refused:
         return self.claims.claim(bound, query, learner, public, self.prefix + name)
 
 

@@ -25,7 +25,6 @@ from dpcore.checks import fraction, positive
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
-from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import Answer, Learner, Model, Public, ScoringModel, State
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
@@ -39,7 +38,7 @@ _MOST = 2**53  # units; sums saturate there
 
 def _candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> None:
     """At least two learners that publish models."""
-    if len(value) < 2 or any(isinstance(one, FunctionLearner) for one in value):
+    if len(value) < 2 or not all(isinstance(one, Learner) for one in value):
         names = [type(one).__name__ for one in value]
         raise ParameterError(
             "best_of", "two or more learners that publish parameters", attribute.name, names

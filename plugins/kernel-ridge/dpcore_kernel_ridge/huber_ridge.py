@@ -25,11 +25,11 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Adjacency,
+    AnyLearner,
     Distance,
     Domain,
     Expansion,
     FunctionQuery,
-    Learner,
     LearnerCoins,
     Public,
     Query,
@@ -117,10 +117,10 @@ class KernelHuberRidgeBound(SensitivityBound):
     replacement.
     """
 
-    learner: ClassVar[type[Learner]] = KernelHuberRidge
+    learner: ClassVar[type[AnyLearner]] = KernelHuberRidge
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+        self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """Refuses without a public limit on the number of records, or where that is too large."""
         assert isinstance(learner, KernelHuberRidge)

@@ -18,10 +18,10 @@ import numpy as np
 
 from dpcore import (
     Adjacency,
+    AnyMechanism,
     Conditional,
     Distance,
     Learner,
-    Mechanism,
     Public,
     Query,
     Records,
@@ -77,7 +77,7 @@ class Printed(DualRegression):
             labels_query(public, Distance.L2),
         )
 
-    def solved(self, mechanism: Mechanism) -> tuple[float, int | None]:
+    def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
         """lambda."""
         return self.regularization, None
 
