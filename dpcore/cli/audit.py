@@ -4,6 +4,7 @@ import datetime
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 import msgspec
 import typer
 from rich import box
@@ -12,20 +13,28 @@ from rich.table import Table as RichTable
 
 from dpcore.cli.attackable import Attackable, attackable
 from dpcore.cli.console import SlowProgress, err, guarded, out
+from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC
 from dpcore.conformance.attacks.counterexample import Counterexample, load
 from dpcore.conformance.audits.audit_file import AuditFileError, add, audit_path, audited
-from dpcore.conformance.audits.run_audit import Effort, RunAudit, audit_run
+from dpcore.conformance.audits.run_audit import FEWEST, RunAudit, audit_run, runs_within
+from dpcore.conformance.effort import Effort
 from dpcore.errors import SpecError
 from dpcore.spec.spec import load_spec
 
 
 def audit_spec(
     spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
-    seconds: Annotated[float, typer.Option(min=0.1, help="For search and sampling.")] = 60.0,
+    effort: EffortOption = 1.0,
     samples: Annotated[
-        int, typer.Option(min=100, help="Runs of either neighbour, at most.")
-    ] = 100_000,
+        int | None,
+        typer.Option(
+            min=FEWEST,
+            help="Runs of either neighbour; 10000 times the effort if left out, fewer where a run "
+            "answers much.",
+            show_default=False,
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.999999999, help="That no stated bound is too large.")
     ] = 0.95,
@@ -34,6 +43,7 @@ def audit_spec(
         Path | None, typer.Option(help="Sample this saved counterexample instead of searching.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    seconds: SecondsOption = None,
 ) -> None:
     """Lower confidence bounds on epsilon, from sampled runs: exit code 1 if a claim is refuted.
 
@@ -43,14 +53,18 @@ def audit_spec(
     with guarded():
         loaded = load_spec(spec)
         target = attackable(loaded, spec, write=True)
-        effort = Effort(seconds=seconds, samples=samples, confidence=confidence, seed=seed)
+        tried = Effort().times(effort)
+        if samples is None:
+            samples = max(FEWEST, runs_within(target.plan, tried.samples))
         given = None if pair is None else _given(pair)
         with SlowProgress(samples, "samples") as bar:
             found = audit_run(
                 target.plan,
                 loaded.releases,
                 loaded.registry,
-                effort,
+                attrs.evolve(tried, samples=samples),
+                confidence=confidence,
+                seed=seed,
                 given=given,
                 progress=bar.reach,
             )

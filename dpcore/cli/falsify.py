@@ -7,14 +7,15 @@ import msgspec
 import typer
 
 from dpcore.cli.console import guarded, out
+from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
 from dpcore.conformance.attacks.counterexample import load
-from dpcore.conformance.attacks.falsifier import Finding, Means, falsify
+from dpcore.conformance.attacks.falsifier import Finding, falsify
 from dpcore.conformance.attacks.movement import ALLOWANCE
 from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.functions.learner import FunctionLearner
 from dpcore.publish.lock import lock_path, priced, read_lock
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec, load_spec
@@ -22,7 +23,7 @@ from dpcore.spec.spec import Spec, load_spec
 
 def falsify_spec(
     spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
-    seconds: Annotated[float, typer.Option(min=0.1, help="For all attacks together.")] = 30.0,
+    effort: EffortOption = 1.0,
     seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     save: Annotated[
@@ -32,6 +33,7 @@ def falsify_spec(
     replay: Annotated[
         Path | None, typer.Option(help="Evaluate this saved counterexample instead of searching.")
     ] = None,
+    seconds: SecondsOption = None,
 ) -> None:
     """Search for neighbours that break the bounds of a spec: exit code 1 if any is found.
 
@@ -44,7 +46,7 @@ def falsify_spec(
         if replay is not None:
             _replay(loaded, spec, replay)
             return
-        findings, releases = _attack(loaded, spec, Means(seconds=seconds), seed)
+        findings, releases = _attack(loaded, spec, Effort().times(effort), seed)
         saved = keep(findings, loaded.registry, save)
         if json:
             found = {
@@ -68,20 +70,18 @@ def falsify_spec(
 
 
 def _attack(
-    spec: Spec, path: Path, means: Means, seed: int
+    spec: Spec, path: Path, effort: Effort, seed: int
 ) -> tuple[list[Finding], list[ReleaseFinding]]:
     """Findings on every bound, and on the answers of every function release."""
     plan = _plan(spec, path)
-    share = means.share(len(spec.releases))
-    half = share.share(2)
+    share = effort.share(len(spec.releases))
     findings: list[Finding] = []
     releases: list[ReleaseFinding] = []
     for release in spec.releases:
         case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
-        function = isinstance(release.learner, FunctionLearner)
-        found = falsify(case, half if function else share, seed, refuted=True)
+        found = falsify(case, share, seed, refuted=True)
         findings += found
-        asked = (attack_release(release.name, case, f, seed, half.seconds) for f in found)
+        asked = (attack_release(release.name, case, f, seed, effort.transcripts) for f in found)
         releases += [answers for answers in asked if answers is not None]
     return findings, releases
 

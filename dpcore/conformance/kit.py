@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Finding, Means
+from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import bounds as bound_laws
 from dpcore.conformance.laws import events as event_laws
@@ -85,7 +86,7 @@ LAWS = (
     *audit_laws.LAWS,
 )
 
-_AUDITS = 0.3  # share of the seconds that goes into audits of the examples' runs, if there are any
+_AUDITS = (0.1, 0.3)  # shares of the pairs and of the samples that audits of examples' runs get
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -111,11 +112,12 @@ class Report:
         }
 
 
-def examine(plugin: str, registry: Registry, means: Means | None = None, seed: int = 0) -> Report:
+def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed: int = 0) -> Report:
     """Put all that an admitted plugin provides to the test. Only made-up records are used.
 
     Args:
-        means: Of all attacks together; 30 seconds if None. Laws come on top.
+        effort: Of all attacks and statistical checks; the default effort if None. Other laws come
+            on top.
 
     Raises:
         RegistryError: the plugin is not admitted, not installed or broken.
@@ -138,10 +140,11 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
         for case in cases:
             verdicts += learner_verdicts(case, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
-    means = means or Means(seconds=30)
-    audits = _AUDITS * means.seconds if runs else 0.0
+    effort = effort or Effort()
+    audits = _audits(effort)
     verdicts += run_verdicts(runs, audits, seed)
-    share = attrs.evolve(means, seconds=means.seconds - audits).share(max(1, len(attacked)))
+    left = attrs.evolve(effort, pairs=max(1, effort.pairs - (audits.pairs if runs else 0)))
+    share = left.share(max(1, len(attacked)))
     bounded = [(case, *bound_verdicts(case, share, seed)) for case in attacked]
     claiming = {
         type(case.bound)
@@ -156,13 +159,13 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
     seen: list[Event] = []
     for name, mechanisms in subjects.mechanisms.items():
         for mechanism in mechanisms:
-            judged = list(_judged(mechanism, seed))
+            judged = list(_judged(mechanism, effort, seed))
             if not judged:
-                verdicts.append(_refusing(name, mechanism, printed))
+                verdicts.append(_refusing(name, mechanism, printed, effort))
             for mechanism_case, found in judged:
                 verdicts += found
                 if not isinstance(mechanism, Interactive):
-                    verdicts.append(curve_audited(mechanism_case, seed))
+                    verdicts.append(curve_audited(mechanism_case, seed, effort.draws))
                 ladder = _ladder(mechanism_case)
                 new = [event for event in ladder if event not in seen]
                 verdicts += _events(mechanism_case.name, new, catalogue)
@@ -181,6 +184,16 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
         for kernel, domain in kernels:
             verdicts += kernel_verdicts(kernel, domain, seed)
     return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(findings))
+
+
+def _audits(effort: Effort) -> Effort:
+    """What of an effort goes into audits of examples."""
+    pairs, samples = _AUDITS
+    return attrs.evolve(
+        effort,
+        pairs=max(1, round(pairs * effort.pairs)),
+        samples=max(1, round(samples * effort.samples)),
+    )
 
 
 def _examples(
@@ -220,22 +233,25 @@ def _examples(
     return found
 
 
-def _judged(mechanism: Mechanism, seed: int) -> Iterator[tuple[MechanismCase, list[Verdict]]]:
+def _judged(
+    mechanism: Mechanism, effort: Effort, seed: int
+) -> Iterator[tuple[MechanismCase, list[Verdict]]]:
     """What of the kit's queries a mechanism accepts, each with the verdicts on it."""
     if isinstance(mechanism, Interactive):
         for function_case in interactive_cases(mechanism):
-            yield function_case.as_mechanism(), interactive_verdicts(function_case, seed)
+            found = interactive_verdicts(function_case, seed, effort.transcripts)
+            yield function_case.as_mechanism(), found
         return
     for case in mechanism_cases(mechanism):
-        yield case, mechanism_verdicts(case, seed)
+        yield case, mechanism_verdicts(case, seed, effort.draws)
 
 
-def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]]) -> Verdict:
+def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]], effort: Effort) -> Verdict:
     """A mechanism that accepts none of the kit's queries."""
     if type(mechanism) in printed:
         reason = "it refuses whatever the kit makes up, and its example is as printed"
         if isinstance(mechanism, Interactive):
-            reason += refuted_evidence(mechanism)
+            reason += refuted_evidence(mechanism, effort.transcripts)
         return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
     reason = f"it refuses every {mechanism.distance} query that was tried"
     return Verdict(TESTABLE, name, Outcome.FAILED, reason)

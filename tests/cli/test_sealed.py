@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from test_adjacencies import BALL, RIDGE, run, write
 from typer.testing import CliRunner
 
 from dpcore.cli.app import app
@@ -13,6 +12,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_random_features.ridge import Ridge
 
 from doubles import arrays
+from whole.test_adjacencies import BALL, RIDGE, run, write
 
 
 def public(folder):

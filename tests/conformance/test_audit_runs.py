@@ -6,7 +6,6 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from test_kit import SPEC, module
 from typer.testing import CliRunner
 
 from dpcore import (
@@ -26,14 +25,15 @@ from dpcore import (
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.cli.app import app
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Means, falsify
+from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.attacks.given_pair import are_neighbours, misfit
 from dpcore.conformance.attacks.neighbours import Pair
 from dpcore.conformance.attacks.worst_pair import worst_pair
 from dpcore.conformance.audits.audit_file import audit_path, read_audits
 from dpcore.conformance.audits.pipeline import Pipeline
 from dpcore.conformance.audits.remembering import fixed_statistics
-from dpcore.conformance.audits.run_audit import Effort, audit_run
+from dpcore.conformance.audits.run_audit import audit_run, runs_within
+from dpcore.conformance.effort import Effort
 from dpcore.errors import NoClaimError, ReleaseError
 from dpcore.learner import Public
 from dpcore.mechanisms.gaussian import Gaussian
@@ -42,6 +42,7 @@ from dpcore.records.records import Records
 from dpcore.registry.kinds import BOUND
 from dpcore.spec.spec import load_spec, spec_of_text
 
+from conformance.test_kit import SPEC, module
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
@@ -69,7 +70,7 @@ def plan_of(learner, bound, records=40, mechanism=None):
 def test_the_likelihood_of_a_sampled_run_has_the_means_of_its_two_gaussians():
     plan = plan_of(LabelMean(), LabelMeanBound(), records=4)
     pair = labels_of(1, 1, 1, 1), labels_of(-1, 1, 1, 1)  # moves the mean by all that is claimed
-    samples = Pipeline(plan.schedule, *pair, coins=plan.coins).sample(1000, 60)
+    samples = Pipeline(plan.schedule, *pair, coins=plan.coins).sample(1000)
     (ask,) = plan.schedule.releases[0].asks.values()
     mu = 1 / ask.mechanism.noise_multiplier
     likelihood = samples.before[:, 0], samples.after[:, 0]
@@ -90,7 +91,7 @@ def test_asks_that_depend_on_answers_are_compared_at_their_own_arguments():
     learner = Staged(plan=((0.5, 1), (0.5, 3)))
     plan = plan_of(learner, StagedBound(), records=4)
     pair = labels_of(1, 1, 0, 0), labels_of(-1, 1, 0, 0)
-    samples = Pipeline(plan.schedule, *pair, coins=plan.coins).sample(300, 60)
+    samples = Pipeline(plan.schedule, *pair, coins=plan.coins).sample(300)
     apart = samples.after[:, 0].mean() - samples.before[:, 0].mean()
     whole = sum(
         ask.query.at_most / ask.mechanism.noise_multiplier**2
@@ -122,14 +123,21 @@ def test_runs_that_all_fail_are_no_audit():
     plan = plan_of(LabelMean(fail="raise"), LabelMeanBound(), records=2)
     pipeline = Pipeline(plan.schedule, labels_of(0, 1), labels_of(0, -1), coins=plan.coins)
     with pytest.raises(ReleaseError, match="nothing to audit"):
-        pipeline.sample(200, 60)
+        pipeline.sample(200)
 
 
-def test_too_little_time_is_told_and_gives_no_bound():
+def test_as_many_runs_are_sampled_as_were_asked_for():
     plan = plan_of(LabelMean(), LabelMeanBound(), records=2)
     pipeline = Pipeline(plan.schedule, labels_of(0, 1), labels_of(0, -1), coins=plan.coins)
-    with pytest.raises(NoClaimError, match="give it more time"):
-        pipeline.sample(1000, 0.0)
+    samples = pipeline.sample(7)
+    assert len(samples.before) == len(samples.after) == 7
+
+
+def test_a_run_of_many_answers_counts_as_many():
+    once = plan_of(LabelMean(), LabelMeanBound(), records=4)
+    often = plan_of(Staged(plan=((0.5, 1), (0.5, 3))), StagedBound(), records=4)
+    assert runs_within(once, 1000) == 1000
+    assert runs_within(often, 1000) == 1000 // 4  # one ask and three
 
 
 # Pairs
@@ -147,7 +155,7 @@ def test_a_pair_that_rounding_decides_is_replaced_by_a_steady_one():
     bound = attrs.make_class("B", [], bases=(LabelMeanBound,), class_body={"learner": Chaotic})()
     where = domain(2)
     case = Case(learner=Chaotic(), bound=bound, domain=where, adjacency=REPLACE_ONE)
-    (finding,) = falsify(case, Means(seconds=20, pairs=500))
+    (finding,) = falsify(case, Effort(pairs=500))
     assert finding.worst > 1e6
     found = worst_pair(finding)
     assert found is None or found.ratio < 1e3
@@ -172,7 +180,7 @@ def test_nothing_is_audited_where_no_bound_can_be_attacked():
     )
     release = attrs.evolve(release, learner=small)
     with pytest.raises(NoClaimError, match="nothing can be audited"):
-        audit_run(plan, [release], spec.registry, Effort(seconds=0.5))
+        audit_run(plan, [release], spec.registry, Effort(pairs=200))
 
 
 def pair_of(before, after, changed=0):
@@ -254,7 +262,7 @@ def test_a_probability_over_coins_is_not_audited_at_one_of_them():
     )
     release = Release(learner=LabelMean(), bound=bound, mechanism=Gaussian(noise="float"))
     with pytest.raises(NoClaimError, match="probability over public coins"):
-        audit_run(plan, [release], Registry.default(), Effort(seconds=0.5))
+        audit_run(plan, [release], Registry.default(), Effort(pairs=200))
 
 
 # The command
@@ -282,7 +290,7 @@ def spec(tmp_path):
 def test_a_right_spec_is_not_refuted_and_check_says_how_far_it_was_audited(invoke, spec):
     made = module(LabelMeanBound)
     assert "never audited at this plan" in invoke(made, "check", spec).output
-    found = invoke(made, "audit", spec, "--seconds", "1", "--samples", "1000")
+    found = invoke(made, "audit", spec, "--effort", "0.02", "--samples", "1000")
     assert found.exit_code == 0, found.output
     assert "not refuted" in found.output
     assert "made-up" in found.output
@@ -292,7 +300,7 @@ def test_a_right_spec_is_not_refuted_and_check_says_how_far_it_was_audited(invok
     shown = invoke(made, "check", spec).output
     assert "audited: epsilon >= " in shown
     assert "of claimed 1 at 95 %" in shown
-    again = invoke(made, "audit", spec, "--seconds", "1", "--samples", "300", "--json")
+    again = invoke(made, "audit", spec, "--effort", "0.02", "--samples", "300", "--json")
     told = json.loads(again.stdout)
     assert told["refuted"] is False
     assert told["pair"]["records"] == "made up"
@@ -312,7 +320,7 @@ class FarTooSmall(LabelMeanBound):
 
 def test_a_false_spec_is_refuted_with_exit_code_1_and_stays_so(invoke, spec):
     made = module(FarTooSmall)
-    found = invoke(made, "audit", spec, "--seconds", "2", "--samples", "400")
+    found = invoke(made, "audit", spec, "--effort", "0.02", "--samples", "400")
     assert found.exit_code == 1, found.output
     assert "REFUTED" in found.output
     assert "REFUTED" in invoke(made, "check", spec).output
@@ -320,9 +328,9 @@ def test_a_false_spec_is_refuted_with_exit_code_1_and_stays_so(invoke, spec):
 
 def test_a_saved_pair_is_sampled_instead_of_searched_for(invoke, spec, tmp_path):
     made = module(FarTooSmall)
-    told = invoke(made, "falsify", spec, "--seconds", "1", "--save", tmp_path, "--json")
+    told = invoke(made, "falsify", spec, "--effort", "0.1", "--save", tmp_path, "--json")
     (saved,) = json.loads(told.stdout)["counterexamples"]
-    words = ("audit", spec, "--samples", "400", "--seconds", "2")
+    words = ("audit", spec, "--effort", "0.02", "--samples", "400")
     assert invoke(made, *words, "--pair", saved).exit_code == 1
     assert invoke(made, *words, "--pair", spec).exit_code == 2
 
@@ -340,23 +348,23 @@ SMALL = [
     ("records: 150", "records: 30"),
     ("steps: 150", "steps: 30"),
 ]
-PRINTED = [
-    "kernel-ridge/dpcore_kernel_ridge/examples/printed.yaml",
-    "random-features/dpcore_random_features/examples/algorithm_1.yaml",
-    "random-features/dpcore_random_features/examples/published_code.yaml",
-    "sgd/dpcore_sgd/examples/printed.yaml",
-    "ntk/dpcore_ntk/examples/equation_1.yaml",
+PRINTED = [  # with the runs of either neighbour that refute it
+    ("kernel-ridge/dpcore_kernel_ridge/examples/printed.yaml", 400),
+    ("random-features/dpcore_random_features/examples/algorithm_1.yaml", 400),
+    ("random-features/dpcore_random_features/examples/published_code.yaml", 1500),
+    ("sgd/dpcore_sgd/examples/printed.yaml", 400),
+    ("ntk/dpcore_ntk/examples/equation_1.yaml", 120),
 ]
 
 
-@pytest.mark.parametrize("example", PRINTED)
-def test_a_claim_as_printed_is_refuted_from_its_spec(example, tmp_path):
+@pytest.mark.parametrize(("example", "samples"), PRINTED)
+def test_a_claim_as_printed_is_refuted_from_its_spec(example, samples, tmp_path):
     text = (PLUGINS / example).read_text("utf-8")
     for old, new in SMALL:
         text = text.replace(old, new)
     path = tmp_path / "printed.yaml"
     path.write_text(text, encoding="utf-8")
-    words = ["audit", str(path), "--seconds", "2", "--samples", "1500", "--json"]
+    words = ["audit", str(path), "--effort", "0.02", "--samples", str(samples), "--json"]
     found = CliRunner().invoke(app, words)
     assert found.exit_code == 1, found.output
     told = json.loads(found.stdout)
@@ -371,6 +379,6 @@ def test_a_record_can_stand_twice_only_where_there_are_two(records):
     text = (PLUGINS / "ntk/dpcore_ntk/examples/equation_1.yaml").read_text("utf-8")
     spec = spec_of_text(text.replace("records: 150", f"records: {records}"), "s.yaml")
     plan = spec.price(reproduce=True)
-    found = audit_run(plan, spec.releases, spec.registry, Effort(seconds=2, samples=300))
+    found = audit_run(plan, spec.releases, spec.registry, Effort(pairs=300, samples=150))
     assert (found.origin == "a record that stands twice") == (records == 2)
     assert found.audits[0].broken == (records == 2)

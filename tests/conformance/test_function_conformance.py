@@ -13,10 +13,11 @@ from dpcore import REPLACE_ONE, Distance, Expansion, Registry, hookimpl
 from dpcore.cli.app import app
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.counterexample import load
-from dpcore.conformance.attacks.falsifier import Means, falsify
+from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.attacks.kernel_norm import kernel_distance, kernel_norm
 from dpcore.conformance.attacks.movement import movement
 from dpcore.conformance.attacks.oracle_attack import attack
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
 from dpcore.conformance.laws.interactive import interactive_cases, interactive_verdicts
 from dpcore.conformance.laws.law import Outcome
@@ -44,7 +45,7 @@ def test_every_wrong_oracle_is_caught(mechanism, law, kernel):
 
 @pytest.mark.parametrize("name", wrong.BOUNDS)
 def test_every_wrong_bound_of_a_function_is_broken(name):
-    (finding,) = falsify(wrong.BOUNDS[name], Means(seconds=30, pairs=1500))
+    (finding,) = falsify(wrong.BOUNDS[name], Effort(pairs=1500))
     assert finding.broken
 
 
@@ -72,9 +73,9 @@ def ridge(kernel, lam, records, columns=2):
 )
 def test_t4_stands_in_the_kernels_norm_and_is_nearly_attained(kernel, lam, records, least):
     case = ridge(kernel, lam, records)
-    (finding,) = falsify(case, Means(seconds=60, pairs=800))
+    (finding,) = falsify(case, Effort(pairs=800))
     assert least <= finding.worst <= 1
-    (printed,) = falsify(attrs.evolve(case, bound=Lemma2()), Means(seconds=60, pairs=200))
+    (printed,) = falsify(attrs.evolve(case, bound=Lemma2()), Effort(pairs=200))
     assert printed.worst < finding.worst
 
 
@@ -149,7 +150,7 @@ release:
 def test_falsify_attacks_a_function_release_and_its_answers(dpcore, tmp_path):
     spec = tmp_path / "function.yaml"
     spec.write_text(SPEC)
-    done = dpcore("falsify", spec, "--seconds", 1, "--json")
+    done = dpcore("falsify", spec, "--effort", "0.1", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["attacks"][0]["worst_ratio"] > 0.2
@@ -160,7 +161,7 @@ def test_falsify_breaks_one_scalar_from_its_own_spec(dpcore, tmp_path):
     spec = tmp_path / "printed.yaml"
     text = SPEC.replace("mechanism: gaussian_process", "mechanism: kernel_ridge.one_scalar")
     spec.write_text(text + "  bound: kernel_ridge.proposition_1\n")
-    done = dpcore("falsify", spec, "--seconds", 1)
+    done = dpcore("falsify", spec, "--effort", "0.1")
     assert done.exit_code == 1
     assert "(OneScalar): BROKEN" in done.output
     assert "stands so far" in done.output  # the number of Lemma 2 itself
@@ -169,12 +170,12 @@ def test_falsify_breaks_one_scalar_from_its_own_spec(dpcore, tmp_path):
 def test_falsify_still_refuses_what_has_no_claim_at_all(dpcore, tmp_path):
     spec = tmp_path / "refused.yaml"
     spec.write_text(SPEC.replace("regularization: 0.05", "regularization: 1e-16"))
-    assert dpcore("falsify", spec, "--seconds", 1).exit_code == 3
+    assert dpcore("falsify", spec, "--effort", "0.1").exit_code == 3
 
 
 def test_a_counterexample_of_functions_is_saved_and_replayed(tmp_path):
     case = wrong.BOUNDS["the number of another dataset"]
-    (finding,) = falsify(case, Means(seconds=30, pairs=200))
+    (finding,) = falsify(case, Effort(pairs=200))
     finding.counterexample.save(tmp_path / "pair.npz")
     again = load(tmp_path / "pair.npz")
     assert again.replay(case).ratio == pytest.approx(finding.worst, rel=1e-12)
@@ -190,14 +191,14 @@ def test_the_kit_judges_the_oracles_of_a_plugin():
         },
     }.items():
         setattr(made, name, hookimpl(hook, specname=name))
-    report = examine("made_up", Registry.of(made), Means(seconds=0.1))
+    report = examine("made_up", Registry.of(made), Effort(pairs=100, samples=100))
     broken = {v.law.id for v in report.verdicts if v.failed}
     assert broken == {"interactive.event-matches-answers"}
 
 
 @pytest.mark.slow
 def test_the_plugin_of_kernel_ridge_breaks_no_law_and_its_refuted_mechanism_is_broken():
-    report = examine("kernel-ridge", Registry.default(), Means(seconds=2))
+    report = examine("kernel-ridge", Registry.default(), Effort(pairs=800, samples=2000))
     assert report.passed
     (refused,) = [
         v

@@ -1,6 +1,5 @@
 """Every wrong component is caught, by the law it breaks; no right one raises an alarm."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.basic import BasicAccountant
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Means
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import LAWS, examine
 from dpcore.conformance.laws.accountants import accountant_verdicts
 from dpcore.conformance.laws.bounds import bound_verdicts
@@ -63,12 +62,10 @@ def named(part):
 
 
 @pytest.mark.parametrize(("make", "law"), wrong_bounds.LEARNERS_AND_BOUNDS, ids=named)
-def test_every_wrong_learner_and_bound_is_caught_within_a_minute(make, law):
-    started = time.monotonic()
+def test_every_wrong_learner_and_bound_is_caught(make, law):
     case = make()
-    found = learner_verdicts(case) + bound_verdicts(case, Means(seconds=20, pairs=2000))[0]
+    found = learner_verdicts(case) + bound_verdicts(case, Effort(pairs=2000))[0]
     assert law in broken(found)
-    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize(("mechanism", "law"), wrong_parts.MECHANISMS)
@@ -100,26 +97,24 @@ QUICK = [
 ]
 
 
-def caught(name, folder, seconds):
+def caught(name, folder, effort):
     """Laws that the kit names as broken by a wrong plugin."""
     make, _ = PLUGINS[name]
     module = make(folder)
-    report = examine(module.__name__, Registry.of(module), Means(seconds=seconds))
+    report = examine(module.__name__, Registry.of(module), effort)
     assert not report.passed
     return broken(report.verdicts)
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_wrong_plugin_is_caught_by_the_law_it_breaks(name, tmp_path):
-    assert caught(name, tmp_path, seconds=0.5) & PLUGINS[name][1]
+    assert caught(name, tmp_path, Effort(pairs=500, samples=1000)) & PLUGINS[name][1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLUGINS)
-def test_every_wrong_plugin_is_caught_within_a_minute_by_the_law_it_breaks(name, tmp_path):
-    started = time.monotonic()
-    assert caught(name, tmp_path, seconds=30) & PLUGINS[name][1]
-    assert time.monotonic() - started < 60
+def test_every_wrong_plugin_is_caught_by_the_law_it_breaks(name, tmp_path):
+    assert caught(name, tmp_path, Effort()) & PLUGINS[name][1]
 
 
 def test_the_gallery_has_enough_wrong_plugins_and_names_laws_of_the_kit():
@@ -154,7 +149,7 @@ def right_cases():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_right_learner_or_bound_raises_an_alarm(case, seed):
     found = learner_verdicts(case, seed)
-    found += bound_verdicts(case, Means(seconds=20, pairs=400), seed)[0]
+    found += bound_verdicts(case, Effort(pairs=400), seed)[0]
     assert not alarms(found)
 
 
@@ -163,7 +158,7 @@ def test_no_right_learner_or_bound_raises_an_alarm(case, seed):
 def test_no_right_mechanism_event_or_accountant_raises_an_alarm(seed):
     found = []
     for case in mechanism_cases(Gaussian()):
-        found += mechanism_verdicts(case, seed)
+        found += mechanism_verdicts(case, seed, draws=1000 if seed == 0 else None)
         if seed == 0:
             found += [v for _, event in events_of(case) for v in event_verdicts(event, case.name)]
     if seed == 0:

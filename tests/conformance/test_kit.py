@@ -24,7 +24,8 @@ from dpcore import (
 from dpcore.cli.app import app
 from dpcore.conformance.attacks.attack_record import lookup
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Means, falsify
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import LAWS, examine
 from dpcore.conformance.laws.bounds import bound_verdicts
 from dpcore.conformance.laws.law import Law, Outcome, judge
@@ -94,17 +95,17 @@ def spec(tmp_path):
 
 
 def test_a_right_plugin_passes_with_exit_code_0(invoke):
-    found = invoke(module(LabelMeanBound), "test", "made_up", "--seconds", "1")
+    found = invoke(module(LabelMeanBound), "test", "made_up", "--effort", "0.1")
     assert found.exit_code == 0, found.output
     assert "made_up breaks no law" in found.output
 
 
 def test_a_wrong_bound_fails_with_exit_code_1_and_its_law_in_table_and_json(invoke):
     made = module(TooSmall)
-    shown = invoke(made, "test", "made_up", "--seconds", "1")
+    shown = invoke(made, "test", "made_up", "--effort", "0.1")
     assert shown.exit_code == 1
     assert "breaks bound.holds" in shown.output
-    told = invoke(made, "test", "made_up", "--seconds", "1", "--json")
+    told = invoke(made, "test", "made_up", "--effort", "0.1", "--json")
     assert told.exit_code == 1
     report = json.loads(told.stdout)
     assert not report["passed"]
@@ -114,7 +115,7 @@ def test_a_wrong_bound_fails_with_exit_code_1_and_its_law_in_table_and_json(invo
 
 def test_falsify_breaks_a_spec_whose_counterexample_replays(invoke, spec, tmp_path):
     made = module(TooSmall)
-    found = invoke(made, "falsify", spec, "--seconds", "2", "--save", tmp_path, "--json")
+    found = invoke(made, "falsify", spec, "--effort", "0.1", "--save", tmp_path, "--json")
     assert found.exit_code == 1
     report = json.loads(found.stdout)
     assert report["attacks"][0]["worst_ratio"] == pytest.approx(2, rel=1e-6)
@@ -129,7 +130,7 @@ def test_falsify_breaks_a_spec_whose_counterexample_replays(invoke, spec, tmp_pa
 
 
 def test_falsify_leaves_a_right_spec_standing(invoke, spec):
-    found = invoke(module(LabelMeanBound), "falsify", spec, "--seconds", "1")
+    found = invoke(module(LabelMeanBound), "falsify", spec, "--effort", "0.1")
     assert found.exit_code == 0
     assert "stands so far" in found.output
     assert not (data_folder() / "counterexamples").exists()
@@ -140,7 +141,7 @@ def test_check_tells_what_was_attacked_from_what_never_was(invoke, spec):
     before = invoke(made, "check", spec)
     assert before.exit_code == 0, before.output
     assert "never attacked" in before.output
-    invoke(made, "falsify", spec, "--seconds", "1")
+    invoke(made, "falsify", spec, "--effort", "0.1")
     after = invoke(made, "check", spec)
     assert "attacked: " in after.output
     assert "worst ratio 1, on 20" in after.output
@@ -152,7 +153,7 @@ def test_check_tells_what_was_attacked_from_what_never_was(invoke, spec):
 
 def test_an_attack_under_replace_one_is_an_attack_under_its_parts(invoke, spec):
     made = module(LabelMeanBound)
-    invoke(made, "falsify", spec, "--seconds", "0.5")
+    invoke(made, "falsify", spec, "--effort", "0.1")
     registry = Registry.of(made)
     loaded = registry.load("made_up")
     learner, bound = loaded.components["learners"]["mean"](), loaded.components["bounds"]
@@ -167,7 +168,7 @@ def test_an_example_without_a_price_is_reported(tmp_path):
     path = tmp_path / "bad.yaml"
     path.write_text(SPEC.replace("gaussian", "gausian"))
     made = module(LabelMeanBound, path)
-    report = examine("made_up", Registry.of(made), Means(seconds=0.5))
+    report = examine("made_up", Registry.of(made), Effort(pairs=500))
     (failed,) = [v for v in report.verdicts if v.failed]
     assert failed.law.id == "plugin.examples"
     assert "gaussian" in failed.detail
@@ -179,7 +180,7 @@ def test_a_component_that_nothing_can_build_is_reported(tmp_path):
         table: dict[str, int]
 
     made = module(LabelMeanBound, learner=Odd)
-    report = examine("made_up", Registry.of(made), Means(seconds=0.5))
+    report = examine("made_up", Registry.of(made), Effort(pairs=500))
     failed = {(v.law.id, v.subject) for v in report.verdicts if v.failed}
     assert failed == {("plugin.testable", "mean"), ("plugin.testable", "mean_bound")}
 
@@ -187,7 +188,7 @@ def test_a_component_that_nothing_can_build_is_reported(tmp_path):
 def test_a_refuted_bound_is_not_attacked():
     bound = LabelMeanBound(validity=Refuted("somebody found a pair"))
     case = Case(learner=LabelMean(), bound=bound, domain=domain(), adjacency=REPLACE_ONE)
-    (finding,) = falsify(case, Means(seconds=1))
+    (finding,) = falsify(case, Effort(pairs=500))
     assert finding.pairs == 0
     assert "somebody found a pair" in finding.reason
 
@@ -225,7 +226,7 @@ def test_a_bound_over_coins_may_fail_as_often_as_it_says(bad, gamma, outcome):
         adjacency=REPLACE_ONE,
         coins=PublicCoins(0),
     )
-    found = bound_verdicts(case, Means(seconds=20, pairs=2000))[0]
+    found = bound_verdicts(case, Effort(pairs=2000))[0]
     outcomes = {v.outcome for v in found if v.law.id == "bound.holds"}
     assert (Outcome.FAILED in outcomes) == (outcome is Outcome.FAILED)
 
@@ -258,7 +259,7 @@ def test_law_ids_are_unique_and_every_one_is_in_the_docs():
 
 
 def test_authors_get_one_pytest_case_a_law(monkeypatch):
-    check = checks(module(TooSmall), seconds=1)
+    check = checks(module(TooSmall), effort=0.05)
     (mark,) = check.pytestmark
     assert list(mark.args[1]) == list(LAWS)
     with pytest.raises(AssertionError, match=r"bound\.holds: No pair of neighbours"):

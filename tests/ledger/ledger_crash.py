@@ -14,6 +14,8 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from dpcore import REPLACE_ONE, Charge, DpcoreError, Ledger, PrivacyBudget, price
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.events.gaussian import GaussianEvent

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from dpcore import REPLACE_ONE, Charge, Learner, Ledger, Query, Registry, hookimpl
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.cli.app import app
-from dpcore.conformance.attacks.falsifier import Means
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
 from dpcore.errors import ParameterError, SpecError
 from dpcore.events.randomized_response import PureEvent
@@ -33,7 +33,7 @@ def imported(folder, monkeypatch):
 @pytest.mark.parametrize("kind", list(PluginKind))
 def test_every_kind_of_new_plugin_passes_the_kit(kind, tmp_path, monkeypatch):
     module = imported(write_plugin(f"new-{kind}", kind, tmp_path), monkeypatch)
-    report = examine(module.__name__, Registry.of(module), Means(seconds=2))
+    report = examine(module.__name__, Registry.of(module), Effort(pairs=1000, samples=2000))
     assert [v for v in report.verdicts if v.failed] == []
     assert report.verdicts
 
@@ -157,10 +157,10 @@ def test_a_strangers_mechanism_is_charged_to_a_ledger(stranger):
 
 
 def test_a_strangers_mechanism_is_falsified_and_audited(stranger):
-    code, told = invoke("falsify", "spec.yaml", "--seconds", 0.5)
+    code, told = invoke("falsify", "spec.yaml", "--effort", 0.05)
     assert code == 0, told
     assert "own.mean" in told or "MeanBound" in told
-    code, told = invoke("audit", "spec.yaml", "--seconds", 1, "--samples", 400)
+    code, told = invoke("audit", "spec.yaml", "--effort", 0.01)
     assert code == 0, told
 
 
@@ -217,5 +217,5 @@ def test_a_new_plugin_installs_and_is_admitted(kind, tmp_path):
     run("-m", "pip", "install", *quiet, "--target", str(site), str(folder))
     dpcore = "from dpcore.cli import main; main()"
     run("-c", dpcore, "plugins", "enable", folder.name, "--yes")
-    run("-c", dpcore, "test", folder.name, "--seconds", "2")
+    run("-c", dpcore, "test", folder.name, "--effort", "0.1")
     run("-m", "pytest", "-q", "-p", "no:cacheprovider")

@@ -26,7 +26,8 @@ from dpcore import (
     price,
 )
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Means, falsify
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.bounds import LAW_COVERS_ORDERS, bound_verdicts
 from dpcore.conformance.laws.law import Outcome
 from dpcore.conformance.laws.learners import learner_verdicts
@@ -253,7 +254,7 @@ def test_wrong_numbers_are_refused():
     ],
 )
 def test_the_falsifier_attacks_samples(sampling, adjacency, where):
-    means = Means(pairs=60, seconds=30)
+    means = Effort(pairs=60)
     for factor, broken in ((1.0, False), (0.7, True)):
         case = Case(
             learner=SampledSum(sampling=sampling),
@@ -272,7 +273,7 @@ LAWFUL = SampledSum(sampling=Order(kind="with_replacement", steps=2), decay=0.5)
 
 def judged(bound):
     case = Case(learner=LAWFUL, bound=bound, domain=domain(6), adjacency=REPLACE_ONE)
-    verdicts, findings = bound_verdicts(case, Means(pairs=200, seconds=30))
+    verdicts, findings = bound_verdicts(case, Effort(pairs=200))
     (law,) = (v for v in verdicts if v.law == LAW_COVERS_ORDERS)
     return law.outcome, any(finding.broken for finding in findings)
 

@@ -7,7 +7,8 @@ import attrs
 import pytest
 
 from dpcore.conformance.attacks.counterexample import Counterexample
-from dpcore.conformance.audits.run_audit import Effort, audit_run
+from dpcore.conformance.audits.run_audit import audit_run
+from dpcore.conformance.effort import Effort
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "attacks.py"
 
@@ -46,7 +47,7 @@ def audited(name, samples):
             moved=1.0,
             origin="chosen for this claim",
         )
-    effort = Effort(seconds=60, samples=samples)
+    effort = Effort(pairs=3000, samples=samples)
     return audit_run(plan, spec.releases, spec.registry, effort, given=given)
 
 

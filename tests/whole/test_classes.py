@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dpcore import REPLACE_ONE, Classes, PrivacyBudget, Release, price
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Means, falsify
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
 from dpcore.errors import NoClaimError, ParameterError, SpecError, UnfitTargetError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.publish.evaluation import evaluate
@@ -95,7 +96,7 @@ def test_the_falsifier_uses_labels_that_classes_can_have():
     case = Case(
         learner=LabelMean(), bound=LabelMeanBound(), domain=with_classes(TWO), adjacency=REPLACE_ONE
     )
-    (finding,) = falsify(case, Means(seconds=5, pairs=200))
+    (finding,) = falsify(case, Effort(pairs=200))
     assert 0.99 <= finding.worst <= 1 + 1e-9
     assert set(np.unique(finding.counterexample.pair.before.labels)) <= {-1.0, 0.0, 1.0}
 

@@ -24,7 +24,7 @@ def test_the_wheel_is_complete(folder, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         if folder == ".":
-            packaged = archive.read("dpcore/registry.yaml")
+            packaged = archive.read("dpcore/registry/registry.yaml")
             assert packaged == (ROOT / "registry.yaml").read_bytes()
     assert any(name.endswith("py.typed") for name in names)
     assert any(name.endswith("LICENSE") for name in names) or folder != "."

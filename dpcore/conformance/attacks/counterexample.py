@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -130,18 +129,20 @@ def load(path: Path) -> Counterexample:
 
 
 def minimised(
-    found: Configuration, target: Target, rows: Rows, least: float, seconds: float = math.inf
+    found: Configuration, target: Target, rows: Rows, least: float, tries: float = math.inf
 ) -> Configuration:
     """Make a configuration simpler as long as its ratio stays at least `least`.
 
     In turn: one base row fewer, base rows set to zero, labels to 0, numbers to few digits; nothing
-    more once the time is used up.
+    more once so many `tries` are used up.
     """
-    end = time.monotonic() + seconds
+    left = tries
 
     def keeps(candidate: Configuration) -> bool:
-        if time.monotonic() > end:
+        nonlocal left
+        if left <= 0:
             return False
+        left -= 1
         shot = target.fire(pair_of(candidate, rows, target.case.adjacency))
         return shot.ratio is not None and shot.inside is not False and shot.ratio >= least
 

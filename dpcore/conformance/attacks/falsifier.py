@@ -1,13 +1,12 @@
 """The falsifier: search for neighbours between which a statistic moves farther than claimed.
 
-Three phases per claim, until its time or its number of pairs is used up: constructions (see
-`constructions`), local ascent from the worst of them, then random restarts with ascent. What it
-finds is a proof that a bound is wrong; finding nothing proves nothing.
+Three phases per claim, until its number of pairs is used up: constructions (see `constructions`),
+local ascent from the worst of them, then random restarts with ascent. What it finds is a proof that
+a bound is wrong; finding nothing proves nothing.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -24,33 +23,18 @@ from dpcore.conformance.attacks.movement import ALLOWANCE, measurable
 from dpcore.conformance.attacks.neighbours import Configuration, pair_of
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.target import Shot, Target
+from dpcore.conformance.effort import Effort
 from dpcore.functions.learner import FunctionLearner
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.sensitivity import Conditional, Refuted, Sensitivity, WorstCase
 
-_CONSTRUCTIONS = 0.4  # share of a claim's means that goes into constructions
-_SIMPLIFYING = 0.25  # of a claim's seconds, on top of them, for making a counterexample simple
+_CONSTRUCTIONS = 0.4  # share of a claim's pairs that goes into constructions
+_SIMPLIFYING = (0.25, 100)  # of a claim's pairs, on top of them, or so many if that is more
 _CLIMBS = 8  # starts that are climbed from before random restarts begin
 _EVALUATIONS = 250  # of the score, per ascent
 _DRAWS = 6  # samples or orders of the records, where the runtime draws them
 _EACH = 4  # constructions of a family between two restarts
-
-
-@attrs.frozen(kw_only=True)
-class Means:
-    """What a search may spend: whichever ends first.
-
-    Args:
-        seconds: Wall-clock time. pairs: Neighbouring pairs evaluated.
-    """
-
-    seconds: float = 20.0
-    pairs: int = 50_000
-
-    def share(self, parts: int) -> Means:
-        """An equal part of it."""
-        return Means(seconds=self.seconds / parts, pairs=max(1, self.pairs // parts))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -117,24 +101,24 @@ class Finding:
 
 
 def falsify(
-    case: Case, means: Means | None = None, seed: int = 0, *, refuted: bool = False
+    case: Case, effort: Effort | None = None, seed: int = 0, *, refuted: bool = False
 ) -> tuple[Finding, ...]:
     """Attack every query's claim of one case; one finding a query.
 
     Args:
-        means: Shared equally by the queries; 20 seconds if None.
-        seed: Of the search. The same seed and the same pairs give the same result where pairs and
-            not seconds end the search.
+        effort: Its pairs are shared equally by the queries; the default effort if None.
+        seed: Of the search. The same seed and the same effort give the same result.
         refuted: Attack claims as printed too that say themselves that they are refuted.
     """
-    means = means or Means()
+    effort = effort or Effort()
     claims = case.claims()
     if refuted and not isinstance(claims, Refused):
         claims = tuple((query, _as_printed(claim)) for query, claim in claims)
     if isinstance(claims, Refused):
         return (Finding(case=case, query="", claim=None, reason=f"refused: {claims.reason}"),)
+    part = effort.share(len(claims)).pairs
     return tuple(
-        _attack(case, query, claim, means.share(len(claims)), np.random.default_rng([seed, index]))
+        _attack(case, query, claim, part, np.random.default_rng([seed, index]))
         for index, (query, claim) in enumerate(claims)
     )
 
@@ -147,7 +131,7 @@ def _as_printed(claim: Sensitivity) -> Sensitivity:
 
 
 def _attack(
-    case: Case, query: Query, claim: Sensitivity, means: Means, rng: np.random.Generator
+    case: Case, query: Query, claim: Sensitivity, pairs: int, rng: np.random.Generator
 ) -> Finding:
     unfit = ""
     if not measurable(query):
@@ -166,7 +150,7 @@ def _attack(
     if not asks:
         reason = "the learner never asks it"
         return Finding(case=case, query=query.name, claim=claim, reason=reason)
-    return _Search(case, asks, claim, means, rng).run()
+    return _Search(case, asks, claim, pairs, rng).run()
 
 
 class _Search:
@@ -177,7 +161,7 @@ class _Search:
         case: Case,
         asks: Sequence[Query],
         claim: Sensitivity,
-        means: Means,
+        pairs: int,
         rng: np.random.Generator,
     ) -> None:
         self._case, self._claim, self._rng = case, claim, rng
@@ -193,27 +177,22 @@ class _Search:
             for secret in secrets
             for draw in draws
         ]
-        self._means = means
-        self._end = time.monotonic() + means.seconds
+        self._most = max(pairs, self._round)
         self._pairs, self._failures, self._failure = 0, 0, ""
         self._worst: tuple[float, Configuration, Target] | None = None
         self._outside: float | None = None
         self._length = 0.0
 
     def run(self) -> Finding:
-        """All phases, as far as the means allow."""
+        """All phases, as far as the pairs go."""
         with suppress(SearchOverError):
             self._constructions()
         return self._finding()
 
     def _constructions(self) -> None:
         stream = self._starts()
-        until = time.monotonic() + _CONSTRUCTIONS * self._means.seconds
         seen: list[tuple[float, int, Configuration, Target]] = []
-        most = int(_CONSTRUCTIONS * self._means.pairs)
-        while self._pairs < max(most, self._round) and (
-            time.monotonic() < until or self._pairs < self._round
-        ):
+        while self._pairs < max(_CONSTRUCTIONS * self._most, self._round):
             self._try(stream, seen)
         if self._is_broken():
             return
@@ -256,9 +235,7 @@ class _Search:
         climb(start, lambda configuration: self._score(configuration, target), _EVALUATIONS)
 
     def _score(self, configuration: Configuration, target: Target) -> float:
-        if self._pairs >= self._means.pairs or (
-            self._pairs >= self._round and time.monotonic() > self._end
-        ):
+        if self._pairs >= self._most:
             raise SearchOverError
         self._pairs += 1
         shot = target.fire(pair_of(configuration, self._rows, self._case.adjacency))
@@ -298,8 +275,9 @@ class _Search:
         ratio, configuration, target = self._worst
         if ratio > 1 + ALLOWANCE:
             least = max(1 + ALLOWANCE, 0.9 * ratio)
-            seconds = max(1.0, _SIMPLIFYING * self._means.seconds)
-            configuration = minimised(configuration, target, self._rows, least, seconds)
+            share, fewest = _SIMPLIFYING
+            tries = max(fewest, round(share * self._most))
+            configuration = minimised(configuration, target, self._rows, least, tries)
         return self._with_counterexample(finding, configuration, target)
 
     def _with_counterexample(

@@ -9,13 +9,13 @@ below. What is found proves a claim wrong; finding nothing proves nothing.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.certify import certified
 from dpcore.events.base import Direction
 from dpcore.events.composition import repeated
@@ -30,7 +30,6 @@ ERROR_RATE = 1e-6
 """Chance that one attack calls a right mechanism broken."""
 
 _MOST = 16  # questions in a game
-_DRAWS = (300, 4500)  # transcripts of one function and game: at least, at most
 _RIDGE = 1e-11  # of the largest variance, added to every direction
 
 Transcript = tuple[NDArray[np.float64], int]
@@ -106,22 +105,20 @@ class Breach:
         )
 
 
-def attack(duel: Duel, seed: int = 0, draws: int | None = None, seconds: float = 5.0) -> Breach:
+def attack(duel: Duel, seed: int = 0, draws: int | None = None) -> Breach:
     """Play every game until one breaks the claim; the worst result.
 
     Args:
         seed: Of the oracles' noise.
-        draws: Transcripts of each function in each game; as many as the time allows if None.
-        seconds: For all games together, within 300 to 4500 transcripts of each function.
+        draws: Transcripts of each function in each game; those of the default effort if None.
     """
-    games = list(_games(duel))
+    games, count = list(_games(duel)), draws or Effort().transcripts
     level = ERROR_RATE / (len(games) * len(EPSILONS) * 2 * 2)
     claims = {epsilon: duel.claimed(epsilon) for epsilon in EPSILONS}
     worst: Breach | None = None
     total = 0
     for number, (name, game) in enumerate(games):
         start = 100_000 * (seed * len(games) + number + 1)
-        count = draws or _affordable(duel, game, start, seconds / len(games))
         scores = _scores(duel, game, start, count)
         total += 2 * count
         for epsilon, (p, q) in ((e, pair) for e in EPSILONS for pair in (scores, scores[::-1])):
@@ -218,15 +215,6 @@ def _scores(
         for transcripts in played
     )
     return before, after
-
-
-def _affordable(duel: Duel, game: Game, seed: int, seconds: float) -> int:
-    """Transcripts of one function, by the time that ten take and by nothing else."""
-    started = time.perf_counter()
-    for number in range(10):
-        game(duel.oracle(duel.before, seed - 10 + number))
-    each = (time.perf_counter() - started) / 10
-    return int(np.clip(seconds / (2 * each), *_DRAWS))
 
 
 class _Rule:

@@ -51,9 +51,12 @@ class ReleaseFinding:
 
 
 def attack_release(
-    name: str, case: Case, finding: Finding, seed: int = 0, seconds: float = 5.0
+    name: str, case: Case, finding: Finding, seed: int = 0, draws: int | None = None
 ) -> ReleaseFinding | None:
     """Ask the calibrated oracle about both neighbours of a finding's worst pair.
+
+    Args:
+        draws: Transcripts of each function in each game; those of the default effort if None.
 
     Returns:
         None if the release is no function, or no pair is known.
@@ -90,5 +93,5 @@ def attack_release(
         after=after,
         candidates=np.vstack([*changed, anywhere]),
     )
-    breach = attack(duel, seed, seconds=seconds)
+    breach = attack(duel, seed, draws)
     return ReleaseFinding(release=name, mechanism=type(mechanism).__name__, breach=breach)

@@ -9,7 +9,6 @@ tell more than one that moves fifty times too far.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -32,7 +31,6 @@ _STEADY = 1e-3  # of the movement: what another order of the records may change
 _ENOUGH = 1e3  # a movement over claim beyond which more tells nothing
 _TRIED = 40  # constructions, where a finding's own pair is not steady
 _REGULAR = 4  # of them, without duplicates
-_SECONDS = 5.0
 
 
 @attrs.frozen(eq=False)
@@ -106,7 +104,7 @@ def _steadiest(finding: Finding, target: Target) -> WorstPair | None:
     case = finding.case
     best: WorstPair | None = None
     size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
-    rows, end = Rows(case.domain), time.monotonic() + _SECONDS
+    rows = Rows(case.domain)
     rng = np.random.default_rng(0)
     stream = chain(_different(rows, size, rng), starts(rows, size, rng))
     for configuration in islice(stream, _TRIED):
@@ -117,8 +115,6 @@ def _steadiest(finding: Finding, target: Target) -> WorstPair | None:
         )
         if shot.ratio and better and shot.inside is not False and _steady(target, pair):
             best = WorstPair(pair, shot.ratio, configuration.origin)
-        if time.monotonic() > end and best is not None:
-            break
     return best
 
 
@@ -127,7 +123,7 @@ def _least_random(finding: Finding, target: Target) -> WorstPair | None:
     case = finding.case
     best: tuple[float, WorstPair] | None = None
     other = attrs.evolve(target, draw=target.draw + 1)
-    rows, end = Rows(case.domain), time.monotonic() + _SECONDS
+    rows = Rows(case.domain)
     size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
     for configuration in islice(starts(rows, size, np.random.default_rng(0)), 2 * _TRIED):
         pair = pair_of(configuration, rows, case.adjacency)
@@ -140,8 +136,6 @@ def _least_random(finding: Finding, target: Target) -> WorstPair | None:
         worth = shot.ratio / (1 + moved / finding.claim.reach) if finding.claim else 0.0
         if best is None or worth > best[0]:
             best = worth, WorstPair(pair, shot.ratio, configuration.origin)
-        if time.monotonic() > end:
-            break
     return None if best is None else best[1]
 
 

@@ -8,7 +8,6 @@ goes into them.
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore.conformance.audits.features import NAMES, Comparison
 from dpcore.conformance.audits.remembering import Remembering, RememberingFunction, fixed_statistics
-from dpcore.errors import ContractError, NoClaimError, ReleaseError
+from dpcore.errors import ContractError, ReleaseError
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import Answer
 from dpcore.learning.learners.one_shot import OneShot
@@ -33,9 +32,8 @@ RAW = 16
 """Real coordinates of all answers together that are features themselves, if there are no more."""
 
 _REFERENCE = SecretCoins.rehearsal(0)  # known coins, at which features compare statistics
-_FEWEST = 100  # samples a side, however little time there is
+_EARLY = 100  # samples a side, after which a run that always fails is given up
 _FAILED = len(NAMES)  # the column that tells whether a run failed
-_PATIENCE = 2.0  # times the given seconds, until fewer than that many are too few
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -103,34 +101,23 @@ class Pipeline:
             failed=False,
         )
 
-    def sample(
-        self, samples: int, seconds: float, progress: Callable[[int], None] = lambda done: None
-    ) -> Samples:
-        """Draw both neighbours in turn until there are `samples` a side or the time is used up.
+    def sample(self, samples: int, progress: Callable[[int], None] = lambda done: None) -> Samples:
+        """Draw both neighbours in turn until there are `samples` a side.
 
         Args:
             progress: Called with the number of samples a side so far.
 
         Raises:
-            NoClaimError: a run takes so long that there are too few samples.
             ReleaseError: every run failed.
         """
-        start = time.monotonic()
         rows: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
         while len(rows[0]) < samples:
             for side in (0, 1):
                 rows[side].append(self.draw(side, len(rows[side])))
-            done, spent = len(rows[0]), time.monotonic() - start
+            done = len(rows[0])
             progress(done)
-            if done == _FEWEST and all(row[_FAILED] for side in rows for row in side):
+            if done == min(samples, _EARLY) and all(row[_FAILED] for side in rows for row in side):
                 raise ReleaseError("every run on the made-up records failed: nothing to audit")
-            if spent > seconds and (done >= _FEWEST or spent > _PATIENCE * seconds):
-                break
-        if len(rows[0]) < min(samples, _FEWEST):
-            raise NoClaimError(
-                f"{len(rows[0])} runs of either neighbour took {spent:.3g} seconds: an audit needs "
-                f"{_FEWEST}, give it more time"
-            )
         return Samples(before=np.array(rows[0]), after=np.array(rows[1]), names=self._names)
 
     @property

@@ -5,7 +5,7 @@ Everything that is sampled is made up inside the declared domain: no record of a
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -13,13 +13,14 @@ import attrs
 
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.conformance.attacks.counterexample import Counterexample
-from dpcore.conformance.attacks.falsifier import Means, falsify
+from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.attacks.given_pair import misfit
 from dpcore.conformance.attacks.question_points import question_points
 from dpcore.conformance.attacks.worst_pair import WorstPair, worst_pair
 from dpcore.conformance.audits.auditor import Audit, audit_samples
 from dpcore.conformance.audits.claims import Claim, claims_of
 from dpcore.conformance.audits.pipeline import Pipeline, Samples
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.functions.interactive import Interactive
@@ -28,28 +29,10 @@ from dpcore.pricing.calibration import compose
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan, Release
 
-SEARCHING = 0.25
-"""Share of the time that goes into the search for a pair, if a search may be that short."""
+FEWEST = 100
+"""Runs of either neighbour that an audit needs to say anything."""
 
-SAMPLING = 0.5
-"""Share of the time that sampling gets at least, however long the search took."""
-
-
-@attrs.frozen(kw_only=True)
-class Effort:
-    """How hard an audit tries.
-
-    Args:
-        seconds: For the search of a pair and the sampling together; whichever ends first.
-        samples: Of either neighbour, at most.
-        confidence: Probability, at least, that no stated bound exceeds the truth.
-        seed: Of the search and of every sample's coins.
-    """
-
-    seconds: float = 30.0
-    samples: int = 100_000
-    confidence: float = 0.95
-    seed: int = 0
+_NUMBERS = 100  # in one answer; more count as several answers
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -98,6 +81,8 @@ def audit_run(
     registry: Registry,
     effort: Effort | None = None,
     *,
+    confidence: float = 0.95,
+    seed: int = 0,
     given: Counterexample | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> RunAudit:
@@ -106,6 +91,10 @@ def audit_run(
     Args:
         plan: As priced, or as priced for a reproduction.
         releases: The spec's.
+        effort: Its pairs are searched, shared equally by the releases; its samples are drawn of
+            either neighbour. The default effort if None.
+        confidence: Probability, at least, that no stated bound exceeds the truth.
+        seed: Of the search and of every sample's coins.
         given: A saved pair to sample instead of searching for one.
         progress: Called with the number of samples a side so far.
 
@@ -115,13 +104,12 @@ def audit_run(
         SpecError: the given pair is no evidence about this plan.
     """
     effort = effort or Effort()
-    started = time.monotonic()
     if plan.coins is None:
         raise NoClaimError(
             "nothing can be audited: the claim is a probability over public coins, and runs at any "
             "one of them are no evidence about it"
         )
-    searching = Means(seconds=SEARCHING * effort.seconds / len(releases))
+    searching = effort.share(len(releases))
     cases = {
         release.name: case_of(plan, release, bound_in_force(plan, release, registry))
         for release in releases
@@ -134,7 +122,7 @@ def audit_run(
                 raise SpecError(f"the pair says nothing about {case.name}: {wrong}")
         found = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
     for case in cases.values() if given is None else ():
-        findings = falsify(case, searching, effort.seed, refuted=True)
+        findings = falsify(case, searching, seed, refuted=True)
         found += [pair for finding in findings if (pair := worst_pair(finding)) is not None]
         reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
     if not found:
@@ -142,7 +130,7 @@ def audit_run(
     best = max(found, key=lambda candidate: (candidate.singular, candidate.ratio))
     points = {
         release.name: question_points(
-            cases[release.name], best.pair, _most_points(plan, release), effort.seed
+            cases[release.name], best.pair, _most_points(plan, release), seed
         )
         for release in releases
         if isinstance(release.learner, FunctionLearner)
@@ -154,18 +142,28 @@ def audit_run(
         changed=best.pair.changed,
         coins=plan.coins,
         points=points,
-        seed=effort.seed,
+        seed=seed,
     )
-    left = max(SAMPLING * effort.seconds, effort.seconds - (time.monotonic() - started))
-    samples = pipeline.sample(effort.samples, left, progress)
+    samples = pipeline.sample(effort.samples, progress)
     audits = audit_samples(
         samples.before,
         samples.after,
         plan_claims(plan),
-        confidence=effort.confidence,
+        confidence=confidence,
         names=samples.names,
     )
     return RunAudit(audits=audits, origin=best.origin, ratio=best.ratio, samples=samples)
+
+
+def runs_within(plan: Plan, samples: int) -> int:
+    """How many runs so many samples of one-answer runs are worth: a run of k answers counts as k.
+
+    An answer of more than a hundred numbers counts as several.
+    """
+    queries = [ask.query for release in plan.schedule.releases for ask in release.asks.values()]
+    return samples // sum(
+        query.at_most * math.ceil(query.real_size / _NUMBERS) for query in queries
+    )
 
 
 def plan_claims(plan: Plan) -> tuple[Claim, ...]:

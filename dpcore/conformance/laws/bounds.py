@@ -19,7 +19,8 @@ from dpcore.adjacency import (
 )
 from dpcore.bound import Refused
 from dpcore.conformance.attacks.case import Case, Pathwise, asks_of
-from dpcore.conformance.attacks.falsifier import Finding, Means, falsify
+from dpcore.conformance.attacks.falsifier import Finding, falsify
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
@@ -98,11 +99,11 @@ _RARE = 1e-4  # a count of broken keys that is less likely than this breaks such
 
 
 def bound_verdicts(
-    case: Case, means: Means, seed: int = 0
+    case: Case, effort: Effort, seed: int = 0
 ) -> tuple[list[Verdict], tuple[Finding, ...]]:
     """All laws of one bound at one case's parameters, and the findings of its attacks.
 
-    Half of the means goes to the relations the bound covers at the case's own size, a quarter to
+    Half of the effort goes to the relations the bound covers at the case's own size, a quarter to
     sizes 1 and 2, a quarter to changed parameters.
     """
     subject = f"{type(case.bound).__name__} of {type(case.learner).__name__}"
@@ -115,10 +116,10 @@ def bound_verdicts(
         LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed),
     }
     verdicts = [judge(law, subject, check) for law, check in checks.items()]
-    findings = _attack_relations(case, means, seed)
+    findings = _attack_relations(case, effort, seed)
     verdicts += [_holds(finding) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
-    varied = _attack_variants(case, means.share(4), seed)
+    varied = _attack_variants(case, effort.share(4), seed)
     verdicts += _failures([*findings, *(finding for _, finding in varied)])
     verdicts.append(judge(READS_PARAMETERS, subject, lambda: _reads_parameters(varied)))
     return verdicts, findings + tuple(finding for _, finding in varied)
@@ -263,7 +264,7 @@ def _law_covers_orders(case: Case, seed: int) -> str:
     return f"closest {closest:.3g} of a stated tail"
 
 
-def _attack_relations(case: Case, means: Means, seed: int) -> tuple[Finding, ...]:
+def _attack_relations(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
     """The case's own size under every relation, then sizes 1 and 2; over coins, several keys."""
     relations = list(covered(case))
     small = [
@@ -273,13 +274,13 @@ def _attack_relations(case: Case, means: Means, seed: int) -> tuple[Finding, ...
         if not isinstance((sized := other.at_size(size)).safe_claims(), Refused)
     ]
     findings: list[Finding] = []
-    for cases, part in ((relations, means.share(2)), (small, means.share(4))):
+    for cases, part in ((relations, effort.share(2)), (small, effort.share(4))):
         for other in cases:
             findings.extend(_attack_keys(other, part.share(len(cases)), seed))
     return tuple(findings)
 
 
-def _attack_keys(case: Case, means: Means, seed: int) -> tuple[Finding, ...]:
+def _attack_keys(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
     """One attack; for a probability over coins, one per fresh key, of which few may succeed."""
     claims = case.safe_claims()
     gammas = [
@@ -288,9 +289,9 @@ def _attack_keys(case: Case, means: Means, seed: int) -> tuple[Finding, ...]:
         if isinstance(claim.validity, OverCoins)
     ]
     if not gammas:
-        return falsify(case, means, seed)
+        return falsify(case, effort, seed)
     found = [
-        falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), means.share(_COINS), seed)
+        falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), effort.share(_COINS), seed)
         for key in range(_COINS)
     ]
     broken = [findings for findings in found if any(f.broken for f in findings)]
@@ -383,7 +384,7 @@ def _one_number_changed(component: Any) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def _attack_variants(case: Case, means: Means, seed: int) -> list[tuple[str, Finding]]:
+def _attack_variants(case: Case, effort: Effort, seed: int) -> list[tuple[str, Finding]]:
     found: list[tuple[str, Case]] = []
     for what, other in variants(case):
         if not isinstance(other.safe_claims(), Refused):
@@ -391,7 +392,7 @@ def _attack_variants(case: Case, means: Means, seed: int) -> list[tuple[str, Fin
     findings = [
         (what, finding)
         for what, other in found
-        for finding in falsify(other, means.share(len(found)), seed)
+        for finding in falsify(other, effort.share(len(found)), seed)
     ]
     # a parameter at which nothing works fits no dataset: that says nothing about the bound
     return [(what, finding) for what, finding in findings if finding.failures < finding.pairs]

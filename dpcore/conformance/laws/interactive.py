@@ -191,7 +191,8 @@ def interactive_verdicts(
     """All laws of one interactive mechanism with one kernel.
 
     Args:
-        draws: Transcripts of each function in each game of the attack; five seconds' worth if None.
+        draws: Transcripts of each function in each game of the attack; those of the default
+            effort if None.
     """
     checks: dict[Law, Callable[[InteractiveCase, int], str]] = {
         REPEATS: _repeats,
@@ -206,10 +207,10 @@ def interactive_verdicts(
     return found + priced_verdicts(case.as_mechanism(), seed)
 
 
-def refuted_evidence(mechanism: Interactive) -> str:
+def refuted_evidence(mechanism: Interactive, draws: int | None = None) -> str:
     """What the attack finds against a mechanism that accepts refuted claims alone, or empty."""
     for case in interactive_cases(mechanism, Refuted("as printed")):
-        worst = attack(case.duel())
+        worst = attack(case.duel(), draws=draws)
         if worst.broken:
             return f"; as printed, {worst.describe()}"
     return ""

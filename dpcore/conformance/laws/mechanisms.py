@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.certify import certified
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.distance import Distance
@@ -64,8 +64,6 @@ ERROR_RATE = 1e-6
 """Chance that a right mechanism fails any one statistical check."""
 
 _REPLICATES = 200
-_SAMPLES = (1000, 6000)  # draws per value: at least, at most
-_SECONDS = 2.0  # what one check of the outputs may take, within these numbers
 _EPSILONS = (0.0, 0.3, 1.0, 2.0)
 _SCALES = (0.3, 1.0, 3.0, 30.0)
 
@@ -126,8 +124,15 @@ def _takes_fractions(case: MechanismCase) -> bool:
     return True
 
 
-def mechanism_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
-    """All laws of one mechanism at one query."""
+def mechanism_verdicts(
+    case: MechanismCase, seed: int = 0, draws: int | None = None
+) -> list[Verdict]:
+    """All laws of one mechanism at one query.
+
+    Args:
+        draws: Of its outputs at each value, for the law of its event; those of the default effort
+            if None.
+    """
     checks: dict[Law, Callable[[MechanismCase, int], str]] = {
         SHAPE: _shape,
         FINITE: _finite,
@@ -135,7 +140,7 @@ def mechanism_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
         PREPARED: _prepared,
         EVERY_COORDINATE: _every_coordinate,
         ASKS_INDEPENDENT: _asks_independent,
-        EVENT_MATCHES: _event_matches,
+        EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws),
     }
     found = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
     return found + priced_verdicts(case, seed)
@@ -303,7 +308,7 @@ def _moved(case: MechanismCase, step: NDArray[np.float64]) -> NDArray[Any]:
     return np.asarray(_start(case) + from_real(step, case.query))
 
 
-def _event_matches(case: MechanismCase, seed: int) -> str:
+def _event_matches(case: MechanismCase, seed: int, draws: int) -> str:
     """Thresholds on the outputs' component along the movement, chosen on one half of the draws and
     tested on the other by Clopper-Pearson ends whose error rates add up to `ERROR_RATE`.
     """
@@ -311,7 +316,6 @@ def _event_matches(case: MechanismCase, seed: int) -> str:
         raise NotApplicableError(f"no generic test is known for {case.query.distance}")
     steps = [step for step in map(partial(_releasable, case, seed), _steps(case)) if step.any()]
     event = case.at(1.0).event(case.query, case.sensitivity)
-    samples = _affordable(case, seed, 2 * len(steps))
     level = ERROR_RATE / (len(steps) * len(_EPSILONS) * 2 * 2)
     closest = 0.0
     for number, step in enumerate(steps):
@@ -319,8 +323,8 @@ def _event_matches(case: MechanismCase, seed: int) -> str:
         scores = [
             np.array(
                 [
-                    to_real(_release(case, value, seed, 2 + k + side * samples)) @ step
-                    for k in range(samples)
+                    to_real(_release(case, value, seed, 2 + k + side * draws)) @ step
+                    for k in range(draws)
                 ]
             )
             for side, value in enumerate(values)
@@ -336,16 +340,7 @@ def _event_matches(case: MechanismCase, seed: int) -> str:
                         f"(chance {ERROR_RATE:g} of an error), {claimed:.4g} is claimed "
                         f"({direction.value})"
                     )
-    return f"{2 * samples * len(steps)} releases, certified up to {closest:.3g} of the claim"
-
-
-def _affordable(case: MechanismCase, seed: int, values: int) -> int:
-    """Draws per value, by the time that twenty take; how many does not depend on what they are."""
-    started = time.perf_counter()
-    for number in range(20):
-        _release(case, _start(case), seed, number)
-    each = (time.perf_counter() - started) / 20
-    return int(np.clip(_SECONDS / (values * each), *_SAMPLES))
+    return f"{2 * draws * len(steps)} releases, certified up to {closest:.3g} of the claim"
 
 
 def _falls_in_scale(case: MechanismCase, seed: int) -> str:

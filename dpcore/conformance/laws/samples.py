@@ -7,7 +7,6 @@ they can find is limited by how often they may look: nothing rarer than about 1 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 from dpcore.conformance.audits.auditor import audit_samples
 from dpcore.conformance.audits.claims import Curve
 from dpcore.conformance.audits.features import NAMES, Comparison
-from dpcore.conformance.audits.run_audit import Effort, audit_run
+from dpcore.conformance.audits.run_audit import FEWEST, audit_run, runs_within
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
 from dpcore.distance import Distance
@@ -42,17 +42,21 @@ RUN_AUDITED = Law(
 LAWS = (RUN_AUDITED, CURVE_AUDITED)
 
 _SCALES = (1.0, 0.3)  # much noise and little
-_SECONDS = 1.0  # of sampling at one scale, within these numbers of samples a side
-_SAMPLES = (400, 20_000)
 _DELTA = 1e-5  # at which a curve's epsilon is told
 
 
-def curve_audited(case: MechanismCase, seed: int = 0) -> Verdict:
-    """The verdict on one mechanism at one query."""
-    return judge(CURVE_AUDITED, f"{case.name}, audited", partial(_curve_audited, case, seed))
+def curve_audited(case: MechanismCase, seed: int = 0, draws: int | None = None) -> Verdict:
+    """The verdict on one mechanism at one query.
+
+    Args:
+        draws: Of its outputs, a third of them at either value and scale; those of the default
+            effort if None.
+    """
+    draws = (draws or Effort().draws) // 3
+    return judge(CURVE_AUDITED, f"{case.name}, audited", partial(_curve_audited, case, seed, draws))
 
 
-def _curve_audited(case: MechanismCase, seed: int) -> str:
+def _curve_audited(case: MechanismCase, seed: int, draws: int) -> str:
     """Two values at the claimed distance, spread over all coordinates; at two scales."""
     if case.query.distance in (Distance.PSD_ROWS, Distance.RKHS):
         raise NotApplicableError(f"no generic pair is known for {case.query.distance}")
@@ -61,7 +65,7 @@ def _curve_audited(case: MechanismCase, seed: int) -> str:
         mechanism = case.at(scale)
         ask = Ask(query=case.query, sensitivity=case.sensitivity, mechanism=mechanism, share=1.0)
         claim = Curve.of_event(ask.event(), _DELTA)
-        before, after = _outputs(ask, 2 * seed + number)
+        before, after = _outputs(ask, 2 * seed + number, draws)
         raw = [f"coordinate {k}" for k in range(case.query.real_size)]
         (found,) = audit_samples(
             before, after, claim, confidence=1 - ERROR_RATE / 2, names=[*NAMES, *raw]
@@ -87,8 +91,8 @@ def _step(case: Ask) -> NDArray[np.float64]:
     return np.full(size, spread)
 
 
-def _outputs(ask: Ask, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Features of releases of either value, shape (n, columns)."""
+def _outputs(ask: Ask, seed: int, draws: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Features of releases of either value, shape (draws, columns)."""
     query, compare = ask.query, Comparison(ask)
     first = np.zeros(query.real_size)
     second = first + _releasable(ask, _step(ask))
@@ -101,12 +105,10 @@ def _outputs(ask: Ask, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float
         flat = to_real(np.asarray(released))
         return np.concatenate([compare.features(flat, first, second), flat])
 
-    end = time.monotonic() + _SECONDS
-    rows: tuple[list[Any], list[Any]] = ([], [])
-    while len(rows[0]) < _SAMPLES[0] or (len(rows[0]) < _SAMPLES[1] and time.monotonic() < end):
-        for side in (0, 1):
-            rows[side].append(row(side, len(rows[side])))
-    return np.array(rows[0]), np.array(rows[1])
+    first_rows, second_rows = (
+        np.array([row(side, number) for number in range(draws)]) for side in (0, 1)
+    )
+    return first_rows, second_rows
 
 
 def _releasable(ask: Ask, step: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,17 +132,30 @@ class Priced:
     plan: Plan
 
 
-def run_verdicts(examples: Sequence[Priced], seconds: float, seed: int = 0) -> Iterator[Verdict]:
-    """One verdict an example; they share the time."""
+def run_verdicts(examples: Sequence[Priced], effort: Effort, seed: int = 0) -> Iterator[Verdict]:
+    """One verdict an example; they share pairs and samples. A run of k answers counts as k."""
     for example in examples:
-        effort = Effort(seconds=seconds / len(examples), confidence=1 - ERROR_RATE, seed=seed)
-        yield judge(RUN_AUDITED, example.name, partial(_run_audited, example, effort))
+        share = effort.share(len(examples))
+        yield judge(RUN_AUDITED, example.name, partial(_run_audited, example, share, seed))
 
 
-def _run_audited(example: Priced, effort: Effort) -> str:
-    spec = example.spec
+def _run_audited(example: Priced, effort: Effort, seed: int) -> str:
+    spec, samples = example.spec, runs_within(example.plan, effort.samples)
+    if samples < FEWEST:
+        raise NotApplicableError(
+            f"its runs answer so much that the effort covers {samples} of them, an audit needs "
+            f"{FEWEST}: dpcore audit takes them"
+        )
+    effort = attrs.evolve(effort, samples=samples)
     try:
-        found = audit_run(example.plan, spec.releases, spec.registry, effort)
+        found = audit_run(
+            example.plan,
+            spec.releases,
+            spec.registry,
+            effort,
+            confidence=1 - ERROR_RATE,
+            seed=seed,
+        )
     except NoClaimError as reason:
         raise NotApplicableError(str(reason)) from None
     except ContractError:

@@ -28,7 +28,8 @@ from dpcore import (
     price,
 )
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Means, falsify
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
 from dpcore.conformance.laws.bounds import bound_verdicts
 from dpcore.conformance.laws.learners import learner_verdicts
@@ -277,7 +278,7 @@ def case_of(fields, bound):
 @pytest.mark.parametrize("fields", COMBINATIONS)
 def test_no_attack_breaks_the_sound_bounds(fields):
     for bound, least in ((PathBound(), 0.5), (PassesBound(), 0.0)):
-        (finding,) = falsify(case_of(fields, bound), Means(pairs=60, seconds=20))
+        (finding,) = falsify(case_of(fields, bound), Effort(pairs=60))
         assert not finding.broken
         assert finding.worst > least
 
@@ -285,7 +286,7 @@ def test_no_attack_breaks_the_sound_bounds(fields):
 @pytest.mark.slow
 @pytest.mark.parametrize("fields", COMBINATIONS)
 def test_every_law_of_bounds_and_learners_holds(fields):
-    verdicts, findings = bound_verdicts(case_of(fields, PathBound()), Means(pairs=3000, seconds=60))
+    verdicts, findings = bound_verdicts(case_of(fields, PathBound()), Effort(pairs=3000))
     assert [v for v in verdicts + learner_verdicts(case_of(fields, PathBound())) if v.failed] == []
     assert max(finding.worst for finding in findings) > 0.6
 
@@ -306,7 +307,7 @@ class TooSmall(PathBound):
 def test_the_attack_breaks_a_bound_that_is_a_fifth_too_small():
     about = learner(order="with_replacement", clip=0.5, average=0.0)
     case = Case(learner=about, bound=TooSmall(), domain=domain(9), adjacency=REPLACE_ONE)
-    (finding,) = falsify(case, Means(pairs=300, seconds=20))
+    (finding,) = falsify(case, Effort(pairs=300))
     assert finding.broken
 
 
@@ -426,7 +427,7 @@ def test_the_default_step_reads_public_facts_only_and_can_be_run():
 
 @pytest.mark.slow
 def test_the_kit_finds_nothing():
-    report = examine("sgd", Registry.default(), Means(seconds=3))
+    report = examine("sgd", Registry.default(), Effort(pairs=2000, samples=2000))
     assert [verdict for verdict in report.verdicts if verdict.failed] == []
 
 
