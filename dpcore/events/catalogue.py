@@ -226,21 +226,22 @@ def _number(value: object, hint: Any) -> Any:
     return value
 
 
-def in_core_terms(event: Event) -> Event | None:
-    """The core's event that another toolkit may take for `event`; None where it declares none.
+def in_core_terms(event: Event) -> tuple[Event, ...]:
+    """Core events that a toolkit without `event`'s class may take for it, the closest first.
 
-    The event itself where its class is the core's. Another one is exactly the Gaussian of its mu,
-    else any release of its pure epsilon, else any release of its rho: never for less than it costs.
+    The event itself where its class is the core's. Another one is exactly the Gaussian of its mu;
+    or it is known as a release of its pure epsilon, or of its rho: never for less than it costs.
+    Empty where it declares none of them.
     """
     if type(event) in _NAMES:
-        return event
+        return (event,)
+    adjacency = event.adjacency
     if mu := event.gaussian_mu():
-        return GaussianEvent(mu=mu, adjacency=event.adjacency)
-    if epsilon := event.pure_epsilon():
-        return PureEvent(epsilon=epsilon, adjacency=event.adjacency)
-    if rho := event.zcdp_rho():
-        return ZcdpEvent(rho=rho, adjacency=event.adjacency)
-    return None
+        return (GaussianEvent(mu=mu, adjacency=adjacency),)
+    epsilon, rho = event.pure_epsilon(), event.zcdp_rho()
+    pure = (PureEvent(epsilon=epsilon, adjacency=adjacency),) if epsilon else ()
+    concentrated = (ZcdpEvent(rho=rho, adjacency=adjacency),) if rho else ()
+    return (*pure, *concentrated)
 
 
 @attrs.frozen(kw_only=True)

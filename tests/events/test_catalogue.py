@@ -1,16 +1,28 @@
 """Stored events rebuild equal events, to the last bit, and nothing else is read."""
 
 import json
+import types
+from pathlib import Path
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, replace_features
-from dpcore.errors import ContractError
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Adjacency,
+    Registry,
+    hookimpl,
+    replace_features,
+)
+from dpcore.accounting.account import account
+from dpcore.errors import ContractError, RegistryError
 from dpcore.events.base import Event
-from dpcore.events.catalogue import CORE, Catalogue
-from dpcore.events.composition import repeated
+from dpcore.events.catalogue import CORE, Catalogue, fields_of
+from dpcore.events.composition import ComposedEvent, repeated
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
@@ -27,12 +39,14 @@ from dpcore.events.randomized_response import (
     RandomizedResponseEvent,
 )
 from dpcore.events.renyi_curve import RenyiEvent
-from dpcore.events.text import EventTextError, read_adjacency, write_adjacency
+from dpcore.events.text import EventTextError, UnknownEventError, read_adjacency, write_adjacency
 from dpcore.events.text import read_event as read_from
 from dpcore.events.text import write_event as write_by
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.ledger.journal import canonical
+from dpcore.registry.events import catalogue_of
+from dpcore.registry.kinds import EVENT
 
 
 def write_event(event):
@@ -137,6 +151,182 @@ def test_every_event_of_the_core_has_one_name():
     }
     assert subclasses == {*CORE.values()}
     assert len(CORE) == len(subclasses)
+    assert Registry.of().names(EVENT) == sorted(CORE)
+
+
+A, R = ADD_REMOVE, REPLACE_ONE
+INNER = {"event": "gaussian", "mu": 0.9}
+LISTED = {
+    "composed": {"events": [{"event": "gaussian", "mu": 0.1, "count": 3},
+                            {"event": "laplace", "shift": 0.2}]},
+    "hit_mixture": {"mus": [0.1, 0.2], "weights": [0.3, 0.4], "uncovered": 1e-9},
+    "renyi": {"orders": [2.0, 3.3], "divergences": [0.1, 0.7]},
+}  # fmt: skip
+GIVEN = {  # one event of every kind: relation, fields as a file gives them, the event itself
+    "approximate": (
+        A, {"epsilon": 0.1, "delta": 1e-6},
+        ApproximateEvent(epsilon=0.1, delta=1e-6, adjacency=A)),
+    "composed": (
+        A, LISTED["composed"],
+        ComposedEvent(((GaussianEvent(mu=0.1, adjacency=A), 3),
+                       (LaplaceEvent(shift=0.2, adjacency=A), 1)))),
+    "discrete_gaussian": (
+        R, {"noise_width": 2.3, "shift": 2},
+        DiscreteGaussianEvent(noise_width=2.3, shift=2, adjacency=R)),
+    "discrete_laplace": (
+        R, {"noise_scale": 7.1, "shift": 3},
+        DiscreteLaplaceEvent(noise_scale=7.1, shift=3, adjacency=R)),
+    "exponential_mechanism": (
+        A, {"epsilon": 0.7}, ExponentialMechanismEvent(epsilon=0.7, adjacency=A)),
+    "gaussian": (
+        replace_features(0.3, label=True), {"mu": 1},
+        GaussianEvent(mu=1, adjacency=replace_features(0.3, label=True))),
+    "gaussian_sampling": (
+        R, {"theta": 0.01, "samples": 7},
+        GaussianSamplingEvent(theta=0.01, samples=7, adjacency=R)),
+    "hit_mixture": (
+        R, LISTED["hit_mixture"],
+        HitMixtureEvent(mus=(0.1, 0.2), weights=(0.3, 0.4), uncovered=1e-9, adjacency=R)),
+    "l2_gamma": (
+        A, {"epsilon": 0.3, "dimension": 5},
+        L2GammaEvent(epsilon=0.3, dimension=5, adjacency=A)),
+    "laplace": (
+        REPLACE_LABEL, {"shift": 0.1}, LaplaceEvent(shift=0.1, adjacency=REPLACE_LABEL)),
+    "poisson_sampled": (
+        A, {"of": INNER, "sampling_probability": 0.01},
+        PoissonSampledEvent(event=GaussianEvent(mu=0.9, adjacency=A), sampling_probability=0.01)),
+    "pure": (A, {"epsilon": 0.1}, PureEvent(epsilon=0.1, adjacency=A)),
+    "randomized_response": (
+        R, {"epsilon": 0.1, "classes": 4},
+        RandomizedResponseEvent(epsilon=0.1, classes=4, adjacency=R)),
+    "renyi": (
+        A, LISTED["renyi"], RenyiEvent(orders=(2.0, 3.3), divergences=(0.1, 0.7), adjacency=A)),
+    "truncated_laplace": (
+        A, {"shift": 0.1, "truncation": 1e-7, "dimension": 3},
+        TruncatedLaplaceEvent(shift=0.1, truncation=1e-7, dimension=3, adjacency=A)),
+    "without_replacement": (
+        R, {"of": INNER, "size": 3, "records": 70},
+        WithoutReplacementEvent(event=GaussianEvent(mu=0.9, adjacency=R), size=3, records=70)),
+    "zcdp": (A, {"rho": 0.3}, ZcdpEvent(rho=0.3, adjacency=A)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(CORE))
+def test_a_file_names_every_event_with_its_fields(name):
+    adjacency, fields, event = GIVEN[name]
+    assert {*Catalogue().fields(name)} == {*fields}
+    assert Catalogue().event({"event": name, **fields}, adjacency, "events.0") == event
+    listed = Catalogue().counted([{"event": name, "count": 2, **fields}], adjacency, "events")
+    assert listed == [(event, 2)]
+
+
+@pytest.mark.parametrize("name", sorted(CORE))
+def test_every_field_of_an_event_is_documented(name):
+    for field in fields_of(CORE[name]):
+        assert f"{field.alias}:" in CORE[name].__doc__ or f"{field.alias}, " in CORE[name].__doc__
+    page = (Path(__file__).parents[2] / "docs" / "accounting.md").read_text("utf-8")
+    listed = ", ".join(f"`{key}`" for key in Catalogue().fields(name))
+    assert f"| `{name}` | {listed} |" in page
+
+
+@pytest.mark.parametrize(
+    "line", Path(__file__).with_name("stored_events.jsonl").read_text("utf-8").splitlines()
+)
+def test_what_earlier_versions_stored_reads_back_and_is_stored_alike(line):
+    data = json.loads(line)
+    event = read_event(data)
+    assert event == GIVEN[data["kind"]][2]
+    assert canonical(write_event(event)) == line
+
+
+# events of plugins
+
+
+@attrs.frozen(kw_only=True)
+class Steps(Event):
+    """An event of a plugin's own, with every type of field that is stored.
+
+    Args:
+        sizes, count, inner, adjacency: Of each type one.
+    """
+
+    sizes: tuple[float, ...] = attrs.field(converter=tuple)
+    count: int = 3
+    inner: Event
+    adjacency: "Adjacency"
+
+    def delta(self, epsilon, direction):
+        return self.inner.delta(epsilon, direction)
+
+    def pure_epsilon(self):
+        return self.inner.pure_epsilon()
+
+
+def plugin(**events):
+    module = types.ModuleType("mine")
+
+    @hookimpl
+    def dpcore_events():
+        return {f"mine.{name}": made for name, made in events.items()}
+
+    module.dpcore_events = dpcore_events
+    return module
+
+
+def steps(adjacency=A):
+    return Steps(
+        sizes=(0.1, 1e-300), inner=LaplaceEvent(shift=0.3, adjacency=A), adjacency=adjacency
+    )
+
+
+def test_a_plugins_event_is_named_given_in_a_file_stored_and_rebuilt():
+    catalogue = catalogue_of(Registry.of(plugin(steps=Steps)))
+    assert catalogue.name_of(Steps) == "mine.steps"
+    assert catalogue.fields("mine.steps") == ("sizes", "count", "inner")
+    given = {"event": "mine.steps", "sizes": [0.1, 1e-300],
+             "inner": {"event": "laplace", "shift": 0.3}}  # fmt: skip
+    assert catalogue.event(given, A, "events.0") == steps()
+    for event in (steps(), repeated(steps(), 4)):
+        again = read_from(json.loads(canonical(write_by(event, catalogue))), catalogue)
+        assert again == event
+        assert again.parts()[0][0].inner.shift.hex() == (0.3).hex()
+    found = account({"adjacency": "add_remove", "events": [given]}, 0.0, catalogue)
+    assert found.epsilon.upper == pytest.approx(0.3)
+
+
+def test_an_event_that_no_admitted_plugin_provides_is_refused_by_the_hooks_name():
+    with pytest.raises(ContractError, match=r"class .*Steps: .*dpcore_events"):
+        write_by(steps(), catalogue_of(Registry.of()))
+    text = write_by(steps(), catalogue_of(Registry.of(plugin(steps=Steps))))
+    with pytest.raises(UnknownEventError, match=r"no admitted plugin provides event 'mine.steps'"):
+        read_from(text, catalogue_of(Registry.of()))
+
+
+def test_an_event_under_the_cores_name_is_never_taken_for_the_cores():
+    """Read back, it would be another event, with another curve."""
+    module = types.ModuleType("impostor")
+    module.dpcore_events = hookimpl(lambda: {"gaussian": Steps})
+    module.dpcore_events.__name__ = "dpcore_events"
+    with pytest.raises((ContractError, RegistryError)):
+        write_by(steps(), catalogue_of(Registry.of(module)))
+
+
+def test_a_field_that_cannot_be_stored_is_refused():
+    @attrs.frozen(kw_only=True)
+    class Worded(Steps):
+        word: str
+
+    catalogue = catalogue_of(Registry.of(plugin(worded=Worded)))
+    event = Worded(sizes=(), inner=steps().inner, adjacency=A, word="often")
+    with pytest.raises(ContractError, match="type str"):
+        write_by(event, catalogue)
+
+
+def test_naming_an_event_imports_no_plugin_into_the_registry_of_a_run():
+    registry = Registry.of(plugin(steps=Steps))
+    before = dict(registry._loaded)
+    assert catalogue_of(registry).name_of(Steps) == "mine.steps"
+    assert registry._loaded == before
 
 
 def test_equal_numbers_have_one_text():
@@ -182,5 +372,5 @@ def test_a_kind_that_nobody_knows_cannot_be_stored():
     class Own(GaussianEvent):
         pass
 
-    with pytest.raises(ContractError, match=r"cannot store an event of class .*Own: .*dpcore_events"):
+    with pytest.raises(ContractError, match=r"an event of class .*Own: .*dpcore_events"):
         write_event(Own(mu=1.0, adjacency=ADD_REMOVE))

@@ -1,5 +1,6 @@
 """From events to DpEvents: each for the event's own relation, rounded towards more loss."""
 
+import contextlib
 import math
 from functools import singledispatch
 
@@ -45,12 +46,10 @@ def write(event: Event, factor: int) -> DpEvent:
     With a factor of 1, the event is written as if add/remove moved it as far as its own relation
     does: never for less than it costs, whether or not the accountant doubles it.
     """
-    known = in_core_terms(event)
-    if known is not None and known is not event:
-        try:
-            return write(known, factor)
-        except UnsupportedEventError as refusal:
-            raise UnsupportedEventError(f"{type(event).__name__}: {refusal}") from None
+    for known in in_core_terms(event):
+        if known is not event:
+            with contextlib.suppress(UnsupportedEventError):  # the next one may have a counterpart
+                return write(known, factor)
     rho = event.zcdp_rho()
     implied = "" if rho is None else f"; its zCDP claim has one: ZcdpEvent(rho={rho!r}, ...)"
     raise UnsupportedEventError(

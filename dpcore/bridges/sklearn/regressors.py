@@ -18,7 +18,7 @@ from dpcore.errors import ContractError
 from dpcore.learner import Learner
 from dpcore.ledger.book import Reservation
 from dpcore.mechanism import Mechanism
-from dpcore.registry.kinds import FEATURES, LEARNER, MECHANISM
+from dpcore.registry.kinds import FEATURES, KERNEL, LEARNER, MECHANISM
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 
@@ -141,21 +141,23 @@ class KernelRidge(Regressor):
     copied: a second oracle would answer with the noise of the first.
 
     Args:
-        kernel: `gaussian` or `linear`.
-        bandwidth: Of the Gaussian kernel, in encoded units.
+        kernel: The name of any admitted kernel: `gaussian`, `linear`, `matern_3_2`, ...
+        bandwidth: Of the kernel, in encoded units; its own default if None.
         regularization: Of the mean form, > 0.
         questions: How many different points are paid for, each with noise of its own; if None, a
             Gaussian process answers any number for one price.
     """
 
     kernel: str = "gaussian"
-    bandwidth: float = 1.0
+    bandwidth: float | None = None
     regularization: float = 0.1
     questions: int | None = None
 
     def _learner(self, registry: Registry) -> Learner:
         made: Learner = registry.component(LEARNER, "kernel_ridge.ridge")(
-            kernel=self.kernel, bandwidth=self.bandwidth, regularization=self.regularization
+            kernel=registry.component(KERNEL, self.kernel)(),
+            bandwidth=self.bandwidth,
+            regularization=self.regularization,
         )
         return made
 

@@ -23,6 +23,7 @@ class PluginKind(enum.StrEnum):
     MECHANISM = "mechanism"
     ACCOUNTANT = "accountant"
     FEATURES = "features"
+    KERNEL = "kernel"
 
 
 def write_plugin(name: str, kind: PluginKind, parent: Path) -> Path:
