@@ -200,10 +200,10 @@ def _release(node: Node, registry: Registry) -> Release:
     bound = None
     if "bound" in parts:
         bound = bind(parts["bound"], BOUND, registry, "release.bound")
-        if bound.learner is not type(learner):
+        if not bound.is_about(learner):
+            about = getattr(bound.learner, "__name__", "no learner")
             raise SpecError(
-                f"release.bound: it is about {bound.learner.__name__}, the learner is "
-                f"{type(learner).__name__}",
+                f"release.bound: it is about {about}, the learner is {type(learner).__name__}",
                 parts["bound"].where,
             )
     mechanism, shares = _mechanism(parts["mechanism"], registry)
