@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError, ReleaseError, below
 from dpcore.pricing.calibration import compose
@@ -45,11 +43,8 @@ def _exceeds(request: Request, asks: Sequence[Ask], goal: Accountant) -> bool:
 def _unpriced(asks: Sequence[Ask], goal: Accountant) -> bool:
     """Whether an ask has no price, or one that the accountant cannot add up."""
     for ask in asks:
-        mechanism = ask.mechanism
         try:
-            if not mechanism.calibrated:
-                mechanism = mechanism.at(1.0, ask.query, ask.sensitivity)
-            goal.compose(attrs.evolve(ask, mechanism=mechanism).event())
+            goal.compose((ask if ask.mechanism.calibrated else ask.at(1.0)).event())
         except NoClaimError:
             return True
     return False
