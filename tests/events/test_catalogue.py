@@ -215,8 +215,8 @@ GIVEN = {  # one event of every kind: relation, fields as a file gives them, the
 def test_a_file_names_every_event_with_its_fields(name):
     adjacency, fields, event = GIVEN[name]
     assert {*Catalogue().fields(name)} == {*fields}
-    assert Catalogue().event({"event": name, **fields}, adjacency, "events.0") == event
-    listed = Catalogue().counted([{"event": name, "count": 2, **fields}], adjacency, "events")
+    assert Catalogue().event({"event": name, **fields}, adjacency) == event
+    listed = Catalogue().counted([{"event": name, "count": 2, **fields}], adjacency)
     assert listed == [(event, 2)]
 
 

@@ -2,8 +2,8 @@ r"""The Gaussian kernel :math:`\exp(-\|x-y\|^2/(2h^2))`: kappa = 1 whatever the 
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial import distance
 
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
@@ -52,6 +52,6 @@ class GaussianKernel(Kernel):
         self, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """By differences of the rows themselves, which are exact to one rounding."""
-        exponents = distance.cdist(left, right, "sqeuclidean")
+        exponents = scipy.spatial.distance.cdist(left, right, "sqeuclidean")
         exponents *= -0.5 / self.bandwidth**2
         return np.exp(exponents, out=exponents)

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial import distance
 
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
@@ -69,7 +69,9 @@ class MaternKernel(Kernel):
         self, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """By distances of the rows themselves."""
-        return self.at(distance.cdist(left, right) * (math.sqrt(self.twice) / self.bandwidth))
+        return self.at(
+            scipy.spatial.distance.cdist(left, right) * (math.sqrt(self.twice) / self.bandwidth)
+        )
 
 
 @attrs.frozen(kw_only=True)
