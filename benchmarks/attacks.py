@@ -272,7 +272,7 @@ def results(effort: Effort, share: float) -> Iterator[Result]:
     """Every attack in turn."""
     for attack in ATTACKS:
         spec = attack.spec()
-        plan = spec.price(spec.coins, reproduce=True) if attack.refuted else spec.price(spec.coins)
+        plan = spec.price(reproduce=attack.refuted)
         given = None
         if attack.pair is not None:
             (release,) = plan.schedule.releases
@@ -288,7 +288,7 @@ def results(effort: Effort, share: float) -> Iterator[Result]:
                 origin="chosen for this claim",
             )
         tried = attrs.evolve(effort, samples=max(FEWEST, round(share * attack.samples)))
-        found = audit_run(plan, spec.releases, spec.registry, tried, given=given)
+        found = audit_run(plan, tried, given=given)
         quoted, whole = found.audits
         assert isinstance(quoted.claim, ApproximateDP)
         best = quoted if attack.refuted else max(quoted, whole, key=lambda a: _epsilon(a))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dpcore.guarantee import Status as Status
     from dpcore.interval import Interval as Interval
     from dpcore.learner import Answer as Answer
+    from dpcore.learner import AnyLearner as AnyLearner
     from dpcore.learner import Learner as Learner
     from dpcore.learner import Model as Model
     from dpcore.learner import Public as Public
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from dpcore.ledger.book import Ledger as Ledger
     from dpcore.ledger.book import Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
+    from dpcore.mechanism import AnyMechanism as AnyMechanism
     from dpcore.mechanism import Mechanism as Mechanism
     from dpcore.pricing.price import price as price
     from dpcore.query import Query as Query
@@ -63,15 +65,18 @@ if TYPE_CHECKING:
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
     from dpcore.running.plan import Plan as Plan
-    from dpcore.running.plan import Release as Release
+    from dpcore.running.request import Release as Release
+    from dpcore.running.request import Request as Request
     from dpcore.sampling.hit_law import HitLaw as HitLaw
     from dpcore.sampling.schemes import Order as Order
     from dpcore.sampling.schemes import Poisson as Poisson
     from dpcore.sampling.schemes import WithoutReplacement as WithoutReplacement
+    from dpcore.sensitivity import AnySensitivity as AnySensitivity
     from dpcore.sensitivity import Conditional as Conditional
     from dpcore.sensitivity import OverCoins as OverCoins
     from dpcore.sensitivity import Refuted as Refuted
     from dpcore.sensitivity import Sensitivity as Sensitivity
+    from dpcore.sensitivity import SensitivityLaw as SensitivityLaw
     from dpcore.sensitivity import WorstCase as WorstCase
 
 _HOME = {
@@ -79,6 +84,9 @@ _HOME = {
     "Accountant": "accountant",
     "Adjacency": "adjacency",
     "Answer": "learner",
+    "AnyLearner": "learner",
+    "AnyMechanism": "mechanism",
+    "AnySensitivity": "sensitivity",
     "ApproximateDP": "conformance.audits.claims",
     "BestOf": "learning.learners.best_of",
     "Categories": "domain.columns",
@@ -125,11 +133,13 @@ _HOME = {
     "Refused": "bound",
     "Refuted": "sensitivity",
     "Registry": "registry.registry",
-    "Release": "running.plan",
+    "Release": "running.request",
+    "Request": "running.request",
     "Reservation": "ledger.book",
     "ScoringModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
+    "SensitivityLaw": "sensitivity",
     "SensitivityBound": "bound",
     "Status": "guarantee",
     "Stream": "randomness",

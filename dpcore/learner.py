@@ -1,6 +1,6 @@
 """Learner: a public state machine with one private function.
 
-Everything a learner does is public except `statistic`, the only method that sees records. The
+Everything a learner does is public except one function, the only one that sees records. The
 runtime runs the public and the private part on separate instances, and rebuilds the model from the
 answers alone, so that whatever is published is a function of what came through the door.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
 from dpcore.records.records import Records
@@ -60,7 +60,7 @@ class Answer:
     query: Query
     number: int
     value: NDArray[Any] = attrs.field(converter=_read_only)
-    mechanism: Mechanism
+    mechanism: AnyMechanism
 
 
 class Model(Protocol):
@@ -81,15 +81,18 @@ class ScoringModel(Model, Protocol):
         """Centred predictions before any clipping, shape (n,), of rows of shape (n, p)."""
 
 
-class Learner(ABC):
-    """An algorithm as public questions about private records. Frozen; every field is public."""
+class AnyLearner(ABC):
+    """A learner of either kind: one that converses (`Learner`), or one of a function.
 
-    bounds: ClassVar[tuple[str, ...]]
-    """Names of its sensitivity bounds, in order of preference."""
+    Frozen; every field is public. All but its one private function is public too.
+    """
+
+    bounds: ClassVar[tuple[Any, ...]]
+    """Its sensitivity bounds, themselves or by registered name, in order of preference."""
 
     total: ClassVar[bool]
-    """Whether `statistic` returns a finite value of the right shape for every dataset in the
-    domain; the reason stands in the class's docstring."""
+    """Whether the private function returns a fitting value for every dataset in the domain; the
+    reason stands in the class's docstring."""
 
     several_classes: ClassVar[bool] = False
     """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
@@ -97,6 +100,14 @@ class Learner(ABC):
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Everything it may ask, each at most `at_most` times. Pure in `public`."""
+
+    @abstractmethod
+    def compute(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE, pure: the value of `query` on the records, before any mechanism."""
+
+
+class Learner(AnyLearner):
+    """An algorithm as a conversation: public questions about private records, noisy answers."""
 
     @abstractmethod
     def start(self, public: Public) -> State:
@@ -111,6 +122,10 @@ class Learner(ABC):
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """PRIVATE, pure: the value of `query` (with its `args`) on the records."""
+
+    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE: `statistic`."""
+        return self.statistic(query, records, public, secret)
 
     @abstractmethod
     def update(self, state: State, answer: Answer) -> State:

@@ -56,6 +56,19 @@ class Query:
         size = int(np.prod(self.shape, dtype=np.int64))
         return 2 * size if self.field == "complex" else size
 
+    def unfit(self, value: Any) -> str:
+        """Why a private value is not what is asked for, or empty. It may tell of records."""
+        array = np.asarray(value)
+        if array.shape != self.shape:
+            return f"shape {array.shape} instead of {self.shape}"
+        if np.iscomplexobj(array) and self.field == "real":
+            return "complex instead of real"
+        return "" if np.isfinite(array.astype(self.dtype)).all() else "not finite"
+
+    def nothing(self) -> Any:
+        """What stands for a failed computation where a bound covers that: zeros."""
+        return np.zeros(self.shape, dtype=self.dtype)
+
     @property
     def dtype(self) -> type[np.float64] | type[np.complex128]:
         """The dtype in which the statistic travels."""

@@ -3,8 +3,8 @@ r"""From one privacy notion to another, each a function with its theorem; every 
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.errors import ParameterError
 from dpcore.events.concentrated import zcdp_to_delta
@@ -56,9 +56,9 @@ def pure_to_gdp(epsilon: float) -> float:
     _need("pure_to_gdp", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
     total_variation = math.tanh(epsilon / 2)  # of the two-point pair; 1 - 2/(1+e^eps)
     if total_variation < 0.5:  # Phi(mu/2) - 1/2 = total_variation/2
-        mu = 2 * math.sqrt(2) * float(special.erfinv(total_variation))
+        mu = 2 * math.sqrt(2) * float(scipy.special.erfinv(total_variation))
     else:  # log Phi(-mu/2) = -log(1 + e^eps)
-        mu = -2 * float(special.ndtri_exp(-(epsilon + math.log1p(math.exp(-epsilon)))))
+        mu = -2 * float(scipy.special.ndtri_exp(-(epsilon + math.log1p(math.exp(-epsilon)))))
     return up(mu, roundings=500)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 
 from dpcore.cli.console import err
+from dpcore.conformance.attacks.counterexample import Counterexample, load
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.publish.lock import Lock, lock_path, priced, read_lock
 from dpcore.running.plan import Plan
@@ -50,3 +51,17 @@ def attackable(spec: Spec, path: Path, *, write: bool) -> Attackable:
         except OSError as error:
             err().print(f"note: {beside} cannot be written ({error.strerror})", markup=False)
     return Attackable(plan, lock, "")
+
+
+def counterexample(path: Path) -> Counterexample:
+    """A saved pair of neighbours.
+
+    Raises:
+        SpecError: the file is missing, or is none.
+    """
+    try:
+        return load(path)
+    except FileNotFoundError:
+        raise SpecError("no such file", place=str(path)) from None
+    except (OSError, ValueError, KeyError):
+        raise SpecError("needs a counterexample that dpcore saved", place=str(path)) from None

@@ -1,23 +1,26 @@
 """`dpcore check SPEC`: the whole guarantee, without opening the data."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
 
-from dpcore.cli.console import err, guarded, out
+from dpcore.cli.console import columns, err, guarded, out
 from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
+from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
-from dpcore.conformance.subjects import bound_in_force, case_of
+from dpcore.errors import below
 from dpcore.guarantee import Guarantee
 from dpcore.ledger.book import Ledger
 from dpcore.publish.lock import Lock, lock_path, priced, read_lock
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec, load_spec
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def check(
@@ -28,7 +31,7 @@ def check(
     with guarded():
         loaded, plan, lock = lock_plan(spec)
         ledger = ledger_of(loaded)
-        charged = {} if ledger is None else {"ledger": _would_be(ledger, plan)}
+        charged = {} if ledger is None else {"ledger": _would_be(loaded, ledger, plan)}
         if json:
             found = {**lock.plan, **charged}
             print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
@@ -51,12 +54,16 @@ def ledger_of(spec: Spec) -> Ledger | None:
         SpecError: it names one that does not exist.
         LedgerError: it cannot be used.
     """
-    return None if spec.ledger is None else Ledger.open(spec.ledger)
+    if spec.ledger is None:
+        return None
+    with spec.placed(), below("ledger"):
+        return Ledger.open(spec.ledger, spec.registry)
 
 
-def _would_be(ledger: Ledger, plan: Plan) -> dict[str, str]:
+def _would_be(spec: Spec, ledger: Ledger, plan: Plan) -> dict[str, str]:
     """What is left, and what a run would leave; nothing is reserved."""
-    after = ledger.would_leave(plan.charge())
+    with spec.placed(), below("ledger"):
+        after = ledger.would_leave(plan.charge())
     return {
         "name": ledger.name,
         "left": ledger.left().describe(),
@@ -81,9 +88,7 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
     """The guarantee in English, and a table of queries, sensitivities and noise."""
     console.print(guarantee.paragraph(), markup=False)
     console.print()
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("release", "query", "shape", "asks", "distance", "sensitivity", "noise"):
-        table.add_column(heading, overflow="fold")
+    table = columns("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
     for release, queries in lock.plan["releases"].items():
         for query in queries:
             table.add_row(
@@ -100,15 +105,15 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
 
 def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:
     """Per release: how hard its bound was attacked at the versions in use, or never."""
-    for release in spec.releases:
-        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
         try:
             found = lookup(case, spec.registry)
         except AttackRecordError as error:
             err().print(f"note: {error}", markup=False)
             return
         told = NEVER if found is None else found.describe()
-        console.print(f"{release.name}, bound {type(case.bound).__name__}: {told}", markup=False)
+        console.print(f"{scheduled.name}, bound {type(case.bound).__name__}: {told}", markup=False)
 
 
 def show_audits(console: Console, path: Path, lock: Lock) -> None:

@@ -6,15 +6,15 @@ from typing import Annotated
 import msgspec
 import typer
 
+from dpcore.cli.attackable import counterexample
 from dpcore.cli.console import guarded, out
 from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
-from dpcore.conformance.attacks.counterexample import load
+from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import Finding, falsify
 from dpcore.conformance.attacks.movement import ALLOWANCE
 from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
 from dpcore.conformance.effort import Effort
-from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.publish.lock import lock_path, priced, read_lock
 from dpcore.running.plan import Plan
@@ -74,14 +74,14 @@ def _attack(
 ) -> tuple[list[Finding], list[ReleaseFinding]]:
     """Findings on every bound, and on the answers of every function release."""
     plan = _plan(spec, path)
-    share = effort.share(len(spec.releases))
+    share = effort.share(len(plan.schedule.releases))
     findings: list[Finding] = []
     releases: list[ReleaseFinding] = []
-    for release in spec.releases:
-        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
         found = falsify(case, share, seed, refuted=True)
         findings += found
-        asked = (attack_release(release.name, case, f, seed, effort.transcripts) for f in found)
+        asked = (attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in found)
         releases += [answers for answers in asked if answers is not None]
     return findings, releases
 
@@ -96,20 +96,17 @@ def _plan(spec: Spec, path: Path) -> Plan:
         return priced(spec, read_lock(lock_path(path)))[0]
     except NoClaimError as refusal:
         try:
-            return spec.price(spec.coins, reproduce=True)
+            return spec.price(reproduce=True)
         except (NoClaimError, SpecError):
             raise refusal from None
 
 
 def _replay(spec: Spec, path: Path, saved: Path) -> None:
     """Print the ratio of one saved pair; exit code 1 if it breaks the claim."""
-    try:
-        found = load(saved)
-    except (OSError, ValueError, KeyError) as error:
-        raise SpecError(f"no counterexample: {type(error).__name__}", str(saved)) from None
+    found = counterexample(saved)
     plan = _plan(spec, path)
-    for release in spec.releases:
-        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
         try:
             shot = found.replay(case)
         except ValueError:
@@ -119,4 +116,4 @@ def _replay(spec: Spec, path: Path, saved: Path) -> None:
         if shot.ratio is not None and shot.ratio > 1 + ALLOWANCE and shot.inside is not False:
             raise typer.Exit(1)
         return
-    raise SpecError(f"the spec makes no claim about a query {found.query!r}", str(saved))
+    raise SpecError(f"the spec makes no claim about a query {found.query!r}", place=str(saved))

@@ -25,10 +25,13 @@ def reproduce(
     """Run a refuted or conditional spec as printed. The result is NOT private: keep it."""
     with guarded():
         loaded = load_spec(spec)
-        if loaded.sealed:
-            raise SpecError("a sealed run cannot be a reproduction: it has no operator channel")
+        if loaded.request.sealed:
+            with loaded.placed():
+                raise SpecError("it has no operator channel to show a reproduction on", "sealed")
         plan = loaded.price(reproduce=True)
         points = load_all_points(loaded)
+        with loaded.placed():
+            plan.encode_points(points)
         ledger = ledger_of(loaded)
         folder = new_folder(runs, spec.stem)
         if ledger is not None:

@@ -1,33 +1,34 @@
 """`dpcore run SPEC`: open the data, release, and write a run folder."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
 
 from dpcore.cli.check import ledger_of, lock_plan, show_plan
-from dpcore.cli.console import SlowProgress, guarded, out
+from dpcore.cli.console import SlowProgress, columns, guarded, out
 from dpcore.domain.domain import Table
-from dpcore.errors import ReleaseError, SpecError
+from dpcore.errors import ReleaseError, SpecError, below
 from dpcore.functions.learner import FunctionLearner
 from dpcore.ledger.book import Reservation
-from dpcore.publish.evaluation import STAND_IN, UNCOVERED, evaluate
+from dpcore.publish.evaluation import UNCOVERED, evaluate
 from dpcore.publish.folder import new_folder, public_files, write_files
 from dpcore.publish.lock import lock_of
 from dpcore.randomness import SecretCoins
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.private_look import RELEASE, stated
-from dpcore.running.serving import is_function
 from dpcore.sources.text import load_points, load_table
 from dpcore.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SEALED_FAILURE = "The sealed run failed; nothing was released."
 
@@ -49,15 +50,18 @@ def run(
     with guarded():
         started = time.monotonic()
         loaded, plan, _ = lock_plan(spec)
-        if loaded.sealed and rehearsal is not None:
-            raise SpecError("a sealed run cannot be rehearsed: it has no operator channel")
+        if loaded.request.sealed and rehearsal is not None:
+            with loaded.placed():
+                raise SpecError("it has no operator channel to show --rehearsal on", "sealed")
         secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
         points = load_all_points(loaded)
+        with loaded.placed():
+            plan.encode_points(points)  # what public facts refuse is not charged to a ledger
         ledger = ledger_of(loaded)
         folder = new_folder(runs, spec.stem)
         kept = folder / ("public" if rehearsal is None else "operator/rehearsal")
         try:
-            release = _sealed if loaded.sealed else open_and_run
+            release = _sealed if loaded.request.sealed else open_and_run
             reservation = None
             if ledger is not None and rehearsal is None:
                 reservation = plan.reserve(ledger, folder.name, _uncovered(loaded))
@@ -73,7 +77,7 @@ def run(
             raise
         console = out()
         show_plan(console, outcome.guarantee, locked)
-        if not loaded.sealed:
+        if not loaded.request.sealed:
             _operator(console, loaded, plan, outcome, folder, started)
         if RELEASE in outcome.answers:
             means = {answer.query.name: answer.value for answer in outcome.answers[RELEASE]}
@@ -93,16 +97,18 @@ def load_all_points(spec: Spec) -> Points:
         SourceError: the points are missing or do not fit the domain.
     """
     found = {}
-    for release in spec.releases:
+    for number, release in enumerate(spec.request.releases):
         if release.predictions_at is not None:
-            found[release.name] = load_points(
-                release.predictions_at, spec.folder, spec.csv, spec.domain
-            )
+            with spec.placed(), below("releases", number, "predictions_at"):
+                found[release.name] = load_points(
+                    release.predictions_at, spec.folder, spec.csv, spec.request.domain
+                )
         elif isinstance(release.learner, FunctionLearner):
-            raise SpecError(
-                "a function is asked, not published: add predictions_at, or open it in Python",
-                spec.where,
-            )
+            with spec.placed():
+                raise SpecError(
+                    "a function is asked, not published: add predictions_at, or open it in Python",
+                    f"releases.{number}",
+                )
     return found
 
 
@@ -155,8 +161,9 @@ def _sealed(
 
 def _open(spec: Spec, override: str | None) -> Table:
     if override is not None:
-        return load_table(override, Path(), spec.csv, spec.domain)
-    return load_table(spec.source, spec.folder, spec.csv, spec.domain)
+        return load_table(override, Path(), spec.csv, spec.request.domain)
+    with spec.placed():
+        return load_table(spec.source, spec.folder, spec.csv, spec.request.domain)
 
 
 def _remove_if_empty(folder: Path) -> None:
@@ -173,9 +180,10 @@ def _operator(
     notes: dict[str, Any] = {"warning": UNCOVERED}
     if spec.metrics:
         notes["evaluation"] = evaluate(plan, outcome, spec.metrics)
-        if names := [s.name for s in plan.schedule.releases if is_function(s)]:
-            notes["stand-ins"] = dict.fromkeys(names, STAND_IN)
-            console.print(f"{', '.join(names)}: {STAND_IN}.", markup=False)
+        if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
+            notes["stand-ins"] = told
+            for name, note in told.items():
+                console.print(f"{name}: {note}.", markup=False)
         _show_evaluation(console, notes["evaluation"])
     notes["seconds"] = round(time.monotonic() - started, 3)
     operator = folder / "operator"
@@ -187,9 +195,7 @@ def _operator(
 
 def _show_look(console: Console, look: dict[str, dict[str, float]]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
-    table = RichTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for heading in ("release", "metric", "value"):
-        table.add_column(heading)
+    table = columns("release", "metric", "value", title=title)
     for release, metrics in look.items():
         for metric, value in metrics.items():
             table.add_row(release, f"hold-out {metric}", f"{value:.6g}")
@@ -197,9 +203,7 @@ def _show_look(console: Console, look: dict[str, dict[str, float]]) -> None:
 
 
 def _show_evaluation(console: Console, evaluation: dict[str, dict[str, dict[str, float]]]) -> None:
-    table = RichTable(box=box.SIMPLE_HEAD, title=UNCOVERED, title_justify="left", pad_edge=False)
-    for heading in ("release", "metric", "private", "constant", "without noise"):
-        table.add_column(heading)
+    table = columns("release", "metric", "private", "constant", "without noise", title=UNCOVERED)
     for release, metrics in evaluation.items():
         for metric, errors in metrics.items():
             table.add_row(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -43,6 +44,12 @@ class Event(ABC):
     """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
 
     adjacency: Adjacency
+
+    @property
+    def label(self) -> str:
+        """What messages call it: `poisson_sampled` where the class is `PoissonSampledEvent`."""
+        words = type(self).__name__.removesuffix("Event")
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
 
     @abstractmethod
     def delta(self, epsilon: float, direction: Direction) -> float:
@@ -153,7 +160,7 @@ class Event(ABC):
             if above > 1e6:
                 if lower:
                     return below
-                raise NoClaimError(f"{self!r}: no epsilon up to 1e6 has delta <= {delta!r}")
+                raise NoClaimError(f"{self.label}: no epsilon up to 1e6 has delta <= {delta!r}")
         if type(self).curve is not Event.curve:  # vectorised: 64 parts at a time
             below, above = self._sectioned(direction, delta, below, above, lower=lower)
         while True:

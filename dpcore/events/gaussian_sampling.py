@@ -19,8 +19,8 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
@@ -63,12 +63,12 @@ class GaussianSamplingEvent(TwoEnds):
     def _cells(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of sqrt(u), shape (n + 1,), and probabilities between them, shape (n,)."""
         half = self.samples / 2
-        top = math.sqrt(2 * float(special.gammainccinv(half, _TAIL))) * (1 + _ROUNDING)
-        bottom = math.sqrt(2 * float(special.gammaincinv(half, _TAIL))) * (1 - _ROUNDING)
+        top = math.sqrt(2 * float(scipy.special.gammainccinv(half, _TAIL))) * (1 + _ROUNDING)
+        bottom = math.sqrt(2 * float(scipy.special.gammaincinv(half, _TAIL))) * (1 - _ROUNDING)
         cells = math.ceil((top - bottom) / (_WIDTH * top))
         ends = np.linspace(bottom, top, min(max(cells, _FEWEST), _CELLS) + 1)
-        below = special.gammainc(half, ends * ends / 2)
-        above = special.gammaincc(half, ends * ends / 2)
+        below = scipy.special.gammainc(half, ends * ends / 2)
+        above = scipy.special.gammaincc(half, ends * ends / 2)
         weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above))
         weights[0] += below[0]
         return ends, np.maximum(weights, 0.0)

@@ -19,8 +19,8 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
@@ -108,7 +108,7 @@ class HitMixtureEvent(TwoEnds):
         def excess(epsilon: float) -> float:
             return math.log(max(curve(epsilon, direction), 1e-300) / delta)
 
-        root = optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
+        root = scipy.optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
         near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))
         if excess(near) > 0 >= excess(far):
             return near, far

@@ -26,8 +26,8 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
@@ -72,11 +72,11 @@ class L2GammaEvent(TwoEnds):
         angles = np.linspace(-_REACH, _REACH, _ANGLES + 1)
         r = np.where(
             radii < 0,
-            special.gammaincinv(d, special.ndtr(np.minimum(radii, 0.0))),
-            special.gammainccinv(d, special.ndtr(-np.maximum(radii, 0.0))),
+            scipy.special.gammaincinv(d, scipy.special.ndtr(np.minimum(radii, 0.0))),
+            scipy.special.gammainccinv(d, scipy.special.ndtr(-np.maximum(radii, 0.0))),
         )
         half = (d - 1) / 2
-        beta = special.betaincinv(half, half, special.ndtr(-np.abs(angles)))
+        beta = scipy.special.betaincinv(half, half, scipy.special.ndtr(-np.abs(angles)))
         s = np.where(angles < 0, 2 * beta - 1, 1 - 2 * beta)
         sign = 1 if lower else -1
         r = r * (1 + sign * _PAD)
@@ -141,7 +141,7 @@ class L2GammaEvent(TwoEnds):
             tau = 1 - deviations / math.sqrt(d)
             if tau <= 0:
                 continue
-            missed = float(special.gammainc(d, tau * d)) * (1 + _ROUNDING) + 1e-300
+            missed = float(scipy.special.gammainc(d, tau * d)) * (1 + _ROUNDING) + 1e-300
             inner = less * square / (2 * tau * d) + less * less * (square / (2 * d))
             value = np.logaddexp(inner, math.log(missed) + less * self.epsilon_0) / less
             best = np.minimum(best, value * (1 + 1e-12) + 1e-15 / less)
@@ -150,7 +150,7 @@ class L2GammaEvent(TwoEnds):
 
 def _normal_cells(ends: Array) -> Array:
     """Normal probabilities between ends, the outer cells with their tails; they sum to 1."""
-    lower, upper = special.ndtr(ends), special.ndtr(-ends)
+    lower, upper = scipy.special.ndtr(ends), scipy.special.ndtr(-ends)
     cells = np.where(ends[:-1] < 0, np.diff(lower), -np.diff(upper))
     cells[0] += lower[0]
     cells[-1] += upper[-1]

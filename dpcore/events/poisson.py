@@ -17,8 +17,8 @@ import math
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
@@ -167,7 +167,11 @@ class PoissonSampledEvent(TwoEnds):
 def _sampled_gaussian(q: float, mu: float, order: int) -> float:
     """The sum above, from logarithms; an ulp of the largest of them is added per term."""
     k = np.arange(order + 1.0)
-    choose = special.gammaln(order + 1.0) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
+    choose = (
+        scipy.special.gammaln(order + 1.0)
+        - scipy.special.gammaln(k + 1)
+        - scipy.special.gammaln(order - k + 1)
+    )
     # the terms k = 0 and 1 have exponent 0: what exceeds the binomial's total of 1 is the rest
     with np.errstate(over="ignore"):
         exponent = k * (k - 1) * (mu * mu / 2)

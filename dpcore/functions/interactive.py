@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpcore.errors import ContractError, ExhaustedError, ReleaseError
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
@@ -98,8 +98,10 @@ class Oracle(ABC):
         raise TypeError("an oracle is not copied or pickled: it would repeat its noise")
 
 
-class Interactive(Mechanism):
-    """A mechanism for functions: `open` instead of `release`."""
+class Interactive(AnyMechanism):
+    """A mechanism that serves: it keeps a function and opens an oracle for it."""
+
+    answers: ClassVar[type[Query]] = FunctionQuery
 
     @property
     @abstractmethod
@@ -121,18 +123,8 @@ class Interactive(Mechanism):
     ) -> Oracle:
         """An oracle for the private function `value`; the noise stream is its own for life."""
 
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """A function is never released.
 
-        Raises:
-            ContractError: always.
-        """
-        raise ContractError(f"{type(self).__name__} answers questions: open it")
-
-
-def function_query(query: Query, owner: Mechanism) -> FunctionQuery:
+def function_query(query: Query, owner: AnyMechanism) -> FunctionQuery:
     """`query`, if it asks for a function.
 
     Raises:

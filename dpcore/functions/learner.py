@@ -10,12 +10,12 @@ from abc import abstractmethod
 from typing import Any
 
 import attrs
-from numpy.typing import NDArray
+import numpy as np
 
 from dpcore.checks import non_negative, positive, positive_integer
-from dpcore.errors import ContractError
+from dpcore.errors import SpecError
 from dpcore.functions.kernels.base import Expansion, Kernel
-from dpcore.learner import Answer, Learner, Model, Public, State
+from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
@@ -40,9 +40,29 @@ class FunctionQuery(Query):
     label_bound: float = attrs.field(validator=positive)
     evaluation_error: float = attrs.field(validator=non_negative)
 
+    def __attrs_post_init__(self) -> None:
+        if self.sampling is not None:
+            raise SpecError(f"the function {self.name!r} is fitted on all records: no sampling")
 
-class FunctionLearner(Learner):
-    """A learner of one function: nothing to ask through the door, everything through an oracle."""
+    def unfit(self, value: Any) -> str:
+        """Why a value is not the function that is asked for, or empty."""
+        if not isinstance(value, Expansion):
+            return f"{type(value).__name__} instead of a function"
+        if value.kernel != self.kernel:
+            return "another kernel than planned"
+        if value.points.shape[1] != self.width:
+            return f"points of {value.points.shape[1]} columns instead of {self.width}"
+        finite = np.isfinite(value.points).all() and np.isfinite(value.coefficients).all()
+        return "" if finite else "not finite"
+
+    def nothing(self) -> Any:
+        """The function 0."""
+        none = np.zeros((0, self.width))
+        return Expansion(kernel=self.kernel, points=none, coefficients=np.zeros(0))
+
+
+class FunctionLearner(AnyLearner):
+    """A learner of one function: nothing is released through the door, all through an oracle."""
 
     @abstractmethod
     def function_query(self, public: Public) -> FunctionQuery:
@@ -58,32 +78,8 @@ class FunctionLearner(Learner):
         """The function."""
         return (self.function_query(public),)
 
-    def start(self, public: Public) -> State:
-        """Nothing is remembered."""
-        return None
-
-    def ask(self, state: State) -> Query | None:
-        """No array is released."""
-        return None
-
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """A function has no array.
-
-        Raises:
-            ContractError: always.
-        """
-        raise ContractError(f"{type(self).__name__} fits a function: it has no array to release")
-
-    def update(self, state: State, answer: Answer) -> State:
-        """Nothing is remembered."""
-        return state
-
-    def model(self, state: State) -> Model:
-        """A function has no published model.
-
-        Raises:
-            ContractError: always.
-        """
-        raise ContractError(f"{type(self).__name__} fits a function: ask its oracle")
+    def compute(
+        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
+    ) -> Any:
+        """PRIVATE: `function`."""
+        return self.function(query, records, public, secret)

@@ -17,8 +17,7 @@ from dpcore.mechanisms.noise.grid import Grid
 from dpcore.mechanisms.noise.release import Executed, InFloats, OnGrid, drawable
 from dpcore.query import Query
 from dpcore.rounding import up
-from dpcore.sampling.hit_law import HitLaw
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import AnySensitivity, Sensitivity, SensitivityLaw
 
 _SMOOTHING = 3.0  # s2 of T13, in steps: e_{s2} < 1e-76
 
@@ -60,7 +59,7 @@ class Gaussian(Executed):
         "Balle & Wang (2018), arXiv:1805.06530v2, Theorem 8; on a grid, the smoothing lemma T13"
     )
 
-    prices_laws: ClassVar[bool] = True
+    takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity, SensitivityLaw)
 
     noise_multiplier: float | None = free(validator=positive)
     noise: Literal["grid", "float"] = attrs.field(default="grid", validator=one_of("grid", "float"))
@@ -70,28 +69,27 @@ class Gaussian(Executed):
         """`exact` on the grid."""
         return "exact" if self.noise == "grid" else "real"
 
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Gaussian":
+    def at(self, scale: float, query: Query, sensitivity: AnySensitivity) -> "Gaussian":
         """mu = 1/noise_multiplier exactly, so noise_multiplier = scale; for a law, of its top."""
-        law = sensitivity.law
-        spread = 1.0 if law is None else law.largest / law.smallest
+        spread = sensitivity.largest / sensitivity.smallest
         return attrs.evolve(self, noise_multiplier=scale * spread)
 
-    def noise_std(self, sensitivity: Sensitivity) -> float:
+    def noise_std(self, sensitivity: AnySensitivity) -> float:
         """noise_multiplier * l2_sensitivity, in the units of the statistic; the grid adds to it."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        return self.noise_multiplier * _unit(sensitivity)
+        return self.noise_multiplier * sensitivity.smallest
 
-    def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
+    def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
         """The grid of one ask; the plan fixes it."""
-        return Grid.for_release(_unit(sensitivity), query.real_size, sensitivity.distance)
+        return Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance)
 
-    def width(self, query: Query, sensitivity: Sensitivity) -> float:
+    def width(self, query: Query, sensitivity: AnySensitivity) -> float:
         """s above, in steps of the grid, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        steps = _steps(self.grid(query, sensitivity), _unit(sensitivity))
+        steps = _steps(self.grid(query, sensitivity), sensitivity.smallest)
         return up(math.hypot(self.noise_multiplier * steps, _SMOOTHING), roundings=3)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: AnySensitivity) -> Event:
         """A Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its atoms.
 
         Raises:
@@ -99,14 +97,15 @@ class Gaussian(Executed):
         """
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         grid = self.grid(query, sensitivity) if self.noise == "grid" else None
-        if sensitivity.law is not None:
-            return self._mixture(sensitivity.law, grid, sensitivity)
+        if isinstance(sensitivity, SensitivityLaw):
+            return self._mixture(sensitivity, grid)
         mu = up(1.0, roundings=3) / self.noise_multiplier
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
-    def _mixture(self, law: HitLaw, grid: Grid | None, sensitivity: Sensitivity) -> HitMixtureEvent:
+    def _mixture(self, sensitivity: SensitivityLaw, grid: Grid | None) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        law = sensitivity.moved
         atoms = np.array(law.atoms)
         if grid is not None:
             atoms = np.ldexp(atoms, -grid.exponent) + _steps(grid, 0.0)
@@ -118,19 +117,13 @@ class Gaussian(Executed):
             adjacency=sensitivity.adjacency,
         )
 
-    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the grid and the sampler\'s tables, which depend on the width alone."""
+    def prepared(self, query: Query, sensitivity: AnySensitivity) -> Prepared:
+        """With the grid and the sampler's tables, which depend on the width alone."""
         if self.noise == "float":
             std = self.noise_std(sensitivity)
             return InFloats(lambda count, noise: std * noise.normal(count))
         law = gaussian_law(drawable(self.width(query, sensitivity)), query.real_size)
         return OnGrid(self.grid(query, sensitivity), law.symmetric)
-
-
-def _unit(sensitivity: Sensitivity) -> float:
-    """What one unit of the noise multiplier stands for: the sensitivity, or a law's first atom."""
-    law = sensitivity.law
-    return sensitivity.unit if law is None else law.smallest
 
 
 def _steps(grid: Grid, distance: float) -> float:

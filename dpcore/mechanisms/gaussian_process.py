@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 from dpcore.checks import positive
 from dpcore.distance import Distance
@@ -51,7 +51,7 @@ class _Path:
         row = np.empty(0)
         if n:
             row = query.kernel(point[None, :], self._points[:n])[0]
-            row = blas.dtpsv(n, self._packed, row, lower=0, trans=1, overwrite_x=1)
+            row = scipy.linalg.blas.dtpsv(n, self._packed, row, lower=0, trans=1, overwrite_x=1)
         prior = float(query.kernel.diagonal(point[None, :])[0])
         predicted = float(row @ self._draws[:n])
         residual = max(0.0, prior - float(row @ row))

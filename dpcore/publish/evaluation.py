@@ -6,26 +6,20 @@ the evaluation alone, with coins of their own, stand in for it. Their answers ha
 published ones, are seen by the operator only, and are no part of what the guarantee covers.
 """
 
-from typing import Any, cast
+from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.functions.interactive import Interactive
 from dpcore.randomness import SecretCoins
+from dpcore.running.conversation import Conversation
 from dpcore.running.metrics import METRICS
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.reuse import Reuse
-from dpcore.running.runtime import release, replay, wide_open
-from dpcore.running.schedule import Scheduled
-from dpcore.running.serving import fit_function, is_function, oracle_of
 
 UNCOVERED = (
     "Operator channel: computed from private records, NOT covered by the guarantee. Do not publish."
 )
-
-STAND_IN = "answers of oracles opened for this evaluation alone; none of them is published"
 
 
 def _error(metric: str, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
@@ -46,17 +40,21 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
     truth = opened.holdout_labels
     if truth.size == 0:
         return {}
-    domain = plan.schedule.domain
+    domain = plan.request.domain
     typical = domain.labels.typical(opened.train.labels)
     constant = domain.uncentre(np.full(truth.shape, typical))
     found: dict[str, Any] = {}
     reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
-        if is_function(scheduled):
-            private, exact = _asked(number, scheduled, outcome, reuse)
-        else:
-            private = outcome.models[scheduled.name].predict(opened.holdout)
-            exact = _noiseless(plan, scheduled, outcome, reuse)
+        held = Conversation(
+            number=number,
+            records=opened.train,
+            coins=outcome.coins,
+            secret=SecretCoins.draw(),
+            reuse=reuse,
+        )
+        model = outcome.models[scheduled.name]
+        private, exact = scheduled.evaluated(held, model, opened.holdout)
         found[scheduled.name] = {
             metric: {
                 "private": _error(metric, private, truth),
@@ -66,33 +64,3 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
             for metric in metrics
         }
     return found
-
-
-def _noiseless(
-    plan: Plan, scheduled: Scheduled, outcome: Outcome, reuse: Reuse
-) -> NDArray[np.float64]:
-    """Predictions of the same learner from exact answers."""
-    alone, opened = attrs.evolve(plan.schedule, releases=(scheduled,)), outcome.opened
-    (answers,) = release(alone, opened, outcome.coins, SecretCoins.draw(), wide_open, reuse=reuse)
-    model = replay(scheduled, outcome.coins, [answer.value for answer in answers])
-    return model.predict(opened.holdout)
-
-
-def _asked(
-    number: int, scheduled: Scheduled, outcome: Outcome, reuse: Reuse
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What stand-in oracles answer at the hold-out, as many as it takes; and the function there."""
-    secret, domain, opened = SecretCoins.draw(), scheduled.part, outcome.opened
-    function = fit_function(number, scheduled, opened.train, outcome.coins, secret, reuse)
-    rows, back = np.unique(domain.encode(opened.holdout) + 0.0, axis=0, return_inverse=True)
-    (ask,) = scheduled.asks.values()
-    most = cast(Interactive, ask.mechanism).most_points
-    answers = [
-        oracle_of(function, number, scheduled, secret, 1 + start // most).ask(
-            rows[start : start + most]
-        )
-        for start in range(0, rows.shape[0], most)
-    ]
-    back = back.reshape(-1)
-    private = domain.uncentre(np.concatenate(answers)[back])
-    return private, domain.uncentre(function(rows)[back])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -12,12 +11,10 @@ import attrs
 import msgspec
 
 from dpcore.errors import ReplayError
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
-from dpcore.sampling.hit_law import HitLaw
-from dpcore.sensitivity import Sensitivity
 from dpcore.spec.spec import Spec
 
 
@@ -82,7 +79,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "look": [
             {
                 "query": ask.query.name,
-                "sensitivity": ask.sensitivity.value,
+                "sensitivity": ask.sensitivity.plain(),
                 "mechanism": mechanism_dict(ask.mechanism),
             }
             for ask in plan.schedule.look
@@ -90,13 +87,13 @@ def describe(plan: Plan) -> dict[str, Any]:
         "releases": {
             scheduled.name: [
                 {
-                    **({"point": scheduled.point} if scheduled.point else {}),
+                    **({"point": scheduled.release.point} if scheduled.release.point else {}),
                     "query": ask.query.name,
                     "shape": list(ask.query.shape),
                     "at_most": ask.query.at_most,
                     "share": ask.share,
                     "distance": str(ask.query.distance),
-                    "sensitivity": _sensitivity(ask.sensitivity),
+                    "sensitivity": ask.sensitivity.plain(),
                     **_sampling(ask.query),
                     "solver_error": ask.sensitivity.solver_error,
                     "source": ask.sensitivity.source,
@@ -109,22 +106,6 @@ def describe(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _sensitivity(sensitivity: Sensitivity) -> float | dict[str, Any]:
-    """The number; of a law what tells it from another one."""
-    value = sensitivity.value
-    if not isinstance(value, HitLaw):
-        return value
-    mean = math.fsum(a * w for a, w in zip(value.atoms, value.weights, strict=True))
-    return {
-        "law": len(value.atoms),
-        "smallest": value.smallest,
-        "largest": value.largest,
-        "hit": math.fsum(value.weights),
-        "mean": mean,
-        "uncovered": value.uncovered,
-    }
-
-
 def _sampling(query: Query) -> dict[str, Any]:
     if query.sampling is None:
         return {}
@@ -132,7 +113,7 @@ def _sampling(query: Query) -> dict[str, Any]:
     return {"sampling": {"class": type(query.sampling).__name__, **fields}}
 
 
-def mechanism_dict(mechanism: Mechanism) -> dict[str, Any]:
+def mechanism_dict(mechanism: AnyMechanism) -> dict[str, Any]:
     """A mechanism's class and fields."""
     fields: dict[str, Any] = attrs.asdict(mechanism)  # type: ignore[arg-type]  # attrs by contract
     return {"class": type(mechanism).__name__, **fields}

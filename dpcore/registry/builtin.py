@@ -11,7 +11,17 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.bound import SensitivityBound
-from dpcore.learner import Learner
+from dpcore.events.base import Event
+from dpcore.events.catalogue import CORE
+from dpcore.functions.kernels.base import Kernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.linear import LinearKernel
+from dpcore.functions.kernels.matern import (
+    ExponentialKernel,
+    Matern32Kernel,
+    Matern52Kernel,
+)
+from dpcore.learner import AnyLearner
 from dpcore.learning.bounds.best_of import BestOfBound
 from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.learning.features.base import FeatureMap
@@ -19,7 +29,7 @@ from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.best_of import BestOf
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.gaussian import Gaussian
@@ -35,7 +45,7 @@ from dpcore.registry.hookspecs import hookimpl
 
 
 @hookimpl
-def dpcore_learners() -> Mapping[str, type[Learner]]:
+def dpcore_learners() -> Mapping[str, type[AnyLearner]]:
     """Learners made of other learners."""
     return {"best_of": BestOf}
 
@@ -47,7 +57,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 
 
 @hookimpl
-def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
+def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
     """Mechanisms with bare names."""
     return {
         "discrete_gaussian": DiscreteGaussian,
@@ -82,3 +92,21 @@ def dpcore_accountants() -> Mapping[str, type[Accountant]]:
 def dpcore_features() -> Mapping[str, type[FeatureMap]]:
     """Feature maps with bare names."""
     return {"cos_sin": CosSin, "cosines": Cosines, "identity": Identity}
+
+
+@hookimpl
+def dpcore_events() -> Mapping[str, type[Event]]:
+    """Events with bare names."""
+    return CORE
+
+
+@hookimpl
+def dpcore_kernels() -> Mapping[str, type[Kernel]]:
+    """Kernels with bare names."""
+    return {
+        "exponential": ExponentialKernel,
+        "gaussian": GaussianKernel,
+        "linear": LinearKernel,
+        "matern_3_2": Matern32Kernel,
+        "matern_5_2": Matern52Kernel,
+    }

@@ -19,16 +19,18 @@ import pluggy
 
 from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
-from dpcore.learner import Learner
+from dpcore.events.base import Event
+from dpcore.functions.kernels.base import Kernel
+from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 
 hookspec = pluggy.HookspecMarker("dpcore")
 hookimpl = pluggy.HookimplMarker("dpcore")
 
 
 @hookspec
-def dpcore_learners() -> Mapping[str, type[Learner]]:  # type: ignore[empty-body]  # pluggy's form
+def dpcore_learners() -> Mapping[str, type[AnyLearner]]:  # type: ignore[empty-body]  # pluggy's form
     """Learners, by the name a spec gives under `learner:`."""
 
 
@@ -38,7 +40,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:  # type: ignore[emp
 
 
 @hookspec
-def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:  # type: ignore[empty-body]  # same
+def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:  # type: ignore[empty-body]  # same
     """Mechanisms, by the name a spec gives under `mechanism:`."""
 
 
@@ -50,6 +52,16 @@ def dpcore_accountants() -> Mapping[str, type[Accountant]]:  # type: ignore[empt
 @hookspec
 def dpcore_features() -> Mapping[str, type[FeatureMap]]:  # type: ignore[empty-body]  # same
     """Feature maps, by the name a spec gives under a learner's `features:`."""
+
+
+@hookspec
+def dpcore_events() -> Mapping[str, type[Event]]:  # type: ignore[empty-body]  # same
+    """Events, by the name a `dpcore account` file gives under `event:` and a ledger stores."""
+
+
+@hookspec
+def dpcore_kernels() -> Mapping[str, type[Kernel]]:  # type: ignore[empty-body]  # same
+    """Kernels, by the name a spec gives under a learner's `kernel:`."""
 
 
 @hookspec

@@ -8,9 +8,11 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
-from dpcore.learner import Learner
+from dpcore.events.base import Event
+from dpcore.functions.kernels.base import Kernel
+from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 
 
 @attrs.frozen
@@ -38,10 +40,12 @@ class Kind:
         return self.name.replace(" ", "_")
 
 
-LEARNER = Kind("learner", "learners", Learner)
+LEARNER = Kind("learner", "learners", AnyLearner)
 BOUND = Kind("bound", "bounds", SensitivityBound)
-MECHANISM = Kind("mechanism", "mechanisms", Mechanism)
+MECHANISM = Kind("mechanism", "mechanisms", AnyMechanism)
 ACCOUNTANT = Kind("accountant", "accountants", Accountant)
 FEATURES = Kind("feature map", "features", FeatureMap)
+EVENT = Kind("event", "events", Event)
+KERNEL = Kind("kernel", "kernels", Kernel)
 
-KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES)
+KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL)

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any, Self, cast
 
 import attrs
+from numpy.typing import NDArray
 
+from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
-from dpcore.mechanism import Mechanism, Prepared
+from dpcore.mechanism import AnyMechanism, Mechanism, Prepared
 from dpcore.query import Query
-from dpcore.sensitivity import OverCoins, Sensitivity
+from dpcore.sensitivity import AnySensitivity, OverCoins
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -20,19 +23,45 @@ class Ask:
     """
 
     query: Query
-    sensitivity: Sensitivity
-    mechanism: Mechanism
+    sensitivity: AnySensitivity
+    mechanism: AnyMechanism
     share: float
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.sensitivity, self.mechanism.takes):
+            raise NoClaimError(
+                f"its sensitivity is a law over the order of records, which mechanism "
+                f"{type(self.mechanism).__name__} cannot price (gaussian can)"
+            )
+
+    def at(self, scale: float) -> Self:
+        """The same ask with its mechanism's free field set."""
+        mechanism = self.mechanism.at(scale, self.query, self.taken)
+        return attrs.evolve(self, mechanism=mechanism)
 
     def event(self) -> Event:
         """What one ask costs, with what its sampling spares."""
-        event = self.mechanism.event(self.query, self.sensitivity)
+        event = self.mechanism.event(self.query, self.taken)
         return event if self.query.sampling is None else self.query.sampling.amplified(event)
 
     @cached_property
     def release(self) -> Prepared:
         """The calibrated mechanism, with what the plan determines computed once."""
-        return self.mechanism.prepared(self.query, self.sensitivity)
+        return self._releasing.prepared(self.query, self.taken)
+
+    def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
+        """PRIVATE: what releases of a value spread around."""
+        return self._releasing.noiseless(value, query)
+
+    @property
+    def taken(self) -> Any:
+        """The sensitivity, of a class that the mechanism takes."""
+        return self.sensitivity
+
+    @property
+    def _releasing(self) -> Mechanism:
+        """The mechanism of a query that is no function: pricing matches the two."""
+        return cast(Mechanism, self.mechanism)
 
 
 def failure_over_coins(asks: Iterable[Ask]) -> float:

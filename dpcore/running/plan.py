@@ -7,50 +7,22 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.bound import SensitivityBound
-from dpcore.checks import positive
 from dpcore.domain.domain import Table
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, RequestError, below
 from dpcore.guarantee import Guarantee, Status
-from dpcore.learner import Answer, Learner, Model
+from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
-from dpcore.mechanism import Mechanism
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.running.ask import failure_over_coins
-from dpcore.running.private_look import RELEASE, look
-from dpcore.running.reuse import Reuse
-from dpcore.running.runtime import Door, Opened, open_records, release, replay, through_mechanism
+from dpcore.running.conversation import Conversation, Door, through_mechanism
+from dpcore.running.looking import look
+from dpcore.running.private_look import RELEASE
+from dpcore.running.request import Request
+from dpcore.running.runtime import Opened, open_records, release
 from dpcore.running.schedule import Schedule
-from dpcore.running.serving import Predictor, is_function, open_oracle, require_questions
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Release:
-    """One thing to publish: a learner, its mechanism or mechanisms, and its part of the budget.
-
-    Args:
-        learner: What to fit.
-        mechanism: For every query, or one by query name.
-        bound: Overrides the learner's own preference.
-        name: Unique within the run.
-        share: Share of the budget relative to the run's other releases.
-        query_shares: Overrides of the learner's own query shares.
-        point: What distinguishes this release in a sweep, by dotted path.
-        predictions_at: Where the public points of a function release stand, if its answers there
-            are what is published.
-    """
-
-    learner: Learner
-    mechanism: Mechanism | Mapping[str, Mechanism]
-    bound: SensitivityBound | None = None
-    name: str = "release"
-    share: float = attrs.field(default=1.0, validator=positive)
-    query_shares: Mapping[str, float] = attrs.field(factory=dict)
-    point: Mapping[str, Any] = attrs.field(factory=dict)
-    predictions_at: str | None = None
+from dpcore.running.serving import Predictor, Serving
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -88,25 +60,25 @@ class Plan:
 
     Args:
         schedule: What will be done.
-        budget: The target.
         guarantee: What the run will be entitled to say.
         coins: The public coins the plan was made at; None if every run draws new ones, because a
             bound holds with a probability over them.
     """
 
     schedule: Schedule
-    budget: PrivacyBudget
     guarantee: Guarantee
     coins: PublicCoins | None
 
     @property
+    def request(self) -> Request:
+        """What was priced."""
+        return self.schedule.request
+
+    @property
     def most_asks(self) -> int:
         """How many answers a run may publish."""
-        return sum(
-            ask.query.at_most
-            for scheduled in self.schedule.releases
-            for ask in scheduled.asks.values()
-        )
+        releases = self.schedule.releases
+        return sum(ask.query.at_most for one in releases for ask in one.asks.values())
 
     def run(
         self,
@@ -132,20 +104,20 @@ class Plan:
 
         Raises:
             SourceError: the table does not fit the domain.
-            ContractError: a function release has no points, or more than are paid for; or the
-                reservation is not for this plan, has been used, or cannot be: known coins, or a
-                door of no privacy.
+            RequestError: a function release has no points, or more than are paid for.
+            ContractError: the reservation is not for this plan, has been used, or cannot be: known
+                coins, or a door of no privacy.
             ReleaseError: a private function failed.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
-        encoded = self._points({} if points is None else points)
+        encoded = self.encode_points({} if points is None else points)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
         secret.begin()
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
-        answers = release(self.schedule, opened, coins, secret, door, progress, encoded)
+        answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -155,7 +127,7 @@ class Plan:
         models = self.rebuild(values, coins)
         if self.schedule.look:
             asks, number = self.schedule.look, len(names)
-            domain = self.schedule.domain
+            domain = self.request.domain
             given[RELEASE] = tuple(look(asks, models, opened, domain, secret, number, door))
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
@@ -189,21 +161,24 @@ class Plan:
             SourceError: the table does not fit the domain.
             ReleaseError: a private function failed.
         """
-        if len(self.schedule.releases) != 1 or not is_function(self.schedule.releases[0]):
-            raise ContractError("only a plan of one function release can be opened; run it")
+        match self.schedule.releases:
+            case (Serving() as served,):
+                pass
+            case _:
+                raise ContractError("only a plan of one function release can be opened; run it")
         if secret is not None and secret.secure:
             raise ContractError("an oracle draws secret coins of its own: give none")
-        (scheduled,) = self.schedule.releases
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
         coins = PublicCoins.draw() if self.coins is None else self.coins
         opened = open_records(self.schedule, table, secret)
-        oracle = open_oracle(0, scheduled, opened.train, coins, secret, Reuse())
+        held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
+        oracle = served.oracle(served.function(held), held)
         guarantee = self._guarantee(secret)
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
-        return Predictor(domain=scheduled.part, oracle=oracle, guarantee=guarantee)
+        return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
 
     def charge(self) -> Charge:
         """Everything a run of this plan may cost, for a ledger.
@@ -213,10 +188,9 @@ class Plan:
         """
         if self.guarantee.status is Status.NONE:
             raise ContractError("a plan without a guarantee cannot be charged to a ledger")
-        asks = [ask for scheduled in self.schedule.releases for ask in scheduled.asks.values()]
-        asks += self.schedule.look
+        asks = self.schedule.asks
         events = tuple((ask.event(), ask.query.at_most) for ask in asks)
-        declared = attrs.evolve(self.schedule.domain, exact=None, limit=None)
+        declared = attrs.evolve(self.request.domain, exact=None, limit=None)
         framed = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
         return Charge(
             events=events,
@@ -249,23 +223,21 @@ class Plan:
     def _guarantee(self, secret: SecretCoins) -> Guarantee:
         return self.guarantee if secret.secure else self.guarantee.void("secret coins are known")
 
-    def _points(self, points: Mapping[str, Table]) -> dict[str, NDArray[np.float64]]:
-        """Encoded points of every function release.
+    def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
+        """Encoded points of every function release; needs no record.
 
         Raises:
-            ContractError: they are not given for exactly these, or are too many.
+            RequestError: they are not given for exactly these, or are too many.
+            SourceError: a column is missing.
         """
-        functions = {s.name: s for s in self.schedule.releases if is_function(s)}
-        if {*points} != {*functions}:
-            raise ContractError(
-                f"points are needed for the function releases ({', '.join(functions) or 'none'}), "
-                f"came for ({', '.join(points) or 'none'})"
-            )
-        encoded = {name: functions[name].part.encode(table) for name, table in points.items()}
-        for name, rows in encoded.items():
-            (ask,) = functions[name].asks.values()
-            require_questions(ask, np.unique(rows, axis=0).shape[0])
-        return encoded
+        names = {scheduled.name for scheduled in self.schedule.releases}
+        if unknown := sorted({*tables} - names):
+            raise RequestError(f"points came for {unknown[0]!r}, which is no release of the plan")
+        found = {}
+        for number, scheduled in enumerate(self.schedule.releases):
+            with below("releases", number):
+                found[scheduled.name] = scheduled.points(tables)
+        return found
 
     def rebuild(
         self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins
@@ -276,6 +248,6 @@ class Plan:
             ReplayError: the answers do not fit the plan.
         """
         return {
-            scheduled.name: replay(scheduled, coins, answers.get(scheduled.name, ()))
+            scheduled.name: scheduled.rebuild(coins, answers.get(scheduled.name, ()))
             for scheduled in self.schedule.releases
         }

@@ -7,8 +7,7 @@ the means by at most `Metric.sensitivity`; the cost is added to the rest of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
@@ -18,15 +17,12 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.learner import Answer, Model
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.query import Query
-from dpcore.randomness import SecretCoins
 from dpcore.rounding import gamma
 from dpcore.running.ask import Ask
 from dpcore.running.metrics import METRICS
-from dpcore.running.runtime import Door, Opened
-from dpcore.running.schedule import held_out
+from dpcore.running.parts import held_out
 from dpcore.sensitivity import Sensitivity
 
 RELEASE = "evaluation"
@@ -54,10 +50,13 @@ class PrivateLook:
             ParameterError: there is no hold-out.
         """
         if adjacency.membership:
-            raise NoClaimError("a private look needs a public hold-out size; add_remove hides it")
+            raise NoClaimError(
+                "a private look needs a public hold-out size; add_remove hides it",
+                "evaluate.private",
+            )
         records = held_out(domain.records, holdout)
         if records < 1:
-            raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout)
+            raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout, "evaluate")
         return tuple(
             self._ask(f"{release}.{metric}", metric, domain, records)
             for release in releases
@@ -68,7 +67,7 @@ class PrivateLook:
         reach = METRICS[metric].reach(domain.labels)
         if reach is None:
             fits = "metrics that fit the kind of target"
-            raise ParameterError("evaluate.private", fits, "metrics", metric)
+            raise ParameterError("evaluate.private", fits, "metrics", metric, "evaluate")
         sensitivity = Sensitivity(
             value=METRICS[metric].sensitivity(domain.labels, records),
             distance=Distance.L1,
@@ -79,45 +78,6 @@ class PrivateLook:
         query = Query(name=name, shape=(1,), distance=Distance.L1)
         mechanism = Laplace().at(1 / self.epsilon, query, sensitivity)
         return Ask(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
-
-
-def look(
-    asks: tuple[Ask, ...],
-    models: Mapping[str, Model],
-    opened: Opened,
-    domain: Domain,
-    secret: SecretCoins,
-    number: int,
-    door: Door,
-) -> Iterator[Answer]:
-    """PRIVATE inside: each metric's mean on the hold-out, through the door.
-
-    Args:
-        number: Of this "release" among the run's, so that its noise is its own.
-    """
-    for ask in asks:
-        release, metric = ask.query.name.rsplit(".", 1)
-        predicted = _predictions(models[release], opened, domain)
-        mean = np.array([METRICS[metric].mean(predicted, opened.holdout_labels)])
-        value = door(ask, ask.query, mean, secret.noise(number, ask.query.name, 1))
-        yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
-
-
-def _predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
-    """PRIVATE: one row at a time, so that no record can move another's prediction.
-
-    What a model cannot predict, or not as a finite number, counts as the middle of the range; of
-    classes, as the first.
-    """
-    predicted = domain.uncentre(np.zeros(opened.holdout_labels.shape))
-    for row in range(predicted.size):
-        one = {name: np.asarray(column)[row : row + 1] for name, column in opened.holdout.items()}
-        try:
-            found = domain.centre(np.asarray(model.predict(one)).reshape((1,)))
-        except Exception:
-            continue
-        predicted[row] = domain.uncentre(found)[0]  # in the range, or one of the classes
-    return predicted
 
 
 def stated(means: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dpcore.fingerprint import fingerprint
-from dpcore.learner import Learner, Public
+from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 
@@ -30,7 +30,7 @@ class Reuse:
 
     def once(
         self,
-        learner: Learner,
+        learner: AnyLearner,
         query: Query,
         public: Public,
         secret: LearnerCoins,

@@ -1,39 +1,99 @@
 """Schedule: everything a run will do, fixed before any record is opened."""
 
-import math
-from collections.abc import Mapping
-from typing import Any, Literal
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
-from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError
-from dpcore.learner import Learner, Public
+from dpcore.bound import SensitivityBound
+from dpcore.domain.domain import Domain, Table
+from dpcore.guarantee import ReleaseKind
+from dpcore.learner import Answer, AnyLearner, Model, Public
 from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
+from dpcore.running.conversation import Conversation
+from dpcore.running.request import Release, Request
+
+Private = Callable[..., Any]
+"""A private function: query, records, public facts and learner coins to a value."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Scheduled:
-    """One release: a learner with its calibrated asks, by query name.
+class Scheduled(ABC):
+    """One release with its calibrated asks, by query name. Its kind is its learner's.
 
     Args:
+        release: As requested.
+        bound: What priced it: the theorem that the guarantee rests on.
         mu: The hint the learner gets in `public.mu`.
         part: What is public about the records that the learner sees.
-        point: What distinguishes this release in a sweep.
+        stand_in: In an audit, what is computed in place of the learner's private function.
     """
 
-    name: str
-    learner: Learner
+    release: Release
+    bound: SensitivityBound
     asks: Mapping[str, Ask]
     mu: float | None
     part: Domain
-    point: Mapping[str, Any]
+    stand_in: Private | None = None
+
+    note: ClassVar[str] = ""
+    """What an operator must know of its evaluation."""
+
+    @property
+    def name(self) -> str:
+        """The release's."""
+        return self.release.name
+
+    @property
+    def learner(self) -> AnyLearner:
+        """The release's."""
+        return self.release.learner
 
     def public(self, coins: PublicCoins) -> Public:
         """What the learner's public part may know."""
         return Public(domain=self.part, coins=coins, mu=self.mu)
+
+    def private(self) -> Private:
+        """PRIVATE: the private function, on an instance of its own."""
+        return self.stand_in or copy.deepcopy(self.learner).compute
+
+    @property
+    @abstractmethod
+    def publishes(self) -> ReleaseKind:
+        """What leaves a run."""
+
+    @abstractmethod
+    def points(self, tables: Mapping[str, Table]) -> NDArray[np.float64] | None:
+        """The encoded points it is asked about, of tables by release name.
+
+        Raises:
+            ContractError: there are none, too many, or some that it has no use for.
+        """
+
+    @abstractmethod
+    def answers(self, held: Conversation) -> Iterator[Answer]:
+        """PRIVATE inside: all its answers, in order of asking."""
+
+    @abstractmethod
+    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Model:
+        """The model, from released values in order of asking: by the public part alone.
+
+        Raises:
+            ReplayError: the values do not fit.
+        """
+
+    @abstractmethod
+    def evaluated(
+        self, held: Conversation, model: Model, holdout: Table
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """PRIVATE: predictions on a hold-out, with noise and without, for the operator alone."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -41,54 +101,15 @@ class Schedule:
     """All releases of one run, on one part of the records.
 
     Args:
-        domain: Of the whole file.
-        holdout: Share of the records kept from the learners, in [0, 1).
-        on_invalid: `refuse` stops at a record that does not fit; `project` maps it in.
-        sealed: Nothing but public files may leave the run.
+        request: What was priced.
         look: What is asked of the hold-out once the models are fixed, and paid for.
     """
 
-    domain: Domain
-    adjacency: Adjacency
+    request: Request
     releases: tuple[Scheduled, ...]
-    holdout: float
-    on_invalid: Literal["refuse", "project"]
-    sealed: bool
     look: tuple[Ask, ...]
 
-
-def held_out(records: int, share: float) -> int:
-    """Records in the hold-out of a public count: floor(share * n)."""
-    return math.floor(share * records)
-
-
-def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
-    """The domain of what the learners see, after the hold-out is taken away.
-
-    Under a replacement relation the count is exact and public; under add/remove every record is
-    kept by a coin of its own and only an upper bound survives.
-
-    Raises:
-        ParameterError: the count does not fit the adjacency, or a part would be empty.
-    """
-    if adjacency.membership:
-        if domain.exact is not None:
-            raise ParameterError(
-                "add_remove",
-                "records: private, or {at_most: ...}: the exact count is what it protects",
-                "records",
-                domain.exact,
-            )
-        return domain
-    if domain.exact is None:
-        raise ParameterError(
-            str(adjacency), "the exact number of records", "records", domain.limit or "private"
-        )
-    if share == 0:
-        return domain
-    kept_out = held_out(domain.exact, share)
-    if kept_out < 1 or kept_out >= domain.exact:
-        raise ParameterError(
-            "holdout", f"a share that leaves both parts of {domain.exact} records", "holdout", share
-        )
-    return domain.of_part(domain.exact - kept_out)
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """Every ask of every release, then the look's."""
+        return tuple(ask for one in self.releases for ask in one.asks.values()) + self.look

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
+from dpcore.errors import ReleaseError, ReplayError, RequestError, SourceError
 from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.learner import FunctionLearner, FunctionQuery
-from dpcore.guarantee import Guarantee
-from dpcore.learner import Answer
-from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records.records import Records
+from dpcore.functions.learner import FunctionQuery
+from dpcore.guarantee import Guarantee, ReleaseKind
+from dpcore.learner import Answer, Model
+from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
-from dpcore.running.reuse import Reuse
+from dpcore.running.conversation import Conversation
 from dpcore.running.schedule import Scheduled
 
 
@@ -78,119 +76,114 @@ class Predictions:
         return {"points": self.points, "predictions": self.values}
 
 
-def is_function(scheduled: Scheduled) -> bool:
-    """Whether a release is answered by an oracle."""
-    return isinstance(scheduled.learner, FunctionLearner)
+@attrs.frozen(kw_only=True, eq=False)
+class Serving(Scheduled):
+    """A release of a `FunctionLearner`: its answers at public points, or an oracle for a host."""
 
-
-def fit_function(
-    number: int,
-    scheduled: Scheduled,
-    records: Records,
-    coins: PublicCoins,
-    secret: SecretCoins,
-    reuse: Reuse,
-) -> Expansion:
-    """PRIVATE: the fitted function; one fit serves equal releases.
-
-    Raises:
-        ReleaseError: the private computation failed; the budget is spent.
-    """
-    learner = cast(FunctionLearner, copy.deepcopy(scheduled.learner))
-    (ask,) = scheduled.asks.values()
-    query = cast(FunctionQuery, ask.query)
-    try:
-        own = secret.learner(number, query.name, 1)
-        public = scheduled.public(coins)
-        fit = partial(learner.function, query, records, public, own)
-        function = reuse.once(scheduled.learner, query, public, own, fit)
-        cause = "" if _fits(function, query) else "a wrong shape, kernel or no number"
-    except Exception as error:
-        cause = type(error).__name__
-    if cause:
-        raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None
-    return function
-
-
-def oracle_of(
-    function: Expansion, number: int, scheduled: Scheduled, secret: SecretCoins, opened: int = 1
-) -> Oracle:
-    """A fitted function behind its mechanism's oracle.
-
-    Args:
-        opened: Number of the oracle: each has noise of its own. A run that is covered opens one.
-    """
-    (ask,) = scheduled.asks.values()
-    query, mechanism = cast(FunctionQuery, ask.query), cast(Interactive, ask.mechanism)
-    noise = secret.noise(number, query.name, opened)
-    return mechanism.open(function, query, ask.sensitivity, noise)
-
-
-def open_oracle(
-    number: int,
-    scheduled: Scheduled,
-    records: Records,
-    coins: PublicCoins,
-    secret: SecretCoins,
-    reuse: Reuse,
-) -> Oracle:
-    """Fit the function and put it behind its mechanism's oracle.
-
-    Raises:
-        ReleaseError: the private computation failed; the budget is spent.
-    """
-    function = fit_function(number, scheduled, records, coins, secret, reuse)
-    return oracle_of(function, number, scheduled, secret)
-
-
-def _fits(function: Expansion, query: FunctionQuery) -> bool:
-    return (
-        function.kernel == query.kernel
-        and function.points.shape[1] == query.width
-        and bool(np.isfinite(function.coefficients).all())
-        and bool(np.isfinite(function.points).all())
+    note: ClassVar[str] = (
+        "answers of oracles opened for this evaluation alone; none of them is published"
     )
 
+    @property
+    def publishes(self) -> ReleaseKind:
+        """Predictions where points are named, else a function for whoever opens it."""
+        named = self.release.predictions_at is not None
+        return ReleaseKind.PREDICTIONS if named else ReleaseKind.FUNCTION
 
-def serve(
-    number: int,
-    scheduled: Scheduled,
-    records: Records,
-    points: NDArray[np.float64],
-    coins: PublicCoins,
-    secret: SecretCoins,
-    reuse: Reuse,
-) -> Iterator[Answer]:
-    """One answer that holds all of them: rows of (encoded point, centred prediction)."""
-    oracle = open_oracle(number, scheduled, records, coins, secret, reuse)
-    (ask,) = scheduled.asks.values()
-    rows = points + 0.0
-    value = np.column_stack([rows, oracle.ask(rows)])
-    yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
+    @property
+    def ask(self) -> Ask:
+        """The only one."""
+        (ask,) = self.asks.values()
+        return ask
 
+    @property
+    def most_points(self) -> int:
+        """How many different points one oracle answers."""
+        return self._mechanism.most_points
 
-def published(scheduled: Scheduled, values: list[NDArray[Any]]) -> Predictions:
-    """What one served answer says, as a model.
+    @property
+    def _mechanism(self) -> Interactive:
+        return cast(Interactive, self.ask.mechanism)
 
-    Raises:
-        ReplayError: it is not one array of points and answers.
-    """
-    domain = scheduled.part
-    if len(values) != 1 or values[0].ndim != 2 or values[0].shape[1] != domain.width + 1:
-        raise ReplayError(f"release {scheduled.name}: needs one array of points and answers")
-    (rows,) = values
-    points = np.ascontiguousarray(rows[:, :-1])
-    return Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
+    @property
+    def _query(self) -> FunctionQuery:
+        return cast(FunctionQuery, self.ask.query)
 
+    def points(self, tables: Mapping[str, Table]) -> NDArray[np.float64]:
+        """The table's rows, encoded."""
+        if self.name not in tables:
+            raise RequestError(
+                f"points are needed for {self.name!r}, a function: predict at some, or open it",
+                field="predictions_at",
+            )
+        encoded = self.part.encode(tables[self.name])
+        different = np.unique(encoded, axis=0).shape[0]
+        if different < 1:
+            raise RequestError(
+                "a function release needs points to predict at, or an open oracle", "predictions_at"
+            )
+        if different > self.most_points:
+            raise RequestError(
+                f"{different} points were given, {self.most_points} are paid for", "predictions_at"
+            )
+        return encoded
 
-def require_questions(ask: Ask, points: int) -> None:
-    """Refuse, before records are opened, more questions than the plan pays for.
+    def function(self, held: Conversation) -> Expansion:
+        """PRIVATE: the fitted function; one fit serves equal releases.
 
-    Raises:
-        ContractError: there are more, or none at all.
-    """
-    mechanism = cast(Interactive, ask.mechanism)
-    if points < 1:
-        raise ContractError("a function release needs points to predict at, or an open oracle")
-    if points > mechanism.most_points:
-        raise ContractError(f"{points} points were given, {mechanism.most_points} are paid for")
+        Raises:
+            ReleaseError: the private computation failed; the budget is spent.
+        """
+        query = self._query
+        try:
+            own, public = held.own(query, 1), self.public(held.coins)
+            fit = partial(self.private(), query, held.records, public, own)
+            function: Expansion = held.reuse.once(self.learner, query, public, own, fit)
+            cause = "a wrong shape, kernel or no number" if query.unfit(function) else ""
+        except Exception as error:
+            cause = type(error).__name__
+        if cause:
+            told = f"the private computation of {query.name!r} failed ({cause})"
+            raise ReleaseError(told) from None
+        return function
+
+    def oracle(self, function: Expansion, held: Conversation, opened: int = 1) -> Oracle:
+        """A fitted function behind its mechanism's oracle.
+
+        Args:
+            opened: Number of the oracle: each has noise of its own. A run that is covered opens
+                one.
+        """
+        noise = held.noise(self._query, opened)
+        return self._mechanism.open(function, self._query, self.ask.taken, noise)
+
+    def answers(self, held: Conversation) -> Iterator[Answer]:
+        """One answer that holds all of them: rows of (encoded point, centred prediction)."""
+        assert held.points is not None, "a function is asked about points"
+        rows = held.points + 0.0
+        oracle = self.oracle(self.function(held), held)
+        value = np.column_stack([rows, oracle.ask(rows)])
+        yield Answer(query=self._query, number=1, value=value, mechanism=self._mechanism)
+
+    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Predictions:
+        """What one served answer says."""
+        domain = self.part
+        if len(values) != 1 or values[0].ndim != 2 or values[0].shape[1] != domain.width + 1:
+            raise ReplayError(f"release {self.name}: needs one array of points and answers")
+        (rows,) = values
+        points = np.ascontiguousarray(rows[:, :-1])
+        return Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
+
+    def evaluated(
+        self, held: Conversation, model: Model, holdout: Table
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What stand-in oracles answer, as many as it takes; and the function there."""
+        function, domain, most = self.function(held), self.part, self.most_points
+        rows, back = np.unique(domain.encode(holdout) + 0.0, axis=0, return_inverse=True)
+        answers = [
+            self.oracle(function, held, 1 + start // most).ask(rows[start : start + most])
+            for start in range(0, rows.shape[0], most)
+        ]
+        back = back.reshape(-1)
+        private = domain.uncentre(np.concatenate(answers)[back])
+        return private, domain.uncentre(function(rows)[back])

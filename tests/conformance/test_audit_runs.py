@@ -19,7 +19,6 @@ from dpcore import (
     PublicCoins,
     Range,
     Registry,
-    Release,
     replace_features,
 )
 from dpcore.accounting.budget import PrivacyBudget
@@ -164,12 +163,12 @@ def test_a_pair_that_rounding_decides_is_replaced_by_a_steady_one():
 def test_nothing_is_audited_where_no_bound_can_be_attacked():
     spec = load_spec(PLUGINS / "random-features/dpcore_random_features/examples/algorithm_1.yaml")
     lemma = {"name": "random_features.liao_lemma_9"}
-    assert spec.releases[0].bound is not None
+    (release,) = spec.request.releases
+    assert release.bound is not None
     bound = spec.registry.component(BOUND, lemma["name"])()
-    release = attrs.evolve(spec.releases[0], bound=bound, mechanism=Gaussian(noise="float"))
     small = attrs.evolve(release.learner, count=20)
     plan = price(
-        domain=attrs.evolve(spec.domain, exact=5),
+        domain=attrs.evolve(spec.request.domain, exact=5),
         adjacency=REPLACE_ONE,
         budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
         learner=small,
@@ -178,9 +177,8 @@ def test_nothing_is_audited_where_no_bound_can_be_attacked():
         coins=PublicCoins(1),
         accept_assumptions=("label_norm", "spectrum", "no_failure"),
     )
-    release = attrs.evolve(release, learner=small)
     with pytest.raises(NoClaimError, match="nothing can be audited"):
-        audit_run(plan, [release], spec.registry, Effort(pairs=200))
+        audit_run(plan, Effort(pairs=200))
 
 
 def pair_of(before, after, changed=0):
@@ -260,9 +258,8 @@ def test_a_probability_over_coins_is_not_audited_at_one_of_them():
         bound=bound,
         mechanism=Gaussian(noise="float"),
     )
-    release = Release(learner=LabelMean(), bound=bound, mechanism=Gaussian(noise="float"))
     with pytest.raises(NoClaimError, match="probability over public coins"):
-        audit_run(plan, [release], Registry.default(), Effort(pairs=200))
+        audit_run(plan, Effort(pairs=200))
 
 
 # The command
@@ -379,6 +376,6 @@ def test_a_record_can_stand_twice_only_where_there_are_two(records):
     text = (PLUGINS / "ntk/dpcore_ntk/examples/equation_1.yaml").read_text("utf-8")
     spec = spec_of_text(text.replace("records: 150", f"records: {records}"), "s.yaml")
     plan = spec.price(reproduce=True)
-    found = audit_run(plan, spec.releases, spec.registry, Effort(pairs=300, samples=150))
+    found = audit_run(plan, Effort(pairs=300, samples=150))
     assert (found.origin == "a record that stands twice") == (records == 2)
     assert found.audits[0].broken == (records == 2)

@@ -194,6 +194,6 @@ def test_no_right_mechanism_is_refuted_by_an_audit_over_20_seeds(mechanism):
 @pytest.mark.parametrize("example", ["quickstart", "insurance"])
 def test_no_right_run_is_refuted_by_an_audit_over_20_seeds(example):
     spec = load_spec(ROOT / "examples" / f"{example}.yaml")
-    runs = [Priced(example, spec, spec.price(PublicCoins(1)))]
+    runs = [Priced(example, spec.price(PublicCoins(1)))]
     found = [v for seed in range(20) for v in run_verdicts(runs, 3.0, seed)]
     assert not alarms(found)

@@ -136,7 +136,7 @@ def claims_of(name, folder):
     (path,) = registry.load(name).examples.values()
     spec = load_spec(path, registry)
     (release,) = spec.price(PublicCoins(1)).schedule.releases
-    learner = spec.releases[0].learner
+    learner = spec.request.releases[0].learner
     public = Public(domain=release.part, coins=PublicCoins(1), mu=release.mu)
     assert registry.component(LEARNER, f"{name}.learner") is type(learner)
     bound = registry.component(BOUND, f"{name}.bound")()
@@ -150,8 +150,7 @@ def moved(name, folder, before, after):
     coins = SecretCoins.rehearsal(0).learner(0, query.name, 1)
     if name.startswith("clipped_gradient"):
         query = attrs.evolve(query, args={"weights": np.zeros(query.shape)})
-    method = getattr(learner, "function", learner.statistic)
-    first, second = (method(query, records, public, coins) for records in (before, after))
+    first, second = (learner.compute(query, records, public, coins) for records in (before, after))
     if query.shape == ():
         points = np.vstack([first.points, second.points])
         weights = np.concatenate([first.coefficients, -second.coefficients])

@@ -12,8 +12,13 @@ from scipy import linalg, stats
 from dpcore import (
     REPLACE_ONE,
     Conditional,
+    Distance,
     Expansion,
+    FunctionLearner,
     FunctionQuery,
+    Interactive,
+    Learner,
+    Mechanism,
     PrivacyBudget,
     Refuted,
     Release,
@@ -314,14 +319,19 @@ def test_a_point_outside_the_domain_is_refused():
 def test_functions_and_mechanisms_must_fit():
     with pytest.raises(SpecError, match="needs a l2 bound"):
         priced(Gaussian())
-    with pytest.raises(ContractError, match="open it"):
-        PerQuery(questions=1).release(np.zeros(1), query(), SENSITIVITY, noise())
     with pytest.raises(ParameterError, match="bandwidth"):
         GaussianKernel(bandwidth=1e-200)
-    learner = Bump()
-    for refused in (lambda: learner.model(None), lambda: learner.statistic(*[None] * 4)):
-        with pytest.raises(ContractError, match="fits a function"):
-            refused()
+    releasing = type("Releasing", (Gaussian,), {"distance": Distance.RKHS})
+    with pytest.raises(SpecError, match="do not fit"):
+        priced(releasing())
+
+
+def test_neither_kind_inherits_what_only_the_other_can_do():
+    for method in ("start", "ask", "statistic", "update", "model"):
+        assert not hasattr(FunctionLearner, method)
+    assert not hasattr(Learner, "function")
+    assert not hasattr(Interactive, "release")
+    assert not hasattr(Mechanism, "open")
 
 
 @pytest.mark.parametrize("fail", ["raise", "nan", "kernel"])

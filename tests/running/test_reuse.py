@@ -25,7 +25,7 @@ from dpcore.learning.features.model import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.per_query import PerQuery
 from dpcore.publish.evaluation import evaluate
-from dpcore.running.runtime import wide_open
+from dpcore.running.conversation import wide_open
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.staged_gradient import StagedGradient
 
@@ -90,7 +90,7 @@ def run(*learners, door=None, shares=None, records=20):
         on_invalid="project",
     )
     rng = np.random.default_rng(0)
-    names = [*plan.schedule.domain.columns, plan.schedule.domain.target]
+    names = [*plan.request.domain.columns, plan.request.domain.target]
     people = {name: rng.uniform(-1, 1, records) for name in names}
     how = {} if door is None else {"door": door}
     return plan.run(people, secret=SecretCoins.rehearsal(1), **how)

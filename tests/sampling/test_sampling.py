@@ -22,6 +22,7 @@ from dpcore import (
     SecretCoins,
     Sensitivity,
     SensitivityBound,
+    SensitivityLaw,
     WithoutReplacement,
     price,
 )
@@ -35,7 +36,8 @@ from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.events.base import Direction
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
-from dpcore.running.runtime import wide_open
+from dpcore.running.ask import Ask
+from dpcore.running.conversation import wide_open
 
 from doubles import LabelMean, domain, table
 
@@ -95,8 +97,8 @@ class OrderLaw(SensitivityBound):
         p, decay = 1 / public.domain.records, learner.decay
         one = p * (1 - p)
         hits = sorted([(decay, one), (1.0, one - self.lost), (1 + decay, p * p)])
-        return Sensitivity(
-            value=HitLaw(
+        return SensitivityLaw(
+            law=HitLaw(
                 atoms=[2 * public.domain.label_bound * reach for reach, _ in hits],
                 weights=[weight for _, weight in hits],
             ),
@@ -286,13 +288,13 @@ def test_a_law_is_attacked_path_by_path_and_against_the_orders_drawn():
 
 def deaf():
     """A Gaussian that knows nothing of laws."""
-    return attrs.make_class("Deaf", [], bases=(Gaussian,), class_body={"prices_laws": False})()
+    return attrs.make_class("Deaf", [], bases=(Gaussian,), class_body={"takes": (Sensitivity,)})()
 
 
 def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():
     plan = priced(None, domain(), REPLACE_ONE, OrderLaw(), learner=LAWFUL)
     (ask,) = plan.schedule.releases[0].asks.values()
-    assert ask.event().weights == ask.sensitivity.value.weights
+    assert ask.event().weights == ask.sensitivity.law.weights
     with pytest.raises(NoClaimError, match="law over the order"):
         price(
             domain=domain(),
@@ -304,6 +306,8 @@ def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():
         )
     claim = ask.sensitivity
     with pytest.raises(NoClaimError, match="cannot price"):
+        Ask(query=ask.query, sensitivity=claim, mechanism=Laplace(noise_scale=1.0), share=1.0)
+    with pytest.raises(AttributeError):  # past every check, a law has no number to misread
         Laplace(noise_scale=1.0).event(ask.query, claim)
     unordered = attrs.evolve(LAWFUL, sampling=None)
     with pytest.raises(SpecError, match="draws none"):
@@ -314,7 +318,7 @@ def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():
 def test_the_noise_under_a_law_has_the_width_that_the_price_assumes(noise):
     query = Query(name="wide", shape=(100_000,), distance="l2")
     law = HitLaw(atoms=(0.02, 0.5, 3.0), weights=(0.1, 0.1, 0.1))
-    claim = Sensitivity(value=law, distance="l2", adjacency=REPLACE_ONE, source="a test")
+    claim = SensitivityLaw(law=law, distance="l2", adjacency=REPLACE_ONE, source="a test")
     mechanism = Gaussian(noise_multiplier=40.0, noise=noise)
     assert mechanism.noise_std(claim) == pytest.approx(0.8)
     released = mechanism.release(np.zeros(100_000), query, claim, COINS.noise(0, "wide", 1))
@@ -327,10 +331,12 @@ def test_the_noise_under_a_law_has_the_width_that_the_price_assumes(noise):
 
 def test_a_law_covers_no_fallback():
     law = HitLaw(atoms=(1.0,), weights=(0.5,))
-    with pytest.raises(ParameterError, match="covers_fallback"):
-        Sensitivity(
-            value=law, distance="l2", adjacency=REPLACE_ONE, source="a test", covers_fallback=True
-        )
+    facts = {"distance": "l2", "adjacency": REPLACE_ONE, "source": "a test"}
+    assert not SensitivityLaw(law=law, **facts).covers_fallback
+    with pytest.raises(TypeError, match="covers_fallback"):
+        SensitivityLaw(law=law, **facts, covers_fallback=True)
+    with pytest.raises((ParameterError, TypeError)):
+        Sensitivity(value=law, **facts)
 
 
 def exact_delta(n, std, epsilon):

@@ -11,7 +11,8 @@ from dpcore.events.gaussian import gaussian_delta
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.registry import Registry
-from dpcore.spec.spec import json_schema, spec_of_text
+from dpcore.spec.schema import json_schema
+from dpcore.spec.spec import spec_of_text
 from dpcore_random_features.ridge import Ridge
 
 GOOD = {
@@ -47,15 +48,15 @@ def load(change=None):
 
 def test_a_spec_becomes_frozen_objects():
     spec = load()
-    assert spec.domain.columns == {
+    assert spec.request.domain.columns == {
         "age": Range(18, 100),
         "smoker": Categories(("no", "yes")),
         "area": Categories(("n", "e", "s")),
     }
-    assert spec.domain.records == 100
-    assert spec.adjacency == REPLACE_ONE
-    assert spec.budget == PrivacyBudget(epsilon=1, delta=1e-5)
-    (release,) = spec.releases
+    assert spec.request.domain.records == 100
+    assert spec.request.adjacency == REPLACE_ONE
+    assert spec.request.budget == PrivacyBudget(epsilon=1, delta=1e-5)
+    (release,) = spec.request.releases
     assert release.learner == Ridge(features=CosSin(count=5), regularization=0.1)
     assert release.mechanism == Gaussian()
     assert spec.price().guarantee.epsilon <= 1
@@ -79,14 +80,14 @@ def test_every_optional_key_is_read():
 
     spec = load(change)
     assert (spec.csv.delimiter, spec.csv.decimal) == (";", ",")
-    assert spec.domain.feature_norm == 1
-    assert spec.domain.columns["age"] == Range(18, 100, 40)
-    assert spec.domain.columns["area"] == Categories((1, 2, "x"), 2)
-    assert spec.coins == PublicCoins(7)
-    assert spec.holdout == 0.2
+    assert spec.request.domain.feature_norm == 1
+    assert spec.request.domain.columns["age"] == Range(18, 100, 40)
+    assert spec.request.domain.columns["area"] == Categories((1, 2, "x"), 2)
+    assert spec.request.coins == PublicCoins(7)
+    assert spec.request.holdout == 0.2
     assert spec.metrics == ("mse", "mae")
-    assert spec.releases[0].query_shares == {"coefficients": 2.0}
-    assert gaussian_delta(spec.budget.epsilon, 0.5) == pytest.approx(1e-6, rel=1e-6)
+    assert spec.request.releases[0].query_shares == {"coefficients": 2.0}
+    assert gaussian_delta(spec.request.budget.epsilon, 0.5) == pytest.approx(1e-6, rel=1e-6)
     assert spec.price().guarantee.accountant.startswith("exact Gaussian composition")
 
 

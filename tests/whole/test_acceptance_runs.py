@@ -122,7 +122,7 @@ def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relati
         "refuted": Status.NONE,
     }
     assert plan.guarantee.status is expected[status]
-    table = load_table(loaded.source, loaded.folder, loaded.csv, loaded.domain)
+    table = load_table(loaded.source, loaded.folder, loaded.csv, loaded.request.domain)
     points = load_all_points(loaded)
     if mechanism in WHOLE_NUMBERS:
         with pytest.raises(ContractError):

@@ -27,7 +27,7 @@ from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.registry.registry import Registry
-from dpcore.running.plan import Release
+from dpcore.running.request import Release
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm

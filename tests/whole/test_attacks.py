@@ -34,7 +34,7 @@ def audited(name, samples):
     )
     attack = attrs.evolve(attack, release=fewer)  # as wrong, and sampled faster
     spec = attack.spec()
-    plan = spec.price(spec.coins, reproduce=True) if attack.refuted else spec.price(spec.coins)
+    plan = spec.price(reproduce=attack.refuted)
     given = None
     if attack.pair is not None:
         given = Counterexample(
@@ -48,7 +48,7 @@ def audited(name, samples):
             origin="chosen for this claim",
         )
     effort = Effort(pairs=3000, samples=samples)
-    return audit_run(plan, spec.releases, spec.registry, effort, given=given)
+    return audit_run(plan, effort, given=given)
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -69,11 +69,11 @@ def test_the_pair_for_complex_coefficients_satisfies_what_the_paper_assumes():
 
     attack = ATTACKS["real noise on complex coefficients"]
     pair = attack.pair(attack.records, attack.columns)
-    learner = attack.spec().releases[0].learner
+    learner = attack.spec().request.releases[0].learner
     rng = np.random.default_rng(0)
     frequencies = rng.normal(size=(attack.columns, learner.count)) * np.sqrt(learner.variance)
     for records in (pair.before, pair.after):
         assert np.linalg.norm(records.labels) <= 1
         waves = np.exp(1j * records.features @ frequencies)
         spectrum = np.linalg.eigvalsh(waves @ waves.conj().T / learner.count)
-        assert spectrum[0] >= 1 - 2 * attack.spec().releases[0].bound.eta
+        assert spectrum[0] >= 1 - 2 * attack.spec().request.releases[0].bound.eta

@@ -40,7 +40,7 @@ def test_a_python_example_runs(code, tmp_path, monkeypatch):
 @pytest.mark.parametrize("text", [b for b in blocks("yaml") if b.values[0].startswith("dpcore:")])
 def test_a_spec_in_the_documentation_is_priced(text):
     spec = spec_of_text(text, "example.yaml")
-    assert spec.price().guarantee.epsilon <= spec.budget.epsilon
+    assert spec.price().guarantee.epsilon <= spec.request.budget.epsilon
 
 
 def test_the_pages_have_examples():

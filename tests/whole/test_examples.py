@@ -22,7 +22,7 @@ def test_an_example_is_priced_without_its_data(path):
     elsewhere = spec_of_text(text, path.name)
     assert elsewhere.source == "no/such/file.csv"
     assert describe(elsewhere.price()) == describe(spec.price())
-    assert spec.price().guarantee.epsilon <= spec.budget.epsilon
+    assert spec.price().guarantee.epsilon <= spec.request.budget.epsilon
 
 
 def wins(spec, table, runs):
@@ -39,7 +39,7 @@ def test_the_quickstart_beats_the_constant_predictor():
     """At least 9 of 10, at epsilon = 1; it won 200 of 200, so that fewer is most unlikely."""
     pytest.importorskip("sklearn")
     spec = load_spec(ROOT / "examples" / "quickstart.yaml")
-    table = load_table(spec.source, None, spec.csv, spec.domain)
+    table = load_table(spec.source, None, spec.csv, spec.request.domain)
     assert wins(spec, table, 10) >= 9
 
 
@@ -48,7 +48,7 @@ def test_insurance_runs_on_the_file_the_user_names():
     if not folder:
         pytest.skip("DPCORE_DATA names no folder with insurance.csv")
     spec = load_spec(ROOT / "examples" / "insurance.yaml")
-    table = load_table("insurance.csv", Path(folder), spec.csv, spec.domain)
+    table = load_table("insurance.csv", Path(folder), spec.csv, spec.request.domain)
     assert wins(spec, table, 10) >= 9
     outcome = spec.price().run(table)
     assert np.all(np.isfinite(outcome.model.predict(table)))

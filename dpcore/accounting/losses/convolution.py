@@ -24,8 +24,8 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import fft
 
 from dpcore.accounting.losses.masses import Masses
 from dpcore.rounding import UNIT, down, gamma, up
@@ -203,13 +203,13 @@ class Composed:
 
 def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
     """Convolve all copies of all groups, which share `step`."""
-    cells = fft.next_fast_len(math.ceil((saddle.high - saddle.low) / step) + 3, real=True)
+    cells = scipy.fft.next_fast_len(math.ceil((saddle.high - saddle.low) / step) + 3, real=True)
     tilt = saddle.tilt
     origin = math.fsum(g.count * g.masses.first for g in groups)
     start = math.floor((saddle.low - origin) / step) - 1
     transforms: dict[int, Spectrum] = {}
     for group in groups:
-        found = fft.rfft(_wrapped(_tilted(group.masses, tilt), cells))
+        found = scipy.fft.rfft(_wrapped(_tilted(group.masses, tilt), cells))
         known = transforms.get(group.count)
         transforms[group.count] = found if known is None else known * found
     product = _powers(transforms)
@@ -228,7 +228,7 @@ def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
         powered = float(np.sum(reach ** (1 - 1 / floor))) if floor > 1 else float(len(reach))
         error += members * one * 2 * powered / cells
     error = error * math.exp(min(copies * one, 700.0)) + (butterflies + gamma(16)) * doubled
-    tilted = np.roll(fft.irfft(product, cells), -(start % cells))
+    tilted = np.roll(scipy.fft.irfft(product, cells), -(start % cells))
     losses = np.asarray(origin + step * (start + np.arange(cells)), float)
     scale = math.fsum(
         g.count * abs(tilt * x) for g in groups for x in (g.masses.first, g.masses.last)

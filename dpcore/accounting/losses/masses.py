@@ -67,7 +67,7 @@ class Masses:
 
 def _checked(event: Event, values: Array) -> Array:
     if not np.all(np.isfinite(values)):
-        raise NoClaimError(f"{event!r}: the curve is not a number somewhere")
+        raise NoClaimError(f"{event.label}: the curve is not a number somewhere")
     return values
 
 
@@ -122,7 +122,7 @@ class Extent:
         bottom = -_reach(event, direction.reverse, tail)
         if top > _FARTHEST:
             raise NoClaimError(
-                f"{type(event).__name__} loses more than {_FARTHEST} nats: too much for a grid"
+                f"{event.label} loses more than {_FARTHEST} nats: too much for a grid"
             )
         return cls(max(bottom, -_FARTHEST), top, event.anchor(direction) is not None)
 

@@ -36,7 +36,7 @@ class GdpAccountant(Accountant):
         self.accept(event, count)
         mu = event.gaussian_mu()
         if mu is None:
-            raise UnsupportedEventError(f"{type(event).__name__} is not a Gaussian event")
+            raise UnsupportedEventError(f"gdp adds up Gaussian events, {event.label} is none")
         return attrs.evolve(
             self,
             mu_squared=self.mu_squared + count * mu * mu,

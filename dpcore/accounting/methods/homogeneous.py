@@ -14,7 +14,7 @@ import math
 
 import attrs
 import numpy as np
-from scipy import special
+import scipy
 
 from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.adjacency import Adjacency
@@ -44,7 +44,7 @@ class HomogeneousAccountant(Accountant):
         claim = event.approximate_claim()
         if claim is None or (self.claim is not None and claim != self.claim):
             raise UnsupportedEventError(
-                f"{type(event).__name__} does not make the one (epsilon, delta) claim of the others"
+                f"{event.label} does not make the one (epsilon, delta) claim of the others"
             )
         copies = self.copies + int(count)
         if copies > _MOST:
@@ -80,11 +80,15 @@ class HomogeneousAccountant(Accountant):
         """Where randomized response's curve falls to `target`, rounded up."""
         k = self.copies
         j = np.arange(k + 1.0)
-        choose = special.gammaln(k + 1.0) - special.gammaln(j + 1) - special.gammaln(k - j + 1)
+        choose = (
+            scipy.special.gammaln(k + 1.0)
+            - scipy.special.gammaln(j + 1)
+            - scipy.special.gammaln(k - j + 1)
+        )
         log_p = choose - j * epsilon_0 - k * math.log1p(math.exp(-epsilon_0))
         losses = (k - 2 * j) * epsilon_0
         # rounding of the logarithms, and of sums of k terms
-        size = 8 * (float(special.gammaln(k + 2.0)) + k * (1 + epsilon_0)) + 4 * k + 64
+        size = 8 * (float(scipy.special.gammaln(k + 2.0)) + k * (1 + epsilon_0)) + 4 * k + 64
         if gamma(2 * size) > 1e-3:
             return math.inf
         first = np.cumsum(np.exp(log_p)) * (1 + gamma(2 * size))

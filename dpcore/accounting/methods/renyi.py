@@ -52,7 +52,7 @@ class RenyiAccountant(Accountant):
         if event not in curves:
             divergence = event.renyi(self.orders)
             if divergence is None:
-                raise UnsupportedEventError(f"{type(event).__name__} has no Rényi divergences")
+                raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
             curves = {**curves, event: divergence}
         spent = {**self.spent, event: self.spent.get(event, 0) + int(count)}
         return attrs.evolve(self, spent=spent, curves=curves)

@@ -32,7 +32,7 @@ class ZcdpAccountant(Accountant):
         self.accept(event, count)
         rho = event.zcdp_rho()
         if rho is None:
-            raise UnsupportedEventError(f"{type(event).__name__} has no zCDP rho")
+            raise UnsupportedEventError(f"{event.label} has no zCDP rho")
         return attrs.evolve(
             self, rho=self.rho + count * rho, additions=self.additions + (count > 0)
         )

@@ -1,5 +1,6 @@
 """From events to DpEvents: each for the event's own relation, rounded towards more loss."""
 
+import contextlib
 import math
 from functools import singledispatch
 
@@ -9,6 +10,7 @@ from dp_accounting import dp_event as dp
 from dpcore.accountant import UnsupportedEventError
 from dpcore.bridges.dp_accounting.relations import reach, relation_of
 from dpcore.events.base import Event
+from dpcore.events.catalogue import in_core_terms
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
@@ -42,6 +44,10 @@ def write(event: Event, factor: int) -> DpEvent:
     With a factor of 1, the event is written as if add/remove moved it as far as its own relation
     does: never for less than it costs, whether or not the accountant doubles it.
     """
+    for known in in_core_terms(event):
+        if known is not event:
+            with contextlib.suppress(UnsupportedEventError):  # the next one may have a counterpart
+                return write(known, factor)
     rho = event.zcdp_rho()
     implied = "" if rho is None else f"; its zCDP claim has one: ZcdpEvent(rho={rho!r}, ...)"
     raise UnsupportedEventError(

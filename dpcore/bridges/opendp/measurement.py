@@ -174,7 +174,7 @@ def _measurement(
         try:
             outcome = plan.run(table, reservation=reservation)
         except Exception:
-            if plan.schedule.sealed:
+            if plan.request.sealed:
                 raise ReleaseError("a sealed run failed") from None
             raise
         return Published(
@@ -186,7 +186,7 @@ def _measurement(
 
     return make_user_measurement(
         input_domain=table_domain(plan),
-        input_metric=metric_of(plan.schedule.adjacency),
+        input_metric=metric_of(plan.request.adjacency),
         output_measure=measure,
         function=function,
         privacy_map=privacy_map,

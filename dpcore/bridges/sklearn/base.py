@@ -23,7 +23,7 @@ from dpcore.errors import ContractError, ParameterError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import Learner
 from dpcore.ledger.book import Ledger
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import AnyMechanism
 from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import LEARNER, MECHANISM
@@ -70,7 +70,7 @@ class PrivateEstimator(BaseEstimator):
     def _learner(self, registry: Registry) -> Learner:
         raise NotImplementedError
 
-    def _mechanism(self, registry: Registry) -> Mechanism | None:
+    def _mechanism(self, registry: Registry) -> AnyMechanism | None:
         return None
 
     def _bound(self) -> SensitivityBound | None:
@@ -105,9 +105,7 @@ class PrivateEstimator(BaseEstimator):
             registry=registry,
         )
         self._warn()
-        book = self.ledger
-        if not (book is None or isinstance(book, Ledger)):
-            book = Ledger.open(book)
+        book = opened(self.ledger, registry)
         reservation = None if book is None else plan.reserve(book, type(self).__name__)
         table = {**table_of(rows, names), domain.target: labels}
         if answers:
@@ -177,6 +175,13 @@ class PrivateEstimator(BaseEstimator):
         return tags
 
 
+def opened(ledger: str | Path | Ledger | None, registry: Registry) -> Ledger | None:
+    """A ledger by its name, its path or itself."""
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    return Ledger.open(ledger, registry)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class OfAnyLearner(PrivateEstimator):
     """An estimator of whatever learner it is given.
@@ -192,13 +197,13 @@ class OfAnyLearner(PrivateEstimator):
     """
 
     learner: Learner | None = None
-    mechanism: Mechanism | None = None
+    mechanism: AnyMechanism | None = None
     bound: SensitivityBound | None = None
 
     def _learner(self, registry: Registry) -> Learner:
         return self.learner or component(registry, "linear.staged_gradient")
 
-    def _mechanism(self, registry: Registry) -> Mechanism | None:
+    def _mechanism(self, registry: Registry) -> AnyMechanism | None:
         return self.mechanism
 
     def _bound(self) -> SensitivityBound | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from functools import singledispatch
 from typing import Any, Protocol, Self, runtime_checkable
 
 import attrs
@@ -15,14 +16,16 @@ from dpcore.bound import Refused, SensitivityBound
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import UndeclaredError
-from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import Answer, Learner, Public
-from dpcore.mechanism import Mechanism
+from dpcore.functions.learner import FunctionQuery
+from dpcore.learner import Answer, AnyLearner, Learner, Public
+from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.sensitivity import Sensitivity
+from dpcore.running.plan import Plan
+from dpcore.running.schedule import Scheduled
+from dpcore.sensitivity import AnySensitivity
 
 _KEPT = 12  # asks of one query that are attacked
 
@@ -34,7 +37,7 @@ class Checkable(Protocol):
     No run ever calls this: an assumption tested on real records would itself be a release.
     """
 
-    def assumption_holds(self, records: Records, learner: Learner, public: Public) -> bool:
+    def assumption_holds(self, records: Records, learner: Any, public: Public) -> bool:
         """Whether these records satisfy everything the bound assumes."""
 
 
@@ -43,7 +46,7 @@ class Pathwise(Protocol):
     """A bound that states a law over orders, and what it claims of one order."""
 
     def along(
-        self, query: Query, learner: Learner, public: Public, order: NDArray[np.intp], changed: int
+        self, query: Query, learner: Any, public: Public, order: NDArray[np.intp], changed: int
     ) -> float:
         """How far the statistic may move when row `changed` is replaced and rows are used in
         `order`; 0 if it is not used. Solver errors come on top."""
@@ -66,13 +69,26 @@ class Case:
         mechanisms: What answers each query, by name; a Gaussian where nothing is given.
     """
 
-    learner: Learner
+    learner: AnyLearner
     bound: SensitivityBound
     domain: Domain
     adjacency: Adjacency
     coins: PublicCoins = attrs.field(factory=lambda: PublicCoins(1))
     mu: float | None = 1.0
-    mechanisms: Mapping[str, Mechanism] = attrs.field(factory=dict)
+    mechanisms: Mapping[str, AnyMechanism] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan, scheduled: Scheduled) -> Self:
+        """A release of a plan, under the bound that priced it."""
+        return cls(
+            learner=scheduled.learner,
+            bound=scheduled.bound,
+            domain=scheduled.part,
+            adjacency=plan.request.adjacency,
+            coins=plan.coins or PublicCoins(1),
+            mu=scheduled.mu,
+            mechanisms={name: ask.mechanism for name, ask in scheduled.asks.items()},
+        )
 
     @property
     def public(self) -> Public:
@@ -86,7 +102,7 @@ class Case:
         owners = f"{type(self.learner).__name__} / {type(self.bound).__name__}"
         return f"{owners}, {self.adjacency}, n={size}"
 
-    def claims(self) -> tuple[tuple[Query, Sensitivity], ...] | Refused:
+    def claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
         """Every planned query with its bound, or why there is none."""
         found = []
         try:
@@ -101,7 +117,7 @@ class Case:
             return Refused(str(error))
         return tuple(found)
 
-    def safe_claims(self) -> tuple[tuple[Query, Sensitivity], ...] | Refused:
+    def safe_claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
         """The same, where whatever else the learner or the bound raises counts as a refusal."""
         try:
             return self.claims()
@@ -133,7 +149,23 @@ def conversation(
     Args:
         answers: Values to give, in order; random ones of size `scale` if None.
     """
-    learner = copy.deepcopy(case.learner)
+    yield from _driven(copy.deepcopy(case.learner), case, answers, rng, scale)
+
+
+@singledispatch
+def _driven(learner: AnyLearner, *_: Any) -> Iterator[tuple[Any, Query, Answer]]:
+    """A learner of a function has no state machine."""
+    return iter(())
+
+
+@_driven.register
+def _(
+    learner: Learner,
+    case: Case,
+    answers: Iterator[NDArray[Any]] | None,
+    rng: np.random.Generator,
+    scale: float,
+) -> Iterator[tuple[Any, Query, Answer]]:
     state = learner.start(case.public)
     numbers: dict[str, int] = {}
     while (query := learner.ask(state)) is not None:
@@ -166,8 +198,9 @@ def asks_of(case: Case, name: str, rng: np.random.Generator) -> list[Query]:
     answers from tiny to huge, and up to a dozen of the asks it then makes are kept. A function is
     asked for as planned.
     """
-    if isinstance(case.learner, FunctionLearner):
-        return [query for query in case.learner.queries(case.public) if query.name == name]
+    (planned,) = (query for query in case.learner.queries(case.public) if query.name == name)
+    if isinstance(planned, FunctionQuery):
+        return [planned]
     found: list[Query] = []
     for scale in (0.0, 1.0, 30.0, 1e4):
         asks = [query for _, query, _ in conversation(case, None, rng, scale) if query.name == name]

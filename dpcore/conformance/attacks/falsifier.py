@@ -27,7 +27,7 @@ from dpcore.conformance.effort import Effort
 from dpcore.functions.learner import FunctionLearner
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
-from dpcore.sensitivity import Conditional, Refuted, Sensitivity, WorstCase
+from dpcore.sensitivity import AnySensitivity, Conditional, Refuted, SensitivityLaw, WorstCase
 
 _CONSTRUCTIONS = 0.4  # share of a claim's pairs that goes into constructions
 _SIMPLIFYING = (0.25, 100)  # of a claim's pairs, on top of them, or so many if that is more
@@ -56,7 +56,7 @@ class Finding:
 
     case: Case
     query: str
-    claim: Sensitivity | None
+    claim: AnySensitivity | None
     reason: str = ""
     pairs: int = 0
     worst: float = 0.0
@@ -87,7 +87,7 @@ class Finding:
         return {
             "case": self.case.name,
             "query": self.query,
-            "claimed": None if self.claim is None else self.claim.reach,
+            "claimed": None if self.claim is None else self.claim.largest,
             "source": None if self.claim is None else self.claim.source,
             "not_attacked": self.reason,
             "pairs": self.pairs,
@@ -123,7 +123,7 @@ def falsify(
     )
 
 
-def _as_printed(claim: Sensitivity) -> Sensitivity:
+def _as_printed(claim: AnySensitivity) -> AnySensitivity:
     """The claim as if it had been proved."""
     if isinstance(claim.validity, Refuted):
         return attrs.evolve(claim, validity=WorstCase())
@@ -131,14 +131,14 @@ def _as_printed(claim: Sensitivity) -> Sensitivity:
 
 
 def _attack(
-    case: Case, query: Query, claim: Sensitivity, pairs: int, rng: np.random.Generator
+    case: Case, query: Query, claim: AnySensitivity, pairs: int, rng: np.random.Generator
 ) -> Finding:
     unfit = ""
     if not measurable(query):
         unfit = f"a movement in {query.distance} cannot be measured from arrays"
     elif isinstance(claim.validity, Refuted):
         unfit = f"it says itself that it is refuted: {claim.validity.reason}"
-    elif claim.law is not None and not isinstance(case.bound, Pathwise):
+    elif isinstance(claim, SensitivityLaw) and not isinstance(case.bound, Pathwise):
         unfit = "it states a law over orders and makes no claim for one order (method `along`)"
     if unfit:
         return Finding(case=case, query=query.name, claim=claim, reason=unfit)
@@ -160,7 +160,7 @@ class _Search:
         self,
         case: Case,
         asks: Sequence[Query],
-        claim: Sensitivity,
+        claim: AnySensitivity,
         pairs: int,
         rng: np.random.Generator,
     ) -> None:

@@ -15,6 +15,7 @@ from dpcore.functions.interactive import Interactive
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.randomness import SecretCoins
+from dpcore.sensitivity import Sensitivity
 
 _ANYWHERE = 30  # random rows of the domain to ask at, besides the records of the pair
 
@@ -70,6 +71,7 @@ def attack_release(
         not isinstance(case.learner, FunctionLearner)
         or not isinstance(query, FunctionQuery)
         or not isinstance(mechanism, Interactive)
+        or not isinstance(claim, Sensitivity)
     ):
         return None
     secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)

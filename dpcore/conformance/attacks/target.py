@@ -9,13 +9,13 @@ import attrs
 from dpcore.conformance.attacks.case import Case, Checkable, Pathwise
 from dpcore.conformance.attacks.movement import length, movement
 from dpcore.conformance.attacks.neighbours import Pair
-from dpcore.conformance.attacks.statistic import Statistic, compute, nothing, unfit
+from dpcore.conformance.attacks.statistic import Statistic, compute
 from dpcore.functions.kernels.base import Expansion
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.rounding import up
-from dpcore.sensitivity import Conditional, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity
 
 
 @attrs.frozen
@@ -48,7 +48,7 @@ class Target:
 
     case: Case
     ask: Query
-    claim: Sensitivity
+    claim: AnySensitivity
     secret: LearnerCoins = attrs.field(
         factory=lambda: SecretCoins.rehearsal(0).learner(0, "attack", 1)
     )
@@ -62,7 +62,7 @@ class Target:
         except Exception as error:
             lines = str(error).splitlines() or [""]
             return None, f"{type(error).__name__}: {lines[0]}"
-        if reason := unfit(found, self.ask):
+        if reason := self.ask.unfit(found):
             return None, reason
         return found if isinstance(found, Expansion) else found.astype(self.ask.dtype), ""
 
@@ -73,7 +73,7 @@ class Target:
         (before, first), (after, second) = self.value(kept), self.value(other)
         failure = first or second
         if self.claim.covers_fallback:
-            zero = nothing(self.ask)
+            zero = self.ask.nothing()
             before, after = (zero if v is None else v for v in (before, after))
         if before is None or after is None:
             return Shot(None, inside, 0.0, failure)
@@ -94,7 +94,7 @@ class Target:
 
     def _claimed(self, records: Records, changed: int) -> float:
         """The claim; of a law, for the order drawn."""
-        if self.claim.law is None:
+        if isinstance(self.claim, Sensitivity):
             return self.claim.unit
         bound, case = self.case.bound, self.case
         assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"
@@ -105,7 +105,7 @@ class Target:
     def _size(self, value: Statistic) -> float:
         if not self.claim.covers_fallback:
             return length(value)
-        return movement(self.ask.distance, nothing(self.ask), value, 0)
+        return movement(self.ask.distance, self.ask.nothing(), value, 0)
 
     def _inside(self, pair: Pair) -> bool | None:
         if not isinstance(self.claim.validity, Conditional):

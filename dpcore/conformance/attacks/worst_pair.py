@@ -133,7 +133,7 @@ def _least_random(finding: Finding, target: Target) -> WorstPair | None:
         if ends[0] is None or ends[1] is None:
             continue
         moved = float(np.linalg.norm(ends[0] - ends[1]))
-        worth = shot.ratio / (1 + moved / finding.claim.reach) if finding.claim else 0.0
+        worth = shot.ratio / (1 + moved / finding.claim.largest) if finding.claim else 0.0
         if best is None or worth > best[0]:
             best = worth, WorstPair(pair, shot.ratio, configuration.origin)
     return None if best is None else best[1]

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.accountant import Accountant
 from dpcore.checks import fraction, non_negative, positive, probability
@@ -211,7 +211,7 @@ def gaussian_distance(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray
     p, q = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float))
     nothing = (p <= 0) | (q >= 1)
     with np.errstate(invalid="ignore"):
-        return np.where(nothing, -np.inf, special.ndtri(p) - special.ndtri(q))
+        return np.where(nothing, -np.inf, scipy.special.ndtri(p) - scipy.special.ndtri(q))
 
 
 def gaussian_claim(events: Iterable[tuple[Event, int]], delta: float) -> GaussianDP | None:

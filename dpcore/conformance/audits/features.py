@@ -40,7 +40,7 @@ class Comparison:
     """Features of one ask's answers; it remembers what only the statistics determine."""
 
     def __init__(self, ask: Ask) -> None:
-        self._ask, self._unit, self._weight = ask, ask.sensitivity.reach, strength(ask)
+        self._ask, self._unit, self._weight = ask, ask.sensitivity.largest, strength(ask)
         self._seen: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         self._inverses = np.empty(0)
 

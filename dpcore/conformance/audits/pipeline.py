@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import cast
+from functools import singledispatch
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.conformance.audits.features import NAMES, Comparison
-from dpcore.conformance.audits.remembering import Remembering, RememberingFunction, fixed_statistics
+from dpcore.conformance.audits.remembering import fixed_statistics, remembering
 from dpcore.errors import ContractError, ReleaseError
-from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import Answer
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.mechanism import to_real
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.running.runtime import Opened, release
+from dpcore.running.runtime import release
 from dpcore.running.schedule import Schedule, Scheduled
+from dpcore.running.serving import Serving
 
 RAW = 16
 """Real coordinates of all answers together that are features themselves, if there are no more."""
@@ -70,7 +71,9 @@ class Pipeline:
         self._coins, self._seed, self._points = coins, seed, dict(points or {})
         self._pair = before, after
         self._tellers = [
-            _Teller(scheduled, (before, after), changed, coins, self._points.get(scheduled.name))
+            _teller(scheduled)(
+                scheduled, (before, after), changed, coins, self._points.get(scheduled.name)
+            )
             for scheduled in schedule.releases
         ]
         self._schedules = tuple(
@@ -88,10 +91,9 @@ class Pipeline:
         records = self._pair[side]
         if not all(teller.remembers_all for teller in self._tellers):
             records = records.take(secret.runtime("shuffle").permutation(len(records)))
-        opened = Opened(train=records, holdout={}, holdout_labels=np.empty(0))
         schedule = self._schedules[side]
         try:
-            answers = release(schedule, opened, self._coins, secret, points=self._points)
+            answers = release(schedule, records, self._coins, secret, points=self._points)
         except ContractError:
             raise  # somebody's mistake, and no outcome of a run
         except ReleaseError:
@@ -157,47 +159,40 @@ class _Teller:
         self._changed = changed
         self._public = scheduled.public(coins)
         self._comparisons = {name: Comparison(ask) for name, ask in scheduled.asks.items()}
-        learner = scheduled.learner
-        self._functions: list[RememberingFunction] = []
-        self._unargued = isinstance(learner, OneShot)
-        if isinstance(learner, FunctionLearner):
-            assert points is not None, "a function is asked about points"
-            query = cast(FunctionQuery, next(iter(scheduled.asks.values())).query)
-            own = _REFERENCE.learner(0, query.name, 1)
-            fitted = [learner.function(query, side, self._public, own) for side in pair]
-            self._functions = [RememberingFunction(query, one) for one in fitted]
-            rows = points + 0.0
-            self._told = {query.name: (fitted[0](rows), fitted[1](rows))}
-            self._fixed: tuple[dict[str, NDArray[np.float64]], ...] = ({}, {})
-            return
-        self._fixed = tuple(fixed_statistics(learner, side, self._public) for side in pair)
+        self._fixed = tuple(self._remembered(side) for side in pair)
         self._told = {
-            name: (to_real(self._fixed[0][name]), to_real(self._fixed[1][name]))
+            name: (self._flat(self._fixed[0][name]), self._flat(self._fixed[1][name]))
             for name in self._fixed[0].keys() & self._fixed[1].keys()
         }
+
+    def _remembered(self, records: Records) -> dict[str, Any]:
+        """By query name, what is the same in every run on one neighbour."""
+        return dict(fixed_statistics(self._scheduled.learner, records, self._public))
+
+    def _flat(self, value: Any) -> NDArray[np.float64]:
+        """A value of the private function as the public's coordinates."""
+        return to_real(np.asarray(value))
+
+    def _given(self, answer: Answer) -> NDArray[np.float64]:
+        """An answer's coordinates."""
+        return to_real(answer.value)
 
     @property
     def size(self) -> int:
         """Real coordinates of all its answers."""
-        if self._points is not None:
-            return len(self._points)
         queries = [ask.query for ask in self._scheduled.asks.values()]
         return sum(query.real_size * query.at_most for query in queries)
 
     @property
     def remembers_all(self) -> bool:
         """Whether no statistic is computed anew, so that the order of the records is idle."""
-        if self._functions:
-            return True
-        names = {*self._scheduled.asks}
-        return self._unargued and names <= self._fixed[0].keys() & self._fixed[1].keys()
+        unargued = isinstance(self._scheduled.learner, OneShot)
+        return unargued and {*self._scheduled.asks} <= {*self._told}
 
     def remembering(self, side: int) -> Scheduled:
         """The release with what can be remembered of one neighbour."""
-        if self._functions:
-            return attrs.evolve(self._scheduled, learner=self._functions[side])
-        inner = Remembering(self._scheduled.learner, self._fixed[side])
-        return attrs.evolve(self._scheduled, learner=inner)
+        stand_in = remembering(self._scheduled.learner, self._fixed[side])
+        return attrs.evolve(self._scheduled, stand_in=stand_in)
 
     def features(
         self, answers: tuple[Answer, ...]
@@ -205,13 +200,11 @@ class _Teller:
         """Likelihoods summed over the answers, and the answers themselves."""
         total, values = np.zeros(len(NAMES)), []
         for answer in answers:
-            query = answer.query
-            function = isinstance(query, FunctionQuery)
-            value = answer.value[:, -1] if function else to_real(answer.value)
+            query, value = answer.query, self._given(answer)
             values.append(value)
             told = self._told.get(query.name)
             if told is None or query.args is not None:
-                told = None if function else self._statistics(answer)
+                told = self._statistics(answer)
             if query.args is None and told is not None:
                 self._told[query.name] = told
             if told is not None:
@@ -233,9 +226,47 @@ class _Teller:
         own = _REFERENCE.learner(0, query.name, answer.number)
         try:
             first, second = (
-                to_real(np.asarray(learner.statistic(query, seen, self._public, own)))
+                self._flat(learner.compute(query, seen, self._public, own))
                 for seen in self._seen(query)
             )
         except Exception:  # the runs show it: here nothing can be compared
             return None
         return (first, second) if first.shape == second.shape else None
+
+
+class _FunctionTeller(_Teller):
+    """A function, fitted once on either neighbour, and what its oracle answers at the points."""
+
+    def _remembered(self, records: Records) -> dict[str, Any]:
+        (ask,) = self._scheduled.asks.values()
+        own = _REFERENCE.learner(0, ask.query.name, 1)
+        learner = self._scheduled.learner
+        return {ask.query.name: learner.compute(ask.query, records, self._public, own)}
+
+    def _flat(self, value: Any) -> NDArray[np.float64]:
+        assert self._points is not None, "a function is asked about points"
+        return np.asarray(value(self._points + 0.0))
+
+    def _given(self, answer: Answer) -> NDArray[np.float64]:
+        return np.asarray(answer.value[:, -1])
+
+    @property
+    def size(self) -> int:
+        """One a point."""
+        return 0 if self._points is None else len(self._points)
+
+    @property
+    def remembers_all(self) -> bool:
+        """It does."""
+        return True
+
+
+@singledispatch
+def _teller(scheduled: Scheduled) -> type[_Teller]:
+    """What tells of a release of one kind."""
+    return _Teller
+
+
+@_teller.register
+def _(scheduled: Serving) -> type[_Teller]:
+    return _FunctionTeller

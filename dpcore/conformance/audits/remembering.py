@@ -7,18 +7,17 @@ arguments, the secret coins were not read, and the order of the records does not
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Self, cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ContractError
-from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.learner import FunctionLearner, FunctionQuery
-from dpcore.learner import Answer, Learner, Model, Public, State
+from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins, Stream
 from dpcore.records.records import Records
+from dpcore.running.schedule import Private
 
 _SAME = 1e-9  # relative difference of two statistics that counts as rounding
 
@@ -35,14 +34,14 @@ class _Watched:
         return self._coins.stream(name)
 
 
-def fixed_statistics(learner: Learner, records: Records, public: Public) -> dict[str, NDArray[Any]]:
+def fixed_statistics(
+    learner: AnyLearner, records: Records, public: Public
+) -> dict[str, NDArray[Any]]:
     """By query name, statistics that are the same in every run; failing ones are left out.
 
     Each is computed three times: twice on the records, once on them in another order.
     """
     found: dict[str, NDArray[Any]] = {}
-    if isinstance(learner, FunctionLearner):
-        return found
     shuffled = records.take(np.arange(len(records))[::-1])
     for query in learner.queries(public):
         if query.sampling is not None:
@@ -51,7 +50,7 @@ def fixed_statistics(learner: Learner, records: Records, public: Public) -> dict
         coins = cast(LearnerCoins, watched)
         try:
             values = [
-                np.asarray(copy.deepcopy(learner).statistic(query, rows, public, coins))
+                np.asarray(copy.deepcopy(learner).compute(query, rows, public, coins))
                 for rows in (records, records, shuffled)
             ]
         except Exception:  # it needs arguments, or fails: the runs will show it
@@ -65,67 +64,12 @@ def fixed_statistics(learner: Learner, records: Records, public: Public) -> dict
     return found
 
 
-class Remembering(Learner):
-    """`learner`, with the statistics of `fixed` taken from there where an ask has no arguments."""
+def remembering(learner: AnyLearner, fixed: Mapping[str, Any]) -> Private:
+    """The learner's private function, with what is `fixed` taken from there."""
 
-    bounds: ClassVar[tuple[str, ...]] = ()
-    total: ClassVar[bool] = False
+    def compute(query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        if query.args is None and query.name in fixed:
+            return fixed[query.name]
+        return copy.deepcopy(learner).compute(query, records, public, secret)
 
-    def __init__(self, learner: Learner, fixed: dict[str, NDArray[Any]]) -> None:
-        self._learner, self._fixed = learner, fixed
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return type(self)(copy.deepcopy(self._learner, memo), self._fixed)
-
-    def queries(self, public: Public) -> tuple[Query, ...]:
-        """The learner's."""
-        return self._learner.queries(public)
-
-    def start(self, public: Public) -> State:
-        """The learner's."""
-        return self._learner.start(public)
-
-    def ask(self, state: State) -> Query | None:
-        """The learner's."""
-        return self._learner.ask(state)
-
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """The learner's, or what it was before."""
-        if query.args is None and query.name in self._fixed:
-            return self._fixed[query.name].copy()
-        return self._learner.statistic(query, records, public, secret)
-
-    def update(self, state: State, answer: Answer) -> State:
-        """The learner's."""
-        return self._learner.update(state, answer)
-
-    def model(self, state: State) -> Model:
-        """The learner's."""
-        return self._learner.model(state)
-
-
-class RememberingFunction(FunctionLearner):
-    """A function learner whose function was fitted once, on the records of every run."""
-
-    bounds: ClassVar[tuple[str, ...]] = ()
-    total: ClassVar[bool] = False
-
-    def __init__(self, query: FunctionQuery, fitted: Expansion) -> None:
-        self._query, self._fitted = query, fitted
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return type(self)(self._query, self._fitted)
-
-    def function_query(self, public: Public) -> FunctionQuery:
-        """The learner's."""
-        return self._query
-
-    def function(
-        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
-    ) -> Expansion:
-        """What was fitted."""
-        if query != self._query:
-            raise ContractError(f"the query {query.name!r} is not the one that was fitted")
-        return self._fitted
+    return compute

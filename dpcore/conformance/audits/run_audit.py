@@ -6,12 +6,13 @@ Everything that is sampled is made up inside the declared domain: no record of a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import attrs
 
 from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.counterexample import Counterexample
 from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.attacks.given_pair import misfit
@@ -21,13 +22,10 @@ from dpcore.conformance.audits.auditor import Audit, audit_samples
 from dpcore.conformance.audits.claims import Claim, claims_of
 from dpcore.conformance.audits.pipeline import Pipeline, Samples
 from dpcore.conformance.effort import Effort
-from dpcore.conformance.subjects import bound_in_force, case_of
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.functions.interactive import Interactive
-from dpcore.functions.learner import FunctionLearner
 from dpcore.pricing.calibration import compose
-from dpcore.registry.registry import Registry
-from dpcore.running.plan import Plan, Release
+from dpcore.running.plan import Plan
+from dpcore.running.serving import Serving
 
 FEWEST = 100
 """Runs of either neighbour that an audit needs to say anything."""
@@ -77,8 +75,6 @@ def _share(audit: Audit) -> float:
 
 def audit_run(
     plan: Plan,
-    releases: Sequence[Release],
-    registry: Registry,
     effort: Effort | None = None,
     *,
     confidence: float = 0.95,
@@ -90,7 +86,6 @@ def audit_run(
 
     Args:
         plan: As priced, or as priced for a reproduction.
-        releases: The spec's.
         effort: Its pairs are searched, shared equally by the releases; its samples are drawn of
             either neighbour. The default effort if None.
         confidence: Probability, at least, that no stated bound exceeds the truth.
@@ -109,11 +104,8 @@ def audit_run(
             "nothing can be audited: the claim is a probability over public coins, and runs at any "
             "one of them are no evidence about it"
         )
-    searching = effort.share(len(releases))
-    cases = {
-        release.name: case_of(plan, release, bound_in_force(plan, release, registry))
-        for release in releases
-    }
+    searching = effort.share(len(plan.schedule.releases))
+    cases = {one.name: Case.of(plan, one) for one in plan.schedule.releases}
     found: list[WorstPair] = []
     reasons: list[str] = []
     if given is not None:
@@ -129,11 +121,9 @@ def audit_run(
         raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")
     best = max(found, key=lambda candidate: (candidate.singular, candidate.ratio))
     points = {
-        release.name: question_points(
-            cases[release.name], best.pair, _most_points(plan, release), seed
-        )
-        for release in releases
-        if isinstance(release.learner, FunctionLearner)
+        one.name: question_points(cases[one.name], best.pair, one.most_points, seed)
+        for one in plan.schedule.releases
+        if isinstance(one, Serving)
     }
     pipeline = Pipeline(
         plan.schedule,
@@ -171,15 +161,7 @@ def plan_claims(plan: Plan) -> tuple[Claim, ...]:
 
     A private look is part of the claim and not of what is sampled: that errs towards no alarm.
     """
-    asks = [ask for scheduled in plan.schedule.releases for ask in scheduled.asks.values()]
-    asks += plan.schedule.look
+    asks = plan.schedule.asks
     events = [(ask.event(), ask.query.at_most) for ask in asks]
-    accountant = compose(asks, AutoAccountant(plan.schedule.adjacency))
+    accountant = compose(asks, AutoAccountant(plan.request.adjacency))
     return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)
-
-
-def _most_points(plan: Plan, release: Release) -> int:
-    (scheduled,) = (s for s in plan.schedule.releases if s.name == release.name)
-    asks: Mapping[str, Any] = scheduled.asks
-    (ask,) = asks.values()
-    return cast(Interactive, ask.mechanism).most_points

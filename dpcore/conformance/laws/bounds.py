@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from scipy import stats
+import scipy
 
 from dpcore.adjacency import (
     ADD_REMOVE,
@@ -32,10 +32,11 @@ from dpcore.conformance.laws.law import (
 from dpcore.conformance.laws.learners import TOTAL
 from dpcore.domain.columns import Range
 from dpcore.errors import ParameterError
+from dpcore.functions.kernels.base import Kernel
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sampling.schemes import Order
-from dpcore.sensitivity import OverCoins
+from dpcore.sensitivity import AnySensitivity, OverCoins, SensitivityLaw
 
 FINITE_OR_REFUSED = Law(
     "bound.finite-or-refused",
@@ -135,11 +136,15 @@ def covered(case: Case) -> Iterator[Case]:
         claims = other.safe_claims()
         if isinstance(claims, Refused):
             continue
-        units = tuple(claim.law or claim.unit for _, claim in claims)
+        units = tuple(_movement(claim) for _, claim in claims)
         if any(relation <= larger and units == found for larger, found in values):
             continue
         values.append((relation, units))
         yield other
+
+
+def _movement(claim: AnySensitivity) -> float | HitLaw:
+    return claim.moved if isinstance(claim, SensitivityLaw) else claim.largest
 
 
 def _finite_or_refused(case: Case) -> str:
@@ -154,9 +159,9 @@ def _finite_or_refused(case: Case) -> str:
                 continue
             for query, claim in claims:
                 checked += 1
-                if not (math.isfinite(claim.reach) and claim.reach > 0):
+                if not (math.isfinite(claim.largest) and claim.largest > 0):
                     raise BrokenLawError(
-                        f"{relation}, n={size}: {query.name!r} has {claim.reach!r}"
+                        f"{relation}, n={size}: {query.name!r} has {claim.largest!r}"
                     )
     if not checked:
         raise BrokenLawError(REFUSED_EVERYWHERE)
@@ -170,8 +175,8 @@ def _pure(case: Case) -> str:
 
 
 def _fits_query(case: Case) -> str:
-    if case.bound.learner is not type(case.learner):
-        raise BrokenLawError(f"it is about {case.bound.learner.__name__}")
+    if not case.bound.is_about(case.learner):
+        raise BrokenLawError(f"it is not about {type(case.learner).__name__}")
     claims = case.claims()
     if isinstance(claims, Refused):
         raise NotApplicableError(f"refused: {claims.reason}")
@@ -191,7 +196,7 @@ def _monotone(case: Case) -> str:
     for relation in RELATIONS:
         claims = case.under(relation).at_size(size).claims()
         if not isinstance(claims, Refused):
-            units[relation] = {query.name: claim.reach for query, claim in claims}
+            units[relation] = {query.name: claim.largest for query, claim in claims}
     compared = 0
     for small, ours in units.items():
         for large, theirs in units.items():
@@ -232,7 +237,11 @@ def _law_covers_orders(case: Case, seed: int) -> str:
     A right law fails with probability at most `_LAW_ERROR`: binomial tails, shared by all atoms.
     """
     claims = case.claims()
-    laws = [] if isinstance(claims, Refused) else [(q, c) for q, c in claims if c.law is not None]
+    laws = (
+        []
+        if isinstance(claims, Refused)
+        else [(q, c) for q, c in claims if isinstance(c, SensitivityLaw)]
+    )
     if not laws:
         raise NotApplicableError("it states no law")
     closest = 0.0
@@ -240,7 +249,6 @@ def _law_covers_orders(case: Case, seed: int) -> str:
         if not isinstance(case.bound, Pathwise):
             raise BrokenLawError(f"{query.name!r}: no claim for one order (method `along`)")
         assert isinstance(query.sampling, Order), "a law is over orders"
-        assert isinstance(claim.value, HitLaw), "a law is a value"
         draws = int(np.clip(2e7 / query.sampling.steps, 50, _ORDERS))
         coins = SecretCoins.rehearsal(seed)
         moved = np.empty(draws)
@@ -249,11 +257,13 @@ def _law_covers_orders(case: Case, seed: int) -> str:
                 case.domain.records, coins.sampling(0, query.name, number + 1)
             )
             moved[number] = case.bound.along(query, case.learner, case.public, rows, 0)
-        levels = (0.0, *claim.value.atoms)
+        levels = (0.0, *claim.law.atoms)
         for level in levels:
             exceeded = int(np.count_nonzero(moved > level))
-            stated = min(1.0, claim.value.beyond(level))
-            if stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (len(levels) * len(laws)):
+            stated = min(1.0, claim.law.beyond(level))
+            if scipy.stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (
+                len(levels) * len(laws)
+            ):
                 raise BrokenLawError(
                     f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
                     f"{level:.6g}, the law says {stated:.4g}"
@@ -350,21 +360,9 @@ def _failures(findings: Sequence[Finding]) -> list[Verdict]:
 
 
 def variants(case: Case) -> Iterator[tuple[str, Case]]:
-    """The case with one number changed: each numeric field of the learner, the size, the labels."""
-    learner: Any = case.learner
-    for field in attrs.fields(type(learner)):
-        value = getattr(learner, field.name)
-        if not field.init or isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        for factor in (0.1, 10.0):
-            changed = max(1, int(value * factor)) if isinstance(value, int) else value * factor
-            if changed == value:
-                continue
-            try:
-                other = attrs.evolve(learner, **{field.alias: changed})
-            except (ParameterError, ValueError):
-                continue
-            yield f"{field.name}={changed:g}", attrs.evolve(case, learner=other)
+    """The case with one number changed: of the learner or its kernel, the size, the labels."""
+    for what, learner in _one_number_changed(case.learner):
+        yield what, attrs.evolve(case, learner=learner)
     size = case.domain.at_most or 100
     for other_size in (max(1, size // 10), 10 * size if size < 300 else size // 3):
         yield f"n={other_size}", case.at_size(other_size)
@@ -375,6 +373,24 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
     if case.domain.norm is not None:
         longer = attrs.evolve(case.domain, norm=3 * case.domain.norm)
         yield "norm=3x", attrs.evolve(case, domain=longer)
+
+
+def _one_number_changed(component: Any) -> Iterator[tuple[str, Any]]:
+    """Copies with one numeric field at a tenth and at ten times, those of a kernel included."""
+    for field in attrs.fields(type(component)):
+        value = getattr(component, field.name)
+        changes: list[tuple[str, Any]] = []
+        if isinstance(value, Kernel) and attrs.has(type(value)):
+            changes = [(f"{field.name}.{what}", k) for what, k in _one_number_changed(value)]
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            for factor in (0.1, 10.0):
+                to = max(1, int(value * factor)) if isinstance(value, int) else value * factor
+                changes += [(f"{field.name}={to:g}", to)] if to != value else []
+        for what, changed in changes if field.init else []:
+            try:
+                yield what, attrs.evolve(component, **{field.alias: changed})
+            except (ParameterError, ValueError):
+                continue
 
 
 def _attack_variants(case: Case, effort: Effort, seed: int) -> list[tuple[str, Finding]]:

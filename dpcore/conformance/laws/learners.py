@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -15,11 +15,11 @@ from dpcore.conformance.attacks.case import Case, conversation, seen
 from dpcore.conformance.attacks.constructions import starts
 from dpcore.conformance.attacks.neighbours import Pair, pair_of
 from dpcore.conformance.attacks.rows import Rows
-from dpcore.conformance.attacks.statistic import Statistic, compute, is_numeric, same, unfit
+from dpcore.conformance.attacks.statistic import Statistic, compute, is_numeric, same
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import Learner
+from dpcore.learner import AnyLearner, Learner
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
@@ -138,10 +138,15 @@ class _Trial:
         asked = [query for _, query, _ in conversation(self.case, None, self.rng(), 1.0)]
         return asked[:10] + asked[10:][-10:]
 
-    def statistic(self, learner: Learner, query: Query, records: Records) -> Statistic:
+    def statistic(self, learner: AnyLearner, query: Query, records: Records) -> Statistic:
         coins = SecretCoins.rehearsal(self.seed).learner(0, query.name, 1)
         drawn = seen(query, records, self.seed)
         return compute(learner, query, drawn, self.case.public, coins)
+
+
+def _speaker(trial: _Trial) -> Learner:
+    """An instance of its own; laws of its state machine are judged where there is one."""
+    return cast(Learner, copy.deepcopy(trial.case.learner))
 
 
 def _queries_pure(trial: _Trial) -> str:
@@ -202,7 +207,7 @@ def _total(trial: _Trial) -> str:
         for query, records in itertools.product(queries, (pair.before, pair.after)):
             value = trial.statistic(trial.case.learner, query, records)
             tried += 1
-            if reason := unfit(value, query):
+            if reason := query.unfit(value):
                 raise BrokenLawError(
                     f"{query.name!r}: {reason} on a dataset of {len(records)} records"
                 )
@@ -220,7 +225,7 @@ def _inputs_unchanged(trial: _Trial) -> str:
                 raise BrokenLawError(f"{query.name!r}: the statistic changed its records")
             if not _equal(kept, query.args):
                 raise BrokenLawError(f"{query.name!r}: the statistic changed the args of the ask")
-    learner = copy.deepcopy(trial.case.learner)
+    learner = _speaker(trial)
     asked = 0
     for state, query, answer in conversation(trial.case, None, trial.rng(), 1.0):
         if asked == 20:
@@ -231,7 +236,7 @@ def _inputs_unchanged(trial: _Trial) -> str:
         if not same(value, answer.value):
             raise BrokenLawError(f"{query.name!r}: update changed the answer")
         again = learner.ask(state)
-        if again != query or not _equal(query.args, again.args):
+        if again is None or again != query or not _equal(query.args, again.args):
             raise BrokenLawError(f"{query.name!r}: update changed the state it was given")
     return f"{asked} answers"
 
@@ -264,7 +269,7 @@ def _public_blind(trial: _Trial) -> str:
 
 def _transcript(trial: _Trial, records: Records, answers: list[NDArray[Any]]) -> list[NDArray[Any]]:
     """Everything public of one run: the args of every ask, and the model's arrays."""
-    learner = copy.deepcopy(trial.case.learner)
+    learner = _speaker(trial)
     case = attrs.evolve(trial.case, learner=learner)
     state = learner.start(case.public)
     shown: list[NDArray[Any]] = []
@@ -285,7 +290,7 @@ def _model_replays(trial: _Trial) -> str:
     table = _table(trial)
     models = []
     for _ in range(2):
-        learner = copy.deepcopy(trial.case.learner)
+        learner = _speaker(trial)
         state = learner.start(trial.case.public)
         for _, _, answer in conversation(trial.case, iter(trial.answers()), trial.rng(), 1.0):
             state = learner.update(state, answer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -24,11 +24,10 @@ from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError,
 from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
 from dpcore.distance import Distance
 from dpcore.errors import ContractError, DpcoreError, NoClaimError, ReleaseError
-from dpcore.mechanism import from_real, to_real
+from dpcore.mechanism import Mechanism, from_real, to_real
 from dpcore.randomness import SecretCoins
 from dpcore.running.ask import Ask
 from dpcore.running.plan import Plan
-from dpcore.spec.spec import Spec
 
 CURVE_AUDITED = Law(
     "mechanism.curve-audited",
@@ -82,7 +81,7 @@ def _curve_audited(case: MechanismCase, seed: int, draws: int) -> str:
 
 def _step(case: Ask) -> NDArray[np.float64]:
     """A movement of the claimed size; over all coordinates where the distance is l2 or linf."""
-    size, unit = case.query.real_size, case.sensitivity.unit
+    size, unit = case.query.real_size, case.sensitivity.largest
     if case.query.distance is Distance.HAMMING:
         return np.asarray(np.eye(size)[0])
     if case.query.distance is Distance.L1:
@@ -101,7 +100,7 @@ def _outputs(ask: Ask, seed: int, draws: int) -> tuple[NDArray[np.float64], NDAr
     def row(side: int, number: int) -> NDArray[np.float64]:
         value: NDArray[Any] = from_real((first, second)[side], query)
         noise = coins.noise(side, query.name, number)
-        released = ask.mechanism.release(value, query, ask.sensitivity, noise)
+        released = _mechanism(ask).release(value, query, ask.taken, noise)
         flat = to_real(np.asarray(released))
         return np.concatenate([compare.features(flat, first, second), flat])
 
@@ -111,24 +110,27 @@ def _outputs(ask: Ask, seed: int, draws: int) -> tuple[NDArray[np.float64], NDAr
     return first_rows, second_rows
 
 
+def _mechanism(ask: Ask) -> Mechanism:
+    return cast(Mechanism, ask.mechanism)
+
+
 def _releasable(ask: Ask, step: NDArray[np.float64]) -> NDArray[np.float64]:
     """The step, or one whole number where the mechanism takes no others."""
     noise = SecretCoins.rehearsal(0).noise(0, ask.query.name, 1)
     try:
-        ask.mechanism.release(from_real(step, ask.query), ask.query, ask.sensitivity, noise)
+        _mechanism(ask).release(from_real(step, ask.query), ask.query, ask.taken, noise)
     except DpcoreError:
         whole = np.zeros_like(step)
-        whole[0] = math.floor(ask.sensitivity.unit)
+        whole[0] = math.floor(ask.sensitivity.largest)
         return whole
     return step
 
 
 @attrs.frozen(eq=False)
 class Priced:
-    """An example spec with its plan."""
+    """An example spec's plan."""
 
     name: str
-    spec: Spec
     plan: Plan
 
 
@@ -140,7 +142,7 @@ def run_verdicts(examples: Sequence[Priced], effort: Effort, seed: int = 0) -> I
 
 
 def _run_audited(example: Priced, effort: Effort, seed: int) -> str:
-    spec, samples = example.spec, runs_within(example.plan, effort.samples)
+    samples = runs_within(example.plan, effort.samples)
     if samples < FEWEST:
         raise NotApplicableError(
             f"its runs answer so much that the effort covers {samples} of them, an audit needs "
@@ -150,8 +152,6 @@ def _run_audited(example: Priced, effort: Effort, seed: int) -> str:
     try:
         found = audit_run(
             example.plan,
-            spec.releases,
-            spec.registry,
             effort,
             confidence=1 - ERROR_RATE,
             seed=seed,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import ClassVar
 
 import attrs
 
 from dpcore.adjacency import Adjacency
-from dpcore.bound import Refused, SensitivityBound
+from dpcore.bound import Claims, Refused, SensitivityBound
 from dpcore.distance import Distance
-from dpcore.learner import Learner, Public
-from dpcore.learning.learners.best_of import CHOICE, BestOf
+from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.learning.learners.best_of import CHOICE, FITS, BestOf
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.query import Query
-from dpcore.sensitivity import Refuted, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Sensitivity
+
+_WITHHOLDS = "its bound withholds the number of records, which candidates share"
 
 
 @attrs.frozen
@@ -25,38 +27,42 @@ class BestOfBound(SensitivityBound):
     multiples of 2^-30 and summed as integers, so that no solver error is left.
     """
 
-    learner: ClassVar[type[Learner]] = BestOf
+    learner: ClassVar[type[AnyLearner]] = BestOf
 
-    def about(self, learner: Learner, named: Callable[[str], SensitivityBound]) -> SensitivityBound:
-        """With the candidates' bounds, in their order of preference."""
-        assert isinstance(learner, BestOf)
-        return CandidatesBound(
-            tuple(
-                tuple(named(name).about(candidate, named) for name in candidate.bounds)
-                for candidate in learner.candidates
-            )
-        )
+    def about(
+        self, learner: BestOf, public: Public, adjacency: Adjacency, claims: Claims
+    ) -> SensitivityBound | Refused:
+        """The same, with one bound for each candidate."""
+        chosen: list[SensitivityBound] = []
+        for index, candidate in enumerate(learner.candidates):
+            part = learner.part(public)
+            within = _Within(claims, f"{FITS}.{index + 1}.")
+            found = _first(candidate, part, adjacency, within)
+            if isinstance(found, Refused):
+                who = f"candidate {index + 1} ({type(candidate).__name__})"
+                return Refused(f"{who}: {found.reason}")
+            chosen.append(found)
+        return CandidatesBound(tuple(chosen))
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+        self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
+    ) -> AnySensitivity | Refused:
         """Refused: it is not known which bounds the candidates have."""
-        return Refused("the candidates' bounds are looked up when a run is priced")
+        return Refused("the candidates' bounds are chosen when a run is priced")
 
 
 @attrs.frozen
 class CandidatesBound(SensitivityBound):
-    """The same, with the candidates' bounds."""
+    """The same, with one bound for each candidate: what a plan rests on."""
 
-    learner: ClassVar[type[Learner]] = BestOf
+    learner: ClassVar[type[AnyLearner]] = BestOf
 
-    bounds: tuple[tuple[SensitivityBound, ...], ...]
+    bounds: tuple[SensitivityBound, ...]
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+        self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
+    ) -> AnySensitivity | Refused:
         """The candidate's, or 1."""
-        assert isinstance(learner, BestOf)
         if query.name == CHOICE:
             claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
             return Sensitivity(
@@ -67,31 +73,56 @@ class CandidatesBound(SensitivityBound):
             )
         index, own = learner.own(query, public)
         candidate, part = learner.candidates[index], learner.part(public)
-        refusals = []
-        for bound in self.bounds[index]:
-            found = _claim(bound, own, candidate, part, adjacency)
-            if isinstance(found, Sensitivity):
-                return found
-            refusals.append(found.reason)
-        reasons = "; ".join(refusals) or "it names no bound"
-        return Refused(f"candidate {index + 1} ({type(candidate).__name__}): {reasons}")
+        if self.bounds[index].withholds_count:
+            return Refused(_WITHHOLDS)
+        return self.bounds[index].sensitivity(own, candidate, part, adjacency)
 
 
-def _claim(
+@attrs.frozen(eq=False)
+class _Within:
+    """Claims about a candidate, whose queries the run plans under longer names."""
+
+    claims: Claims
+    prefix: str
+
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
+        return self.claims.of_learner(learner)
+
+    def claim(
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
+    ) -> AnySensitivity | Refused:
+        return self.claims.claim(bound, query, learner, public, self.prefix + name)
+
+
+def _first(
+    candidate: Learner, public: Public, adjacency: Adjacency, claims: Claims
+) -> SensitivityBound | Refused:
+    """A candidate's first bound that claims something of each of its queries."""
+    refusals = []
+    for _, bound in claims.of_learner(candidate):
+        found = _definite(bound, candidate, public, adjacency, claims)
+        if not isinstance(found, Refused):
+            return found
+        refusals.append(found.reason)
+    return Refused("; ".join(refusals) or "it names no bound")
+
+
+def _definite(
     bound: SensitivityBound,
-    query: Query,
-    learner: Learner,
+    candidate: Learner,
     public: Public,
     adjacency: Adjacency,
-) -> Sensitivity | Refused:
-    """What a candidate's bound claims; refuted claims are none."""
+    claims: Claims,
+) -> SensitivityBound | Refused:
+    if not bound.is_about(candidate):
+        return Refused(f"{type(bound).__name__} is about another learner")
     if bound.withholds_count:
-        return Refused("its bound withholds the number of records, which candidates share")
-    found = bound.sensitivity(query, learner, public, adjacency)
+        return Refused(_WITHHOLDS)
+    found = bound.about(candidate, public, adjacency, claims)
     if isinstance(found, Refused):
         return found
-    if isinstance(found.validity, Refuted):
-        return Refused(f"refuted: {found.validity.reason}")
-    if not found.adjacency.covers(adjacency):
-        return Refused(f"it holds for {found.adjacency}, which does not cover the run's")
+    for query in candidate.queries(public):
+        claim = claims.claim(found, query, candidate, public, query.name)
+        if isinstance(claim, Refused):
+            return claim
     return found

@@ -1,14 +1,14 @@
 """CertifiedBound: what one record moves a certified minimiser by, and what its solver errs by."""
 
 import math
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
-from dpcore.learner import Learner, Public
+from dpcore.learner import Public
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.query import Query
 from dpcore.sensitivity import Sensitivity
@@ -37,7 +37,7 @@ class CertifiedBound(SensitivityBound):
     """Of the movement, with {} for the relation."""
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """Refuses where floating point cannot certify the minimiser on every dataset."""
         assert isinstance(learner, CertifiedLearner)

@@ -25,21 +25,20 @@ from dpcore.checks import fraction, positive
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
-from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import Answer, Learner, Model, Public, ScoringModel, State
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 
 CHOICE = "choice"
-_FITS = "fits"
+FITS = "fits"
 _UNIT = 2.0**-30  # losses are rounded to multiples of it, so that their sums are exact
 _MOST = 2**53  # units; sums saturate there
 
 
 def _candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> None:
     """At least two learners that publish models."""
-    if len(value) < 2 or any(isinstance(one, FunctionLearner) for one in value):
+    if len(value) < 2 or not all(isinstance(one, Learner) for one in value):
         names = [type(one).__name__ for one in value]
         raise ParameterError(
             "best_of", "two or more learners that publish parameters", attribute.name, names
@@ -133,7 +132,7 @@ class BestOf(Learner):
             total = math.fsum(query.share for query in queries)
             planned += [
                 attrs.evolve(
-                    query, name=f"{_FITS}.{number}.{query.name}", share=each * query.share / total
+                    query, name=f"{FITS}.{number}.{query.name}", share=each * query.share / total
                 )
                 for query in queries
             ]
@@ -174,7 +173,7 @@ class BestOf(Learner):
             return attrs.evolve(state.planned[CHOICE], args={"models": _scoring(state.models)})
         query = self.candidates[number].ask(state.inner)
         assert query is not None, "a candidate that has no more to ask is settled"
-        planned = state.planned[f"{_FITS}.{number + 1}.{query.name}"]
+        planned = state.planned[f"{FITS}.{number + 1}.{query.name}"]
         return attrs.evolve(planned, args=query.args)
 
     def statistic(

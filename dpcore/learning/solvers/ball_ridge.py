@@ -26,8 +26,8 @@ import math
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore.errors import CertificateError
 from dpcore.learning.solvers.ball import into_ball
@@ -243,15 +243,17 @@ class _System:
         matrix = self.matrix.copy(order="F")
         matrix.flat[:: matrix.shape[0] + 1] += self.regularization + shift
         try:
-            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
+            factor = scipy.linalg.cho_factor(
+                matrix, lower=True, overwrite_a=True, check_finite=False
+            )
+        except scipy.linalg.LinAlgError:
             return None
-        unknowns = linalg.cho_solve(factor, self.right, check_finite=False)
+        unknowns = scipy.linalg.cho_solve(factor, self.right, check_finite=False)
         coefficients = self._carry(unknowns)
         length = norm(coefficients)
         if not math.isfinite(length):
             return None
-        again = self._carry(linalg.cho_solve(factor, unknowns, check_finite=False))
+        again = self._carry(scipy.linalg.cho_solve(factor, unknowns, check_finite=False))
         slope = max(float(again @ coefficients), 2.0**-1000)
         return _Solution(shift, coefficients, length, slope)
 

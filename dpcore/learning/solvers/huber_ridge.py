@@ -17,8 +17,8 @@ import math
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore.errors import CertificateError
 from dpcore.learning.solvers.certified import Certified
@@ -180,7 +180,7 @@ class _Point:
             matrix = gram(active)
             matrix.flat[:: width + 1] += lam
             return -_solve(matrix, self.gradient)
-        except linalg.LinAlgError:
+        except scipy.linalg.LinAlgError:
             return -self.gradient / self.curvature
 
     def _stride(self, direction: NDArray[np.float64]) -> float:
@@ -207,5 +207,5 @@ class _Point:
 def _solve(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     if right.size == 0:
         return right
-    factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
+    factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False))

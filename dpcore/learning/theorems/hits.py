@@ -16,8 +16,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from dpcore.rounding import down, up
 from dpcore.sampling.hit_law import HitLaw
@@ -73,11 +73,11 @@ def with_replacement_law(
 def _most_hits(draws: int, chance: float) -> int:
     """A number of hits that is exceeded with probability `_BEYOND` at most."""
     below, above = 0, 1
-    while above < draws and stats.binom.sf(above, draws, chance) > _BEYOND:
+    while above < draws and scipy.stats.binom.sf(above, draws, chance) > _BEYOND:
         below, above = above, 2 * above
     while above - below > 1:
         middle = (below + above) // 2
-        if stats.binom.sf(middle, draws, chance) > _BEYOND:
+        if scipy.stats.binom.sf(middle, draws, chance) > _BEYOND:
             below = middle
         else:
             above = middle

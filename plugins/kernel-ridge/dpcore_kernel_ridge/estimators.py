@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpcore import Learner, Mechanism, Registry
+from dpcore import AnyMechanism, Learner, Registry
 from dpcore.bridges.sklearn.base import component
 from dpcore.bridges.sklearn.named import given, parameters_of
 from dpcore.bridges.sklearn.regressors import Regressor
@@ -24,5 +24,5 @@ class KernelRidge(Regressor):
     def _learner(self, registry: Registry) -> Learner:
         return component(registry, "kernel_ridge.ridge", **given(self, Ridge))
 
-    def _mechanism(self, registry: Registry) -> Mechanism | None:
+    def _mechanism(self, registry: Registry) -> AnyMechanism | None:
         return None if self.questions is None else PerQuery(questions=self.questions)

@@ -21,12 +21,11 @@ import attrs
 
 from dpcore import (
     Adjacency,
+    AnyLearner,
     Distance,
     Domain,
     Expansion,
-    FunctionLearner,
     FunctionQuery,
-    Learner,
     LearnerCoins,
     Public,
     Query,
@@ -34,7 +33,7 @@ from dpcore import (
     Refused,
     Sensitivity,
 )
-from dpcore.checks import one_of, positive
+from dpcore.checks import positive
 from dpcore.learning.bounds.certified import CertifiedBound
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.learning.theorems.sum_form import huber_ridge
@@ -44,11 +43,11 @@ from dpcore_kernel_ridge.huber_solver import (
     huber_evaluation_error,
     solve_huber,
 )
-from dpcore_kernel_ridge.ridge import KERNELS, KernelName, kernel_of
+from dpcore_kernel_ridge.ridge import KernelLearner
 
 
 @attrs.frozen(kw_only=True)
-class KernelHuberRidge(FunctionLearner):
+class KernelHuberRidge(KernelLearner):
     r"""Minimise :math:`\sum h_B(f(x_i)-y_i)+\tfrac\Lambda2\|f\|_K^2`; answer questions about f.
 
     No exact number of records is read. A public upper bound on it is needed: what a computed
@@ -58,8 +57,6 @@ class KernelHuberRidge(FunctionLearner):
     others the solver is proved to reach it on every dataset of the domain.
 
     Args:
-        kernel: `gaussian`, `linear`, `exponential`, `matern_3_2` or `matern_5_2`.
-        bandwidth: In encoded units; public. The linear kernel has none.
         total_regularization: Lam > 0, of the sum form: not multiplied by the number of records.
         clip: B > 0, in label units: residuals beyond it count linearly.
     """
@@ -67,14 +64,12 @@ class KernelHuberRidge(FunctionLearner):
     bounds: ClassVar[tuple[str, ...]] = ("kernel_ridge.huber_ridge",)
     total: ClassVar[bool] = True
 
-    kernel: KernelName = attrs.field(default="gaussian", validator=one_of(*KERNELS))
-    bandwidth: float = attrs.field(default=1.0, validator=positive)
     total_regularization: float = attrs.field(validator=positive)
     clip: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> HuberProblem:
         """What is public of the minimisation."""
-        kernel = kernel_of(self.kernel, self.bandwidth)
+        kernel = self.kernel_in_force
         return HuberProblem(
             kappa=kernel.norm(domain),
             kernel_error=kernel.error(domain),
@@ -99,7 +94,7 @@ class KernelHuberRidge(FunctionLearner):
         return FunctionQuery(
             name="function",
             distance=Distance.RKHS,
-            kernel=kernel_of(self.kernel, self.bandwidth),
+            kernel=self.kernel_in_force,
             width=domain.width,
             kappa=problem.kappa,
             label_bound=domain.label_bound,
@@ -123,11 +118,11 @@ class KernelHuberRidgeBound(CertifiedBound):
     replacement.
     """
 
-    learner: ClassVar[type[Learner]] = KernelHuberRidge
+    learner: ClassVar[type[AnyLearner]] = KernelHuberRidge
     theorem: ClassVar[str] = "T6(b) in a kernel's space (Huber ridge, {})"
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+        self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """Refuses without a public limit on the number of records, or where that is too large."""
         if public.domain.at_most is None:

@@ -21,8 +21,8 @@ import math
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore import Kernel
 from dpcore.errors import CertificateError
@@ -160,10 +160,10 @@ def _guessed(
     system.flat[:: free.size + 1] += problem.total_regularization
     right = labels[free] - matrix[free] @ held
     try:
-        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+        factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
         return found
-    found[free] = linalg.cho_solve(factor, right, check_finite=False)
+    found[free] = scipy.linalg.cho_solve(factor, right, check_finite=False)
     return found
 
 

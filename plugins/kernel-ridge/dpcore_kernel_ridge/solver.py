@@ -8,8 +8,8 @@ is bounded by m, kappa, M, lam and the kernel's own error alone.
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore import Kernel
 from dpcore.functions.kernels.base import triangle
@@ -60,5 +60,5 @@ def solve_kernel_ridge(
     """
     matrix = triangle(kernel, rows)
     matrix[np.diag_indices_from(matrix)] += total_regularization
-    factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    return np.asarray(linalg.cho_solve(factor, labels, check_finite=False))
+    factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return np.asarray(scipy.linalg.cho_solve(factor, labels, check_finite=False))

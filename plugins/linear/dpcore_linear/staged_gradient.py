@@ -62,7 +62,11 @@ class _Recipe:
     @classmethod
     def of(cls, public: Public) -> "_Recipe":
         if public.mu is None:
-            raise NoClaimError("staged_gradient plans its steps by a Gaussian budget: give a delta")
+            raise NoClaimError(
+                "staged_gradient plans its steps by a Gaussian budget: give a delta",
+                "budget",
+                top=True,
+            )
         return cls(Layout.of(public.domain), public.domain.records, public.mu)
 
     @property

@@ -6,7 +6,7 @@ s, the largest eigenvalue of the S that was drawn; eta_min, the promised least e
 
 import math
 
-from scipy import special
+import scipy
 
 from dpcore import REPLACE_ONE, Direction
 from dpcore.checks import need_positive
@@ -110,7 +110,7 @@ def input_noise_bound(epsilon: float, delta: float, radius: float, width: int) -
     """
     need_positive("input_noise_bound", epsilon=epsilon, delta=delta, radius=radius)
     scale = math.sqrt(width) * radius / epsilon
-    return scale * math.log1p(float(special.expm1(epsilon)) / (2 * delta))
+    return scale * math.log1p(float(scipy.special.expm1(epsilon)) / (2 * delta))
 
 
 def kernel_error_printed(records: int, norm: float, width: int, noise_bound: float) -> float:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Answer,
+    AnyMechanism,
     Distance,
     Learner,
     LearnerCoins,
-    Mechanism,
     Public,
     Query,
     Records,
@@ -52,7 +52,7 @@ class DualRegression(Learner):
         """`kernel`, `inputs` and `labels`."""
 
     @abstractmethod
-    def solved(self, mechanism: Mechanism) -> tuple[float, int | None]:
+    def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
         """What to add to the released moments, and k where their inverse may be made unbiased."""
 
     def drawn(self, public: Public) -> Neurons:

@@ -16,8 +16,8 @@ from typing import Any
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore import PublicCoins
 from dpcore.checks import positive_integer
@@ -55,7 +55,7 @@ class Neurons:
             return cls(factor=None, width=width, norm=inputs.norm)
         weights = coins.stream("neurons").normal((count, width)) / math.sqrt(count)
         if count > width:
-            (triangle,) = linalg.qr(weights, mode="r", check_finite=False)
+            (triangle,) = scipy.linalg.qr(weights, mode="r", check_finite=False)
             weights = np.asarray(triangle[:width], dtype=np.float64)
         return cls(factor=weights, width=width, norm=inputs.norm)
 
@@ -70,7 +70,7 @@ class Neurons:
         if self.factor is None:
             return 1.0
         square = self.factor @ self.factor.T
-        return max(float(linalg.eigvalsh(square)[-1]), 1e-300) * _UP
+        return max(float(scipy.linalg.eigvalsh(square)[-1]), 1e-300) * _UP
 
     @property
     def feature_norm(self) -> float:

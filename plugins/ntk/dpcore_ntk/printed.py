@@ -18,10 +18,10 @@ import numpy as np
 
 from dpcore import (
     Adjacency,
+    AnyMechanism,
     Conditional,
     Distance,
     Learner,
-    Mechanism,
     Public,
     Query,
     Records,
@@ -68,7 +68,7 @@ class Printed(DualRegression):
         fixed = {"floor": self.eta_min}
         return asked(public, Distance.L2, fixed, Distance.L1, Distance.L2)
 
-    def solved(self, mechanism: Mechanism) -> tuple[float, int | None]:
+    def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
         """lambda."""
         return self.regularization, None
 

@@ -19,9 +19,9 @@ import attrs
 
 from dpcore import (
     Adjacency,
+    AnyMechanism,
     Distance,
     Learner,
-    Mechanism,
     Public,
     Query,
     Refused,
@@ -69,7 +69,7 @@ class Regression(DualRegression):
             Distance(self.labels),
         )
 
-    def solved(self, mechanism: Mechanism) -> tuple[float, int | None]:
+    def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
         """max(lambda - lam0, 0), and the number of draws."""
         if not isinstance(mechanism, GaussianSampling):
             return self.regularization, None

@@ -76,7 +76,7 @@ def test_equation_1_runs_as_a_reproduction_only(folder):
 
 def accuracy(spec, runs):
     """Mean hold-out accuracy of the private model over fresh splits and noises."""
-    table = load_table(spec.source, None, spec.csv, spec.domain)
+    table = load_table(spec.source, None, spec.csv, spec.request.domain)
     plan = spec.price()
     found = [
         evaluate(plan, plan.run(table), ("accuracy",))["release"]["accuracy"]["private"]

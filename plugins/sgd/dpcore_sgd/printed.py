@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpcore import (
     REPLACE_ONE,
     Adjacency,
+    AnySensitivity,
     Distance,
     HitLaw,
     Learner,
@@ -139,7 +140,7 @@ class CorrectedTheorem2(SensitivityBound):
 
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         """For Algorithm 1 exactly, and eta kappa^2 <= 1."""
         assert isinstance(learner, Regression)
         if other := _other(learner):

@@ -14,7 +14,6 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Domain,
-    HitLaw,
     PrivacyBudget,
     Public,
     PublicCoins,
@@ -24,6 +23,7 @@ from dpcore import (
     Refuted,
     Registry,
     SecretCoins,
+    SensitivityLaw,
     Status,
     price,
 )
@@ -200,17 +200,17 @@ def test_theorem_2_is_reproduced_and_corrected():
     multiplier = printed.noise_multiplier(1.0, 1e-5)
     assert multiplier * shown.value == pytest.approx(3.06e4, rel=5e-3)
     fixed = claim(CorrectedTheorem2(gamma=5e-6), learner(**options), domain(1000))
-    assert multiplier * fixed.value.largest == pytest.approx(390.4, rel=5e-3)
-    assert fixed.value.uncovered == 5e-6
+    assert multiplier * fixed.law.largest == pytest.approx(390.4, rel=5e-3)
+    assert fixed.law.uncovered == 5e-6
     # c = kappa = 1: the printed number is the square of the corrected one
-    assert shown.value == pytest.approx(fixed.value.largest**2, rel=1e-9)
+    assert shown.value == pytest.approx(fixed.law.largest**2, rel=1e-9)
 
 
 def test_the_corrected_paper_spends_its_failures_out_of_delta():
     about = learner(rate=0.05, steps=1000, **PAPER)
     facts = domain(1000)
     std = calibrated(about, facts, 1.0, bound=CorrectedTheorem2(gamma=5e-6))
-    largest = claim(CorrectedTheorem2(gamma=5e-6), about, facts).value.largest
+    largest = claim(CorrectedTheorem2(gamma=5e-6), about, facts).law.largest
     half = optimize.brentq(
         lambda s: (
             stats.norm.cdf(largest / s / 2 - s / largest)
@@ -297,8 +297,8 @@ class TooSmall(PathBound):
 
     def sensitivity(self, query, learner, public, adjacency):
         found = PathBound.sensitivity(self, query, learner, public, adjacency)
-        smaller = attrs.evolve(found.value, atoms=np.array(found.value.atoms) * 0.8)
-        return attrs.evolve(found, value=smaller)
+        smaller = attrs.evolve(found.law, atoms=np.array(found.law.atoms) * 0.8)
+        return attrs.evolve(found, law=smaller)
 
     def along(self, query, learner, public, order, changed):
         return 0.8 * PathBound.along(self, query, learner, public, order, changed)
@@ -330,7 +330,7 @@ def test_the_price_covers_every_pair_when_all_orders_are_enumerated(n, steps):
     rng = np.random.default_rng(n + steps)
     closest = 0.0
     for std, epsilon in ((1.0, 0.3), (2.0, 0.1), (0.5, 1.5)):
-        mechanism = Gaussian(noise_multiplier=std / found.law.smallest, noise="float")
+        mechanism = Gaussian(noise_multiplier=std / found.smallest, noise="float")
         stated = mechanism.event(query, found).delta(epsilon, Direction.REMOVE)
         for trial in range(10):
             rows = rng.choice([-1.0, 1.0], (n, 1))
@@ -422,7 +422,7 @@ def test_the_default_step_reads_public_facts_only_and_can_be_run():
     outcome = plan.run(table)
     errors = outcome.model.predict(table) - table["y"]
     assert np.mean(errors**2) < 0.6 * np.var(table["y"])
-    assert isinstance(plan.schedule.releases[0].asks["coefficients"].sensitivity.value, HitLaw)
+    assert isinstance(plan.schedule.releases[0].asks["coefficients"].sensitivity, SensitivityLaw)
 
 
 @pytest.mark.slow
@@ -441,7 +441,7 @@ def test_insurance_at_epsilon_1_is_learnt_without_tuning():
     text = text.split("release:")[0].replace("epsilon: 4", "epsilon: 1") + release
     text = text.replace("    norm: 1.5\n", "") + "evaluate: {holdout: 0.2, metrics: [mse]}\n"
     spec = spec_of_text(text, "insurance.yaml")
-    table = load_table("insurance.csv", Path(folder), spec.csv, spec.domain)
+    table = load_table("insurance.csv", Path(folder), spec.csv, spec.request.domain)
     plan = spec.price()
     errors = [evaluate(plan, plan.run(table), ("mse",))["release"]["mse"] for _ in range(5)]
     assert np.mean([error["private"] / error["constant"] for error in errors]) < 0.7
@@ -462,7 +462,7 @@ def test_the_printed_example_is_refused_and_reproduced():
     with pytest.raises(NoClaimError, match="root"):
         spec.price()
     assert spec.price(reproduce=True).guarantee.status is Status.NONE
-    assert spec.releases[0].mechanism.noise_multiplier == pytest.approx(
+    assert spec.request.releases[0].mechanism.noise_multiplier == pytest.approx(
         printed.noise_multiplier(1.0, 1e-5), rel=1e-6
     )
 
