@@ -30,6 +30,7 @@ from dpcore.errors import (
     RegistryError,
     SourceError,
 )
+from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.registry.kinds import FEATURES, LEARNER
 
 pytest.importorskip("sklearn", minversion="1.6")
@@ -168,7 +169,9 @@ def test_an_estimator_has_every_field_of_its_learner_with_its_default(made, comp
             if one.name == "features":
                 continue
             stated = params[one.name]
-            assert stated == one.default or one.default is attrs.NOTHING
+            made_anew = isinstance(one.default, attrs.Factory)
+            assert made_anew or stated == one.default or one.default is attrs.NOTHING
+            assert not made_anew or stated is None
     assert made(**{one: params[one] for one in params}).get_params() == params
 
 
@@ -319,6 +322,15 @@ def test_a_released_model_is_pickled_and_an_oracle_is_not():
         with pytest.raises(ContractError, match="holds records"):
             way(oracle)
     assert not hasattr(clone(oracle), "predictor_")
+
+
+def test_a_kernel_of_ones_own_is_the_learners():
+    rows, y = numbers()
+    found = regressor(KernelRidge, kernel=LinearKernel(), questions=60, epsilon=1e6).fit(rows, y)
+    shown = found.predict(np.array([[0.5, 0.0], [-0.5, 0.0]]))
+    assert shown[0] - shown[1] > 0.1  # a line through 0, whose slope is 0.5 before shrinking
+    with pytest.raises(ParameterError, match="needs a kernel"):
+        regressor(KernelRidge, kernel="linear").fit(rows, y)
 
 
 def test_an_oracle_answers_what_is_paid_for_and_repeats_itself():
