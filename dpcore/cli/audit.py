@@ -52,7 +52,7 @@ def audit_spec(
     """
     with guarded():
         loaded = load_spec(spec)
-        target = attackable(loaded, spec, write=True)
+        target = attackable(loaded, write=True)
         tried = Effort().times(effort)
         if samples is None:
             samples = max(FEWEST, runs_within(target.plan, tried.samples))

@@ -15,7 +15,7 @@ from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
 from dpcore.guarantee import Guarantee
 from dpcore.ledger.book import Ledger
-from dpcore.publish.lock import Lock, lock_path, priced, read_lock
+from dpcore.publish.lock import Lock, locked
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec, load_spec
 
@@ -26,20 +26,24 @@ def check(
 ) -> None:
     """State the guarantee of a spec without opening its data, and lock the public coins."""
     with guarded():
-        loaded, plan, lock = lock_plan(spec)
+        loaded = load_spec(spec)
+        found = locked(loaded)
+        plan, lock = found.plan, found.lock
+        if found.note:
+            err().print(f"note: {found.note}", markup=False)
         ledger = ledger_of(loaded)
         charged = {} if ledger is None else {"ledger": _would_be(ledger, plan)}
         if json:
-            found = {**lock.plan, **charged}
-            print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+            told = {**lock.plan, **charged}
+            print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
         else:
             show_plan(out(), plan.guarantee, lock)
             show_attacks(out(), loaded, plan)
             show_audits(out(), spec, lock)
         if charged and not json:
-            told = charged["ledger"]
+            left = charged["ledger"]
             out().print(
-                f"Ledger {told['name']}: left {told['left']}; after this run {told['after']}.",
+                f"Ledger {left['name']}: left {left['left']}; after this run {left['after']}.",
                 markup=False,
             )
 
@@ -62,19 +66,6 @@ def _would_be(ledger: Ledger, plan: Plan) -> dict[str, str]:
         "left": ledger.left().describe(),
         "after": after.describe(),
     }
-
-
-def lock_plan(path: Path) -> tuple[Spec, Plan, Lock]:
-    """Price a spec at its lock, writing the lock anew unless it matches."""
-    spec = load_spec(path)
-    beside = lock_path(path)
-    plan, lock, kept = priced(spec, read_lock(beside))
-    if not kept:
-        try:
-            beside.write_bytes(lock.encode())
-        except OSError as error:
-            err().print(f"note: {beside} cannot be written ({error.strerror})", markup=False)
-    return spec, plan, lock
 
 
 def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from dpcore.cli.attackable import attackable
 from dpcore.cli.console import guarded, out
 from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
@@ -15,9 +16,7 @@ from dpcore.conformance.attacks.falsifier import Finding, falsify
 from dpcore.conformance.attacks.movement import ALLOWANCE
 from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
 from dpcore.conformance.effort import Effort
-from dpcore.errors import NoClaimError, SpecError
-from dpcore.publish.lock import lock_path, priced, read_lock
-from dpcore.running.plan import Plan
+from dpcore.errors import SpecError
 from dpcore.spec.spec import Spec, load_spec
 
 
@@ -44,9 +43,9 @@ def falsify_spec(
     with guarded():
         loaded = load_spec(spec)
         if replay is not None:
-            _replay(loaded, spec, replay)
+            _replay(loaded, replay)
             return
-        findings, releases = _attack(loaded, spec, Effort().times(effort), seed)
+        findings, releases = _attack(loaded, Effort().times(effort), seed)
         saved = keep(findings, loaded.registry, save)
         if json:
             found = {
@@ -69,11 +68,9 @@ def falsify_spec(
             raise typer.Exit(1)
 
 
-def _attack(
-    spec: Spec, path: Path, effort: Effort, seed: int
-) -> tuple[list[Finding], list[ReleaseFinding]]:
+def _attack(spec: Spec, effort: Effort, seed: int) -> tuple[list[Finding], list[ReleaseFinding]]:
     """Findings on every bound, and on the answers of every function release."""
-    plan = _plan(spec, path)
+    plan = attackable(spec, write=False).plan
     share = effort.share(len(plan.schedule.releases))
     findings: list[Finding] = []
     releases: list[ReleaseFinding] = []
@@ -86,28 +83,13 @@ def _attack(
     return findings, releases
 
 
-def _plan(spec: Spec, path: Path) -> Plan:
-    """The priced plan; of what is refuted or only assumed, as `dpcore reproduce` prices it.
-
-    Raises:
-        NoClaimError: there is no claim to attack.
-    """
-    try:
-        return priced(spec, read_lock(lock_path(path)))[0]
-    except NoClaimError as refusal:
-        try:
-            return spec.price(reproduce=True)
-        except (NoClaimError, SpecError):
-            raise refusal from None
-
-
-def _replay(spec: Spec, path: Path, saved: Path) -> None:
+def _replay(spec: Spec, saved: Path) -> None:
     """Print the ratio of one saved pair; exit code 1 if it breaks the claim."""
     try:
         found = load(saved)
     except (OSError, ValueError, KeyError) as error:
         raise SpecError(f"no counterexample: {type(error).__name__}", str(saved)) from None
-    plan = _plan(spec, path)
+    plan = attackable(spec, write=False).plan
     for scheduled in plan.schedule.releases:
         case = Case.of(plan, scheduled)
         try:

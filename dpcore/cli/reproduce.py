@@ -5,14 +5,10 @@ from typing import Annotated
 
 import typer
 
-from dpcore.cli.check import ledger_of, show_plan
+from dpcore.cli.check import show_plan
 from dpcore.cli.console import guarded, out
-from dpcore.cli.run import load_all_points, open_and_run
-from dpcore.errors import SpecError
-from dpcore.publish.folder import new_folder, public_files, write_files
-from dpcore.publish.lock import lock_of
-from dpcore.randomness import SecretCoins
-from dpcore.spec.spec import load_spec
+from dpcore.cli.run import slow_progress
+from dpcore.publish.whole_run import reproduce as as_printed
 
 
 def reproduce(
@@ -24,19 +20,8 @@ def reproduce(
 ) -> None:
     """Run a refuted or conditional spec as printed. The result is NOT private: keep it."""
     with guarded():
-        loaded = load_spec(spec)
-        if loaded.request.sealed:
-            raise SpecError("a sealed run cannot be a reproduction: it has no operator channel")
-        plan = loaded.price(reproduce=True)
-        points = load_all_points(loaded)
-        ledger = ledger_of(loaded)
-        folder = new_folder(runs, spec.stem)
-        if ledger is not None:
-            ledger.note(f"{folder.name}: a reproduction as printed, not private")
-        kept = folder / "operator" / "reproduction"
-        outcome = open_and_run(loaded, plan, source, SecretCoins.draw(), points)
-        locked = lock_of(loaded, plan, outcome.coins)
-        write_files(kept, public_files(locked, outcome.answers, outcome.models, outcome.guarantee))
+        with slow_progress() as progress:
+            made = as_printed(spec, source=source, runs=runs, progress=progress)
         console = out()
-        show_plan(console, outcome.guarantee, locked)
-        console.print(f"Reproduced, NOT PRIVATE, in {kept}", markup=False)
+        show_plan(console, made.guarantee, made.lock)
+        console.print(f"Reproduced, NOT PRIVATE, in {made.kept}", markup=False)

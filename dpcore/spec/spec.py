@@ -44,7 +44,7 @@ class Spec:
         where: FILE:LINE:COLUMN of what is released.
         request: What is priced. A sweep's points are releases one after the other.
         source: As written: a path relative to the spec, or LOADER:NAME.
-        folder: Where the spec stands; None for one rebuilt from a lock.
+        path: Of its file; None for one rebuilt from a lock.
         metrics: What the operator wants to see of the hold-out without paying.
         ledger: Name of the ledger that every run is charged to, if any.
         registry: Where every component was found.
@@ -54,11 +54,16 @@ class Spec:
     where: str
     request: Request
     source: str
-    folder: Path | None
+    path: Path | None
     csv: Csv
     metrics: tuple[str, ...]
     ledger: str | None
     registry: Registry
+
+    @property
+    def folder(self) -> Path | None:
+        """What its paths are relative to."""
+        return None if self.path is None else self.path.parent
 
     def price(self, coins: PublicCoins | None = None, *, reproduce: bool = False) -> Plan:
         """The priced plan, at the spec's pinned coins, else at `coins`, else at fresh ones.
@@ -76,13 +81,13 @@ class Spec:
             raise SpecError(error.message, error.where or self.where) from None
 
 
-def load_spec(path: Path, registry: Registry | None = None) -> Spec:
+def load_spec(path: Path | str, registry: Registry | None = None) -> Spec:
     """Read and validate a spec file. No data is opened.
 
     Raises:
         SpecError: at file:line:column.
     """
-    return _spec(read(path), path.parent, registry or Registry.default())
+    return _spec(read(Path(path)), Path(path), registry or Registry.default())
 
 
 def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec:
@@ -90,7 +95,7 @@ def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec
     return _spec(parse(text, name), None, registry or Registry.default())
 
 
-def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
+def _spec(node: Node, path: Path | None, registry: Registry) -> Spec:
     text = convert(node, SpecText, "")
     if (text.release is None) == (text.releases is None):
         raise SpecError("needs either 'release' or 'releases'", node.where)
@@ -128,7 +133,7 @@ def _spec(node: Node, folder: Path | None, registry: Registry) -> Spec:
         request=request,
         where=child(node, "release" if text.release else "releases").where,
         source=text.data.source,
-        folder=folder,
+        path=path,
         csv=text.data.csv,
         metrics=metrics if look is None else (),
         ledger=text.ledger,
