@@ -80,7 +80,7 @@ def test_a_table_stands_in_for_the_source_and_progress_counts_answers(home):
 
 
 def test_whatever_is_refused_before_anything_is_spent_leaves_no_folder(home):
-    with pytest.raises(SourceError, match="the source has 1$"):
+    with pytest.raises(SourceError, match=r"the source has 1$"):
         dpcore.run("s.yaml", table={name: column[:1] for name, column in table().items()})
     (home / "s.yaml").write_text(SPEC.replace("regularization: 0.5", "regularization: 1.0e-15"))
     with pytest.raises(NoClaimError):
