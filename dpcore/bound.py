@@ -37,11 +37,20 @@ class Claims(Protocol):
 class SensitivityBound(ABC):
     """A theorem: what a learner's statistics may move by. Frozen; knows nothing of records."""
 
-    learner: ClassVar[type[AnyLearner]]
-    """The learner it is about, matched exactly."""
+    learner: ClassVar[type[AnyLearner] | None] = None
+    """The learner it is about, matched exactly; None where the learner itself holds it."""
 
     withholds_count: ClassVar[bool] = False
     """Whether the learner must not know the exact number of records, even where it is public."""
+
+    def is_about(self, learner: AnyLearner) -> bool:
+        """Whether it names the learner's class, or that very class holds it under `bounds`.
+
+        A subclass inherits no theorem: its statistic may be another one.
+        """
+        if self.learner is None:
+            return self in vars(type(learner)).get("bounds", ())
+        return self.learner is type(learner)
 
     def about(
         self, learner: Any, public: Public, adjacency: Adjacency, claims: Claims

@@ -87,8 +87,8 @@ class AnyLearner(ABC):
     Frozen; every field is public. All but its one private function is public too.
     """
 
-    bounds: ClassVar[tuple[str, ...]]
-    """Names of its sensitivity bounds, in order of preference."""
+    bounds: ClassVar[tuple[Any, ...]]
+    """Its sensitivity bounds, themselves or by registered name, in order of preference."""
 
     total: ClassVar[bool]
     """Whether the private function returns a fitting value for every dataset in the domain; the

@@ -305,13 +305,20 @@ def _unmade(name: str) -> Verdict:
 
 def _bounded(case: Case, registry: Registry) -> str:
     """Every name under `bounds` is a bound of exactly this learner."""
-    for name in case.learner.bounds:
-        bound = registry.component(BOUND, name)
-        if bound.learner is not type(case.learner):
-            raise BrokenLawError(f"{name} is about {bound.learner.__name__}")
-    if not case.learner.bounds:
-        raise BrokenLawError("it names no bound, so that it can never be priced by name")
-    return ", ".join(case.learner.bounds)
+    names = []
+    for given in case.learner.bounds:
+        held = not isinstance(given, str)
+        names.append(type(given).__name__ if held else given)
+        about = (
+            given.is_about(case.learner)
+            if held
+            else (registry.component(BOUND, given).learner is type(case.learner))
+        )
+        if not about:
+            raise BrokenLawError(f"{names[-1]} is not about {type(case.learner).__name__}")
+    if not names:
+        raise BrokenLawError("it has no bound, so that it can never be priced by name")
+    return ", ".join(names)
 
 
 def _ladder(case: MechanismCase) -> list[Event]:

@@ -101,6 +101,10 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
         for name, bound in bounds.items():
             if bound is not None and bound.learner is type(learner):
                 cases[name].append(attrs.evolve(example, bound=bound))
+        if type(learner) in loaded.components["learners"].values():
+            for held in (bound for bound in learner.bounds if not isinstance(bound, str)):
+                owned = cases.setdefault(f"{type(learner).__name__} / {type(held).__name__}", [])
+                owned.append(attrs.evolve(example, bound=held))
         for name, cls in loaded.components["learners"].items():
             if cls is type(learner):
                 learners[name].append(example)

@@ -49,9 +49,10 @@ class Bounds:
         learner, refusals = release.learner, []
         at = "learner" if release.bound is None else "bound"
         for name, bound in self._candidates(release):
-            if bound.learner is not type(learner):
+            if not bound.is_about(learner):
                 raise SpecError(
-                    f"bound {name} is about {bound.learner.__name__}, not {type(learner).__name__}",
+                    f"bound {name} is not about {type(learner).__name__}: it must name that class "
+                    f"under `learner`, or stand in that class's own `bounds`",
                     at,
                 )
             part = self.part
@@ -132,8 +133,11 @@ class Bounds:
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
         """A learner's bounds, with their names."""
-        for name in learner.bounds:
-            yield name, self._known.component(BOUND, name)()
+        for bound in learner.bounds:
+            if isinstance(bound, str):
+                yield bound, self._known.component(BOUND, bound)()
+            else:
+                yield type(bound).__name__, bound
 
     @cached_property
     def _known(self) -> Registry:

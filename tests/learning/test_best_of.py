@@ -33,7 +33,11 @@ from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.spec.spec import spec_of_text
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
-from dpcore_linear.output_perturbation import OutputPerturbation, OutputPerturbationBound
+from dpcore_linear.output_perturbation import (
+    OutputPerturbation,
+    OutputPerturbationBound,
+    PrintedBound,
+)
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_linear.sufficient_statistics import SufficientStatistics
 
@@ -173,6 +177,11 @@ def test_a_private_number_of_records_is_served_if_the_candidates_serve_it():
         plan(BestOf(candidates=(StagedGradient(), GOOD)), facts, adjacency=ADD_REMOVE)
 
 
+@attrs.frozen
+class Chaudhuri(PrintedBound):
+    learner = None
+
+
 def test_no_claim_is_better_than_a_candidate_without_one():
     @attrs.frozen(kw_only=True)
     class Unbounded(ClippedGradient):
@@ -180,13 +189,13 @@ def test_no_claim_is_better_than_a_candidate_without_one():
 
     @attrs.frozen(kw_only=True)
     class Printed(OutputPerturbation):
-        bounds = ("linear.chaudhuri_2011",)
+        bounds = (Chaudhuri(),)
 
-    for candidate in (
-        Unbounded(features=LINEAR, clip=1.0),
-        Printed(features=LINEAR, total_regularization=50.0, clip=5.0),
+    for candidate, reason in (
+        (Unbounded(features=LINEAR, clip=1.0), "it names no bound"),
+        (Printed(features=LINEAR, total_regularization=50.0, clip=5.0), "refuted"),
     ):
-        with pytest.raises(NoClaimError, match="candidate 2"):
+        with pytest.raises(NoClaimError, match=f"candidate 2 .*{reason}"):
             plan(BestOf(candidates=(GOOD, candidate)))
     withheld = CandidatesBound((TwiceAddRemove(bound=_Inner()),) * 2)
     with pytest.raises(NoClaimError, match="withholds"):

@@ -175,8 +175,8 @@ def _pure(case: Case) -> str:
 
 
 def _fits_query(case: Case) -> str:
-    if case.bound.learner is not type(case.learner):
-        raise BrokenLawError(f"it is about {case.bound.learner.__name__}")
+    if not case.bound.is_about(case.learner):
+        raise BrokenLawError(f"it is not about {type(case.learner).__name__}")
     claims = case.claims()
     if isinstance(claims, Refused):
         raise NotApplicableError(f"refused: {claims.reason}")

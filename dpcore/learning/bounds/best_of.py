@@ -112,8 +112,8 @@ def _definite(
     adjacency: Adjacency,
     claims: Claims,
 ) -> SensitivityBound | Refused:
-    if bound.learner is not type(candidate):
-        return Refused(f"{type(bound).__name__} is about {bound.learner.__name__}")
+    if not bound.is_about(candidate):
+        return Refused(f"{type(bound).__name__} is about another learner")
     if bound.withholds_count:
         return Refused(_WITHHOLDS)
     found = bound.about(candidate, public, adjacency, claims)

@@ -13,7 +13,7 @@ from dpcore.query import Query
 from dpcore.sensitivity import Conditional, OverCoins, Sensitivity
 
 
-def _inner_learner(wrapper: TwiceAddRemove) -> type[AnyLearner]:
+def _inner_learner(wrapper: TwiceAddRemove) -> type[AnyLearner] | None:
     return wrapper.bound.learner
 
 
@@ -34,7 +34,7 @@ class TwiceAddRemove(SensitivityBound):
     withholds_count: ClassVar[bool] = True
 
     bound: SensitivityBound
-    learner: type[AnyLearner] = attrs.field(  # type: ignore[misc]  # the inner bound's, per instance
+    learner: type[AnyLearner] | None = attrs.field(  # type: ignore[misc]  # the inner bound's, per instance
         init=False, default=attrs.Factory(_inner_learner, takes_self=True)
     )
 
