@@ -82,7 +82,10 @@ def run(
     plan = locked(spec).plan
     if sealed and rehearsal is not None:
         with spec.placed():
-            raise SpecError("a sealed run has no operator channel to show --rehearsal on", "sealed")
+            raise SpecError(
+                "a sealed run cannot be rehearsed (--rehearsal): it has no operator channel",
+                "sealed",
+            )
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
     book = _ledger(spec, ledger)
@@ -114,7 +117,9 @@ def reproduce(
     spec = _spec(spec)
     if spec.request.sealed:
         with spec.placed():
-            raise SpecError("a sealed run has no operator channel to be a reproduction", "sealed")
+            raise SpecError(
+                "a sealed run cannot be a reproduction: it has no operator channel", "sealed"
+            )
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
     work = _Work(spec, plan, points_of(spec, plan), secret, None, source, progress)
@@ -259,8 +264,9 @@ def _ledger(spec: Spec, given: Ledger | None) -> Ledger | None:
         with spec.placed(), below("ledger"):
             return Ledger.open(spec.ledger, spec.registry)
     if given.name != spec.ledger:
+        told = f"the spec is charged to the ledger {spec.ledger!r}, not {given.name!r}"
         with spec.placed():
-            raise SpecError(f"the spec's ledger is not {given.name!r}, which is given", "ledger")
+            raise SpecError(told, "ledger")
     return given
 
 
