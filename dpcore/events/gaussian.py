@@ -8,6 +8,7 @@ Corollary 3.3 (composition: the mu add in squares).
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import gamma
 
-_ULPS = 4 * 2.0**-52  # relative error granted to each of the two terms of the difference
+_ULPS = gamma(8)  # relative error granted to each of the two terms of the difference
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
 _BELOW_NORMAL = math.exp(-0.5 * _UNDERFLOW)  # no curve is above it where a^2 >= _UNDERFLOW
 _SQRT_HALF = math.sqrt(0.5)
@@ -141,6 +143,8 @@ class GaussianEvent(Event):
         adjacency: The relation under which the shift is bounded.
     """
 
+    symmetric: ClassVar[bool] = True
+
     mu: float = attrs.field(validator=positive)
     adjacency: Adjacency
 
@@ -161,11 +165,6 @@ class GaussianEvent(Event):
     ) -> NDArray[np.float64]:
         """The same, vectorised."""
         return gaussian_curve(epsilons, self.mu, lower=True)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
 
     def gaussian_mu(self) -> float:
         """Exactly `mu`."""

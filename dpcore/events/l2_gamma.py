@@ -22,6 +22,7 @@ above.
 
 import math
 from functools import cached_property
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -31,7 +32,8 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, TwoEnds
+from dpcore.rounding import up
 
 _REACH = 9.0  # cells reach this many standard deviations
 _RADII, _ANGLES = 96, 2048
@@ -42,7 +44,7 @@ Array = NDArray[np.float64]
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class L2GammaEvent(Event):
+class L2GammaEvent(TwoEnds):
     """A vector moved by at most epsilon_0 / xi in l2.
 
     Args:
@@ -50,6 +52,8 @@ class L2GammaEvent(Event):
         dimension: Number d of real coordinates, in [2, 10^9] (one coordinate: Laplace).
         adjacency: The relation under which the sensitivity holds.
     """
+
+    symmetric: ClassVar[bool] = True
 
     epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
     dimension: int = attrs.field()
@@ -99,7 +103,8 @@ class L2GammaEvent(Event):
     def _below(self) -> tuple[Array, Array, Array]:
         return self._losses(lower=True)
 
-    def _value(self, epsilons: Array, *, lower: bool) -> Array:
+    def ends(self, epsilons: Array, direction: Direction, *, lower: bool) -> Array:
+        """The same in both directions."""
         losses, first, second = self._below if lower else self._above
         inside = np.minimum(
             epsilons, _LARGEST
@@ -112,29 +117,8 @@ class L2GammaEvent(Event):
         if lower:
             return np.where(epsilons > _LARGEST, 0.0, value)
         pure = -np.expm1(np.minimum(epsilons - self.epsilon_0, 0.0))
-        pure = np.minimum(pure / (1 + math.exp(-self.epsilon_0)) * (1 + 2.0**-48), 1.0)
+        pure = np.minimum(up(pure / (1 + math.exp(-self.epsilon_0)), roundings=20), 1.0)
         return np.minimum(value, pure)
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self._value(np.array([epsilon]), lower=False)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """From the other corners."""
-        return float(self._value(np.array([epsilon]), lower=True)[0])
-
-    def curve(self, epsilons: Array, direction: Direction) -> Array:
-        """The curve, vectorised."""
-        return self._value(epsilons, lower=False)
-
-    def curve_lower(self, epsilons: Array, direction: Direction) -> Array:
-        """Its lower end, vectorised."""
-        return self._value(epsilons, lower=True)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes: the noise is."""
-        return True
 
     def pure_epsilon(self) -> float:
         """epsilon_0."""

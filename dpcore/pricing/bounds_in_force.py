@@ -216,6 +216,7 @@ class _Claims:
 def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
     """The mechanism of the query called `name`, with what the learner supplies filled in."""
     chosen = release.mechanism
+    at: list[str]
     if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
         group = name.split(".")[0]
         key = name if name in chosen else group

@@ -80,8 +80,9 @@ def _release(node: Node, registry: Registry) -> Release:
     if "bound" in parts:
         with below("bound"):
             bound = bind(parts["bound"], BOUND, registry)
-            if bound.learner is not type(learner):
-                about = registry.name_of(LEARNER, bound.learner) or bound.learner.__name__
+            if not bound.is_about(learner):
+                named = getattr(bound, "learner", None)
+                about = (named and registry.name_of(LEARNER, named)) or "another"
                 ours = registry.name_of(LEARNER, type(learner))
                 raise SpecError(f"it is about learner {about}, the learner is {ours}")
     with below("mechanism"):

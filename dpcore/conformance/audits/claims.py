@@ -26,6 +26,7 @@ from dpcore.checks import fraction, non_negative, positive, probability
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import gaussian_epsilon
+from dpcore.rounding import up
 
 _DELTAS = np.geomspace(1e-9, 0.5, 40)
 _EPSILONS = np.concatenate([[0.0], np.geomspace(0.02, 12.0, 39)])
@@ -224,7 +225,7 @@ def gaussian_claim(events: Iterable[tuple[Event, int]], delta: float) -> Gaussia
             squared += count * times * mu * mu
     if squared == 0.0:
         return None
-    return GaussianDP(mu=math.sqrt(squared) * (1 + 2.0**-48), delta=max(delta, _FAINTEST))
+    return GaussianDP(mu=up(math.sqrt(squared), roundings=20), delta=max(delta, _FAINTEST))
 
 
 def claims_of(

@@ -19,6 +19,7 @@ from dpcore.checks import positive
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.base import Kernel
+from dpcore.rounding import gamma
 
 _NARROWEST, _WIDEST = 1e-100, 1e100
 
@@ -59,7 +60,7 @@ class MaternKernel(Kernel):
         t is off by a relative (p + 10) u/2 or less, so that K moves by at most 0.31 (p + 10) u; the
         exponential and the products err by less than 9 units in the last place of 1.
         """
-        return (domain.width + 16) * 2.0**-53
+        return gamma(domain.width + 16)
 
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """1."""

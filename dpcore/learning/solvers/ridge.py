@@ -12,8 +12,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.learning.solvers.rounding import gamma
 from dpcore.learning.theorems.ridge import ridge_norm
+from dpcore.rounding import gamma
 
 
 def ridge_error(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpcore import PublicCoins
 from dpcore.checks import positive_integer
+from dpcore.rounding import up
 from dpcore_ntk.inputs import Inputs
 
 _UP = 1 + 1e-9  # eigvalsh and the product R R^T err by less, below ten thousand columns
@@ -74,7 +75,7 @@ class Neurons:
     @property
     def feature_norm(self) -> float:
         """sqrt(s) B^2, rounded up: no F(x) is longer."""
-        return math.sqrt(self.largest) * self.norm**2 * (1 + 2.0**-50)
+        return up(math.sqrt(self.largest) * self.norm**2, roundings=3)
 
     def hidden(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """R x of each row, shape (n, d) to (n, rank)."""
