@@ -17,8 +17,8 @@ import numpy as np
 from dpcore.conformance.attacks.counterexample import Counterexample
 from dpcore.conformance.attacks.neighbours import Pair
 from dpcore.conformance.audits.claims import ApproximateDP
-from dpcore.conformance.audits.run_audit import FEWEST, audit_run
-from dpcore.conformance.effort import Effort
+from dpcore.conformance.audits.run_audit import audit_run
+from dpcore.conformance.effort import FEWEST, Effort
 from dpcore.records.records import Records
 from dpcore.spec.spec import Spec, spec_of_text
 

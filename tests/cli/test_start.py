@@ -27,6 +27,7 @@ release:
 SCRIPT = """
 import sys
 from dpcore.cli import main
+sys.argv[0] = "dpcore"
 try:
     main()
 except SystemExit as left:
@@ -34,6 +35,7 @@ except SystemExit as left:
 sys.stderr.write(" ".join(sys.modules))
 """
 HEAVY = {"scipy.special", "scipy.linalg", "scipy.optimize", "scipy.stats", "rich.console"}
+OF_A_SPEC = ("check", "run", "falsify", "audit", "reproduce")
 NONE = {"numpy", "scipy", "rich", "yaml", "msgspec", "pluggy", "dpcore.spec", "dpcore.registry"}
 
 
@@ -76,22 +78,15 @@ def test_completing_a_command_imports_nothing_and_an_option_its_command_alone(tm
 
 
 @pytest.mark.parametrize(
-    ("change", "light"),
+    ("name", "change", "light"),
     [
-        (("replace_one", "replace_on"), True),
-        (("records: 40", "recrods: 40"), True),
-        (("a: [-1, 1]", "a: [1, -1]"), True),
-        (("epsilon: 2", "epsilon: -2"), True),
-        (("release:", "relase:"), True),
-        (("ridge,", "rige,"), False),
-        (("regularization: 0.5", "regularization: 0"), False),
-        (("mechanism: gaussian", "mechanism: {name: gaussian, nois: 1}"), False),
+        *((name, ("replace_one", "replace_on"), True) for name in OF_A_SPEC),
+        ("check", ("a: [-1, 1]", "a: [1, -1]"), True),
+        ("check", ("ridge,", "rige,"), False),
+        ("check", ("mechanism: gaussian", "mechanism: {name: gaussian, nois: 1}"), False),
     ],
 )
-@pytest.mark.parametrize("name", ["check", "run", "falsify", "audit", "reproduce"])
 def test_a_spec_error_imports_no_more_than_it_needs(tmp_path, name, change, light):
-    if name != "check" and change[0] != "replace_one":
-        pytest.skip("one error is enough")
     assert change[0] in SPEC
     (tmp_path / "s.yaml").write_text(SPEC.replace(*change))
     code, told, modules = imported(tmp_path, name, "s.yaml")

@@ -34,7 +34,8 @@ ledger
 running
 pricing
 bridges spec
-publish sources
+sources
+publish
 conformance
 cli sklearn
 """.strip().splitlines()
