@@ -18,7 +18,7 @@ test-all: $(VENV)/.installed
 
 test-bridges: $(HOSTS)/.installed
 	$(HOSTS)/bin/python -c 'import diffprivlib, dp_accounting, opendp.prelude'
-	$(ONE_THREAD) $(HOSTS)/bin/python -m pytest -q -m "not slow" -n 2 tests/test_bridge_*.py
+	$(ONE_THREAD) $(HOSTS)/bin/python -m pytest -q -m "not slow" -n 2 tests/bridges
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -21,10 +21,10 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from dpcore.accountant import Accountant
-from dpcore.accountants.auto import AutoAccountant
-from dpcore.accountants.gdp import GdpAccountant
-from dpcore.accountants.pld import PldAccountant
-from dpcore.accountants.renyi import RenyiAccountant
+from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.accounting.methods.pld import PldAccountant
+from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.adjacency import ADD_REMOVE
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent

@@ -14,12 +14,13 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from dpcore.audit.claims import ApproximateDP
-from dpcore.conformance.counterexample import Counterexample
-from dpcore.conformance.neighbours import Pair
-from dpcore.conformance.run_audit import Effort, audit_run
-from dpcore.records import Records
-from dpcore.spec import Spec, spec_of_text
+from dpcore.conformance.attacks.counterexample import Counterexample
+from dpcore.conformance.attacks.neighbours import Pair
+from dpcore.conformance.audits.claims import ApproximateDP
+from dpcore.conformance.audits.run_audit import audit_run
+from dpcore.conformance.effort import FEWEST, Effort
+from dpcore.records.records import Records
+from dpcore.spec.spec import Spec, spec_of_text
 
 HEAD = """
 dpcore: 1
@@ -44,6 +45,7 @@ class Attack:
 
     Args:
         pair: From the number of records and of columns.
+        samples: Runs of either neighbour, at an effort of 1.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Attack:
     labels: tuple[float, float] = (-0.2, 0.2)
     adjacency: str = "replace_one"
     budget: str = BUDGET
+    samples: int = 10_000
 
     def spec(self) -> Spec:
         """As a file would say it."""
@@ -132,6 +135,7 @@ WAVES = "features: {name: cos_sin, count: 60, bandwidth: 0.16}"
 ATTACKS = [
     Attack(
         name="real noise on complex coefficients",
+        samples=20_000,
         paper="Liao et al., Algorithm 1",
         refuted=True,
         pair=one_label(0.2),
@@ -143,6 +147,7 @@ ATTACKS = [
     ),
     Attack(
         name="the published code's scale",
+        samples=15_000,
         paper="Liao et al., code",
         refuted=True,
         pair=one_label(0.5),
@@ -164,6 +169,7 @@ ATTACKS = [
     ),
     Attack(
         name="one scalar for a function",
+        samples=15_000,
         paper="Nie & Wang, Proposition 1",
         refuted=True,
         budget="epsilon: 1",
@@ -175,6 +181,7 @@ ATTACKS = [
     ),
     Attack(
         name="a Gaussian process for a function",
+        samples=8_000,
         paper="the same function (T11)",
         refuted=False,
         release="""
@@ -184,6 +191,7 @@ ATTACKS = [
     ),
     Attack(
         name="the square of the sensitivity",
+        samples=4_000,
         paper="Wang & Guo, Theorem 2",
         refuted=True,
         pair=one_of_nothing,
@@ -203,6 +211,7 @@ ATTACKS = [
     ),
     Attack(
         name="passes in a fixed order",
+        samples=3_000,
         paper="the same iteration (T14)",
         refuted=False,
         pair=one_of_nothing,
@@ -214,6 +223,7 @@ ATTACKS = [
     ),
     Attack(
         name="samples of a singular matrix",
+        samples=1_200,
         paper="Gu et al., Equation (1)",
         refuted=True,
         pair=one_copy(1e-6),
@@ -229,6 +239,7 @@ ATTACKS = [
     ),
     Attack(
         name="samples of K + lam0 I",
+        samples=1_600,
         paper="the same, regular (Theorem 2.3)",
         refuted=False,
         pair=one_copy(1e-6),
@@ -257,11 +268,11 @@ class Result:
     samples: int
 
 
-def results(seconds: float, samples: int) -> Iterator[Result]:
+def results(effort: Effort, share: float) -> Iterator[Result]:
     """Every attack in turn."""
     for attack in ATTACKS:
         spec = attack.spec()
-        plan = spec.price(spec.coins, reproduce=True) if attack.refuted else spec.price(spec.coins)
+        plan = spec.price(reproduce=attack.refuted)
         given = None
         if attack.pair is not None:
             (release,) = plan.schedule.releases
@@ -276,8 +287,8 @@ def results(seconds: float, samples: int) -> Iterator[Result]:
                 moved=1.0,
                 origin="chosen for this claim",
             )
-        effort = Effort(seconds=seconds, samples=samples)
-        found = audit_run(plan, spec.releases, spec.registry, effort, given=given)
+        tried = attrs.evolve(effort, samples=max(FEWEST, round(share * attack.samples)))
+        found = audit_run(plan, tried, given=given)
         quoted, whole = found.audits
         assert isinstance(quoted.claim, ApproximateDP)
         best = quoted if attack.refuted else max(quoted, whole, key=lambda a: _epsilon(a))
@@ -323,14 +334,13 @@ def plot(found: list[Result], path: Path) -> None:
 def main() -> None:
     """Print a table; draw it if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--samples", type=int, default=20_000)
+    parser.add_argument("--effort", type=float, default=1.0)
     parser.add_argument("--plot", type=Path)
     given = parser.parse_args()
     print("| claim | source | claimed | at least | verdict | told apart by | samples |")
     print("|---|---|---|---|---|---|---|")
     found = []
-    for result in results(given.seconds, given.samples):
+    for result in results(Effort().times(given.effort), given.effort):
         found.append(result)
         verdict = "REFUTED" if result.found else "not refuted"
         print(

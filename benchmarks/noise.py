@@ -17,9 +17,9 @@ import numpy as np
 import opendp.prelude as dp
 from scipy.linalg import blas
 
-from dpcore.noise.discrete_gaussian import discrete_gaussian
-from dpcore.noise.discrete_laplace import discrete_laplace
-from dpcore.noise.wishart import wishart_mean
+from dpcore.mechanisms.noise.discrete_gaussian import discrete_gaussian
+from dpcore.mechanisms.noise.discrete_laplace import discrete_laplace
+from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.randomness import SecretCoins
 
 

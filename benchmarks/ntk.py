@@ -34,10 +34,10 @@ from dpcore import (
     Sensitivity,
     price,
 )
-from dpcore.evaluation import evaluate
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
-from dpcore.noise.wishart import wishart_mean
+from dpcore.mechanisms.noise.wishart import wishart_mean
+from dpcore.publish.evaluation import evaluate
 from dpcore_ntk.central import Central
 from dpcore_ntk.kernel import ntk_lower, ntk_matrix
 from dpcore_ntk.regression import Regression

@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from dpcore import REPLACE_ONE, Expansion, FunctionQuery, SecretCoins, Sensitivity
-from dpcore.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 
 

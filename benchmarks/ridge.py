@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from threadpoolctl import threadpool_limits
 
 import dpcore
-from dpcore.features.cos_sin import CosSin
+from dpcore.learning.features.cos_sin import CosSin
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_random_features.ridge import Ridge
 

@@ -23,13 +23,13 @@ from sklearn.kernel_ridge import KernelRidge
 
 import dpcore
 from dpcore import Categories, Domain, PrivacyBudget, PublicCoins, Range, Release
-from dpcore.features.cosines import Cosines
-from dpcore.features.turns import cosines
-from dpcore.kernels.base import triangle
-from dpcore.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.base import triangle
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.learning.features.cosines import Cosines
+from dpcore.learning.features.turns import cosines
+from dpcore.learning.solvers.min_norm import fit_min_norm
+from dpcore.learning.solvers.ridge_path import RidgePath
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.solvers.min_norm import fit_min_norm
-from dpcore.solvers.ridge_path import RidgePath
 from dpcore_kernel_ridge.solver import solve_kernel_ridge
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm

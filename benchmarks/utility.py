@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 import dpcore
-from dpcore.columns import Categories, Range
-from dpcore.domain import Domain
-from dpcore.features.identity import Identity
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.domain import Domain
+from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient

@@ -9,70 +9,81 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpcore.accountant import Accountant as Accountant
+    from dpcore.accounting.budget import PrivacyBudget as PrivacyBudget
     from dpcore.adjacency import ADD_REMOVE as ADD_REMOVE
     from dpcore.adjacency import REPLACE_LABEL as REPLACE_LABEL
     from dpcore.adjacency import REPLACE_ONE as REPLACE_ONE
     from dpcore.adjacency import Adjacency as Adjacency
     from dpcore.adjacency import replace_features as replace_features
-    from dpcore.audit.auditor import audit_mechanism as audit_mechanism
-    from dpcore.audit.auditor import audit_samples as audit_samples
-    from dpcore.audit.claims import ApproximateDP as ApproximateDP
-    from dpcore.audit.claims import GaussianDP as GaussianDP
-    from dpcore.budget import PrivacyBudget as PrivacyBudget
-    from dpcore.classes import Classes as Classes
-    from dpcore.columns import Categories as Categories
-    from dpcore.columns import Range as Range
+    from dpcore.bound import Refused as Refused
+    from dpcore.bound import SensitivityBound as SensitivityBound
+    from dpcore.conformance.audits.auditor import audit_mechanism as audit_mechanism
+    from dpcore.conformance.audits.auditor import audit_samples as audit_samples
+    from dpcore.conformance.audits.claims import ApproximateDP as ApproximateDP
+    from dpcore.conformance.audits.claims import GaussianDP as GaussianDP
     from dpcore.distance import Distance as Distance
-    from dpcore.domain import Domain as Domain
+    from dpcore.domain.classes import Classes as Classes
+    from dpcore.domain.columns import Categories as Categories
+    from dpcore.domain.columns import Range as Range
+    from dpcore.domain.domain import Domain as Domain
     from dpcore.errors import DpcoreError as DpcoreError
     from dpcore.events.base import Direction as Direction
     from dpcore.events.base import Event as Event
-    from dpcore.features.base import FeatureMap as FeatureMap
-    from dpcore.features.base import Features as Features
-    from dpcore.features.model import LinearModel as LinearModel
-    from dpcore.features.regression import FeatureRegression as FeatureRegression
-    from dpcore.functions import FunctionLearner as FunctionLearner
-    from dpcore.functions import FunctionQuery as FunctionQuery
+    from dpcore.functions.interactive import Interactive as Interactive
+    from dpcore.functions.interactive import Oracle as Oracle
+    from dpcore.functions.kernels.base import Expansion as Expansion
+    from dpcore.functions.kernels.base import Kernel as Kernel
+    from dpcore.functions.learner import FunctionLearner as FunctionLearner
+    from dpcore.functions.learner import FunctionQuery as FunctionQuery
     from dpcore.guarantee import Guarantee as Guarantee
     from dpcore.guarantee import Status as Status
-    from dpcore.hit_law import HitLaw as HitLaw
-    from dpcore.hookspecs import hookimpl as hookimpl
-    from dpcore.interactive import Interactive as Interactive
-    from dpcore.interactive import Oracle as Oracle
     from dpcore.interval import Interval as Interval
-    from dpcore.kernels.base import Expansion as Expansion
-    from dpcore.kernels.base import Kernel as Kernel
+    from dpcore.learner import Answer as Answer
+    from dpcore.learner import AnyLearner as AnyLearner
     from dpcore.learner import Learner as Learner
     from dpcore.learner import Model as Model
-    from dpcore.learner import OneShot as OneShot
     from dpcore.learner import Public as Public
     from dpcore.learner import ScoringModel as ScoringModel
-    from dpcore.learners.best_of import BestOf as BestOf
+    from dpcore.learning.features.base import FeatureMap as FeatureMap
+    from dpcore.learning.features.base import Features as Features
+    from dpcore.learning.features.model import LinearModel as LinearModel
+    from dpcore.learning.features.regression import FeatureRegression as FeatureRegression
+    from dpcore.learning.learners.best_of import BestOf as BestOf
+    from dpcore.learning.learners.one_shot import OneShot as OneShot
     from dpcore.ledger.book import Ledger as Ledger
     from dpcore.ledger.book import Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
+    from dpcore.mechanism import AnyMechanism as AnyMechanism
     from dpcore.mechanism import Mechanism as Mechanism
-    from dpcore.plan import Plan as Plan
-    from dpcore.plan import Release as Release
-    from dpcore.pricing import price as price
-    from dpcore.query import Answer as Answer
+    from dpcore.pricing.price import price as price
+    from dpcore.publish.folder import Run as Run
+    from dpcore.publish.folder import load_run as load_run
+    from dpcore.publish.whole_run import replay as replay
+    from dpcore.publish.whole_run import run as run
     from dpcore.query import Query as Query
     from dpcore.randomness import LearnerCoins as LearnerCoins
     from dpcore.randomness import PublicCoins as PublicCoins
     from dpcore.randomness import SecretCoins as SecretCoins
     from dpcore.randomness import Stream as Stream
-    from dpcore.records import Records as Records
-    from dpcore.registry import Registry as Registry
-    from dpcore.sampling import Order as Order
-    from dpcore.sampling import Poisson as Poisson
-    from dpcore.sampling import WithoutReplacement as WithoutReplacement
+    from dpcore.records.records import Records as Records
+    from dpcore.registry.hookspecs import hookimpl as hookimpl
+    from dpcore.registry.registry import Registry as Registry
+    from dpcore.running.plan import Plan as Plan
+    from dpcore.running.request import Release as Release
+    from dpcore.running.request import Request as Request
+    from dpcore.sampling.hit_law import HitLaw as HitLaw
+    from dpcore.sampling.schemes import Order as Order
+    from dpcore.sampling.schemes import Poisson as Poisson
+    from dpcore.sampling.schemes import WithoutReplacement as WithoutReplacement
+    from dpcore.sensitivity import AnySensitivity as AnySensitivity
     from dpcore.sensitivity import Conditional as Conditional
     from dpcore.sensitivity import OverCoins as OverCoins
-    from dpcore.sensitivity import Refused as Refused
     from dpcore.sensitivity import Refuted as Refuted
     from dpcore.sensitivity import Sensitivity as Sensitivity
-    from dpcore.sensitivity import SensitivityBound as SensitivityBound
+    from dpcore.sensitivity import SensitivityLaw as SensitivityLaw
     from dpcore.sensitivity import WorstCase as WorstCase
+    from dpcore.spec.spec import Spec as Spec
+    from dpcore.spec.spec import load_spec as load_spec
 
     __version__: str
 
@@ -80,68 +91,79 @@ _HOME = {
     "ADD_REMOVE": "adjacency",
     "Accountant": "accountant",
     "Adjacency": "adjacency",
-    "Answer": "query",
-    "ApproximateDP": "audit.claims",
-    "BestOf": "learners.best_of",
-    "Categories": "columns",
+    "Answer": "learner",
+    "AnyLearner": "learner",
+    "AnyMechanism": "mechanism",
+    "AnySensitivity": "sensitivity",
+    "ApproximateDP": "conformance.audits.claims",
+    "BestOf": "learning.learners.best_of",
+    "Categories": "domain.columns",
     "Charge": "ledger.charge",
-    "Classes": "classes",
+    "Classes": "domain.classes",
     "Conditional": "sensitivity",
     "Direction": "events.base",
     "Distance": "distance",
-    "Domain": "domain",
+    "Domain": "domain.domain",
     "DpcoreError": "errors",
     "Event": "events.base",
-    "Expansion": "kernels.base",
-    "FeatureMap": "features.base",
-    "FeatureRegression": "features.regression",
-    "Features": "features.base",
-    "FunctionLearner": "functions",
-    "FunctionQuery": "functions",
-    "GaussianDP": "audit.claims",
+    "Expansion": "functions.kernels.base",
+    "FeatureMap": "learning.features.base",
+    "FeatureRegression": "learning.features.regression",
+    "Features": "learning.features.base",
+    "FunctionLearner": "functions.learner",
+    "FunctionQuery": "functions.learner",
+    "GaussianDP": "conformance.audits.claims",
     "Guarantee": "guarantee",
-    "HitLaw": "hit_law",
-    "Interactive": "interactive",
+    "HitLaw": "sampling.hit_law",
+    "Interactive": "functions.interactive",
     "Interval": "interval",
-    "Kernel": "kernels.base",
+    "Kernel": "functions.kernels.base",
     "Learner": "learner",
     "LearnerCoins": "randomness",
     "Ledger": "ledger.book",
-    "LinearModel": "features.model",
+    "LinearModel": "learning.features.model",
     "Mechanism": "mechanism",
     "Model": "learner",
-    "OneShot": "learner",
-    "Oracle": "interactive",
-    "Order": "sampling",
+    "OneShot": "learning.learners.one_shot",
+    "Oracle": "functions.interactive",
+    "Order": "sampling.schemes",
     "OverCoins": "sensitivity",
-    "Plan": "plan",
-    "Poisson": "sampling",
-    "PrivacyBudget": "budget",
+    "Plan": "running.plan",
+    "Poisson": "sampling.schemes",
+    "PrivacyBudget": "accounting.budget",
     "Public": "learner",
     "PublicCoins": "randomness",
     "Query": "query",
     "REPLACE_LABEL": "adjacency",
     "REPLACE_ONE": "adjacency",
-    "Range": "columns",
-    "Records": "records",
-    "Refused": "sensitivity",
+    "Range": "domain.columns",
+    "Records": "records.records",
+    "Refused": "bound",
     "Refuted": "sensitivity",
-    "Registry": "registry",
-    "Release": "plan",
+    "Registry": "registry.registry",
+    "Release": "running.request",
+    "Request": "running.request",
     "Reservation": "ledger.book",
+    "Run": "publish.folder",
     "ScoringModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
-    "SensitivityBound": "sensitivity",
+    "SensitivityLaw": "sensitivity",
+    "SensitivityBound": "bound",
+    "Spec": "spec.spec",
     "Status": "guarantee",
     "Stream": "randomness",
-    "WithoutReplacement": "sampling",
+    "WithoutReplacement": "sampling.schemes",
     "WorstCase": "sensitivity",
-    "audit_mechanism": "audit.auditor",
-    "audit_samples": "audit.auditor",
-    "hookimpl": "hookspecs",
-    "price": "pricing",
+    "audit_mechanism": "conformance.audits.auditor",
+    "audit_samples": "conformance.audits.auditor",
+    "hookimpl": "registry.hookspecs",
+    "load_run": "publish.folder",
+    "load_spec": "spec.spec",
+    "price": "pricing.price",
     "replace_features": "adjacency",
+    "replay": "publish.whole_run",
+    "run": "publish.whole_run",
 }
 
 __all__ = sorted(_HOME)

@@ -1,6 +1,6 @@
 """Learner: a public state machine with one private function.
 
-Everything a learner does is public except `statistic`, the only method that sees records. The
+Everything a learner does is public except one function, the only one that sees records. The
 runtime runs the public and the private part on separate instances, and rebuilds the model from the
 answers alone, so that whatever is published is a function of what came through the door.
 """
@@ -14,10 +14,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain import Domain, Table
-from dpcore.query import Answer, Query
+from dpcore.domain.domain import Domain, Table
+from dpcore.mechanism import AnyMechanism
+from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
-from dpcore.records import Records
+from dpcore.records.records import Records
 
 State = Any
 """Whatever a learner remembers between answers: a function of public facts and answers."""
@@ -39,6 +40,29 @@ class Public:
     mu: float | None = None
 
 
+def _read_only(value: NDArray[Any]) -> NDArray[Any]:
+    copy = np.array(value)
+    copy.flags.writeable = False
+    return copy
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Answer:
+    """What the door let through for one ask. Public.
+
+    Args:
+        query: The ask, with its `args`.
+        number: 1 for the first ask of this query, counting up.
+        value: The released value, read-only, of the query's shape.
+        mechanism: The calibrated mechanism that released it.
+    """
+
+    query: Query
+    number: int
+    value: NDArray[Any] = attrs.field(converter=_read_only)
+    mechanism: AnyMechanism
+
+
 class Model(Protocol):
     """What a release publishes: predictions, and the arrays that determine them."""
 
@@ -57,15 +81,18 @@ class ScoringModel(Model, Protocol):
         """Centred predictions before any clipping, shape (n,), of rows of shape (n, p)."""
 
 
-class Learner(ABC):
-    """An algorithm as public questions about private records. Frozen; every field is public."""
+class AnyLearner(ABC):
+    """A learner of either kind: one that converses (`Learner`), or one of a function.
 
-    bounds: ClassVar[tuple[str, ...]]
-    """Names of its sensitivity bounds, in order of preference."""
+    Frozen; every field is public. All but its one private function is public too.
+    """
+
+    bounds: ClassVar[tuple[Any, ...]]
+    """Its sensitivity bounds, themselves or by registered name, in order of preference."""
 
     total: ClassVar[bool]
-    """Whether `statistic` returns a finite value of the right shape for every dataset in the
-    domain; the reason stands in the class's docstring."""
+    """Whether the private function returns a fitting value for every dataset in the domain; the
+    reason stands in the class's docstring."""
 
     several_classes: ClassVar[bool] = False
     """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
@@ -73,6 +100,14 @@ class Learner(ABC):
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Everything it may ask, each at most `at_most` times. Pure in `public`."""
+
+    @abstractmethod
+    def compute(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE, pure: the value of `query` on the records, before any mechanism."""
+
+
+class Learner(AnyLearner):
+    """An algorithm as a conversation: public questions about private records, noisy answers."""
 
     @abstractmethod
     def start(self, public: Public) -> State:
@@ -88,6 +123,10 @@ class Learner(ABC):
     ) -> NDArray[Any]:
         """PRIVATE, pure: the value of `query` (with its `args`) on the records."""
 
+    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE: `statistic`."""
+        return self.statistic(query, records, public, secret)
+
     @abstractmethod
     def update(self, state: State, answer: Answer) -> State:
         """The state after one more answer."""
@@ -95,37 +134,3 @@ class Learner(ABC):
     @abstractmethod
     def model(self, state: State) -> Model:
         """The published model, once `ask` has returned None."""
-
-
-@attrs.frozen(eq=False)
-class _Collected:
-    public: Public
-    answers: tuple[Answer, ...] = ()
-
-
-class OneShot(Learner):
-    """A learner that asks each of its queries once and then assembles a model."""
-
-    @abstractmethod
-    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Model:
-        """The model from the released values, by query name."""
-
-    def start(self, public: Public) -> State:
-        """No answers yet."""
-        return _Collected(public)
-
-    def ask(self, state: State) -> Query | None:
-        """The planned queries, in order, each once."""
-        queries = self.queries(state.public)
-        asked = len(state.answers)
-        return queries[asked] if asked < len(queries) else None
-
-    def update(self, state: State, answer: Answer) -> State:
-        """Remember the answer."""
-        return attrs.evolve(state, answers=(*state.answers, answer))
-
-    def model(self, state: State) -> Model:
-        """Assemble."""
-        return self.assemble(
-            {answer.query.name: answer.value for answer in state.answers}, state.public
-        )

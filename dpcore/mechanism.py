@@ -15,7 +15,7 @@ from dpcore.errors import ContractError, ReleaseError
 from dpcore.events.base import Event
 from dpcore.query import Query
 from dpcore.randomness import Stream
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import AnySensitivity, Sensitivity
 
 Arithmetic = Literal["exact", "real"]
 
@@ -30,7 +30,7 @@ def free(*, validator: Callable[[Any, Any, Any], None]) -> Any:
     )
 
 
-def free_field(mechanism: type[Mechanism]) -> str:
+def free_field(mechanism: type[AnyMechanism]) -> str:
     """Name of the mechanism's free field.
 
     Raises:
@@ -49,10 +49,11 @@ Prepared = Callable[[NDArray[Any], Query, Stream], NDArray[Any]]
 """`release` at a fixed sensitivity: value, query and noise to the noisy value."""
 
 
-class Mechanism(ABC):
-    """Adds noise of its own to one statistic, and says what an accountant may know of it.
+class AnyMechanism(ABC):
+    """A mechanism of either kind: one that releases (`Mechanism`), or one that serves a function.
 
-    Concrete mechanisms are frozen, keyword-only, validated on creation, not subclassed.
+    It adds noise of its own to one statistic, and says what an accountant may know of it. Concrete
+    mechanisms are frozen, keyword-only, validated on creation, not subclassed.
     """
 
     distance: ClassVar[Distance]
@@ -61,11 +62,11 @@ class Mechanism(ABC):
     source: ClassVar[str]
     """Theorem behind `event`."""
 
-    draws_elsewhere: ClassVar[bool] = False
-    """Whether noise comes from another library's coins instead of the ask's stream."""
+    answers: ClassVar[type[Query]] = Query
+    """The class of queries it answers, matched exactly."""
 
-    prices_laws: ClassVar[bool] = False
-    """Whether `event` takes a sensitivity that is a `HitLaw` over a secret order."""
+    takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity,)
+    """The classes of sensitivities it prices: with `SensitivityLaw`, laws over orders too."""
 
     @property
     @abstractmethod
@@ -80,6 +81,10 @@ class Mechanism(ABC):
         """Whether the free field has a value."""
         return getattr(self, free_field(type(self))) is not None
 
+    def planned(self, query: Query) -> Query:
+        """The query as it is priced: `event` is composed `at_most` times."""
+        return query
+
     @abstractmethod
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
         """Set the free field so that one ask costs about mu = 1/scale; loss falls in scale."""
@@ -87,6 +92,13 @@ class Mechanism(ABC):
     @abstractmethod
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """What one ask may cost, for the sensitivity's adjacency."""
+
+
+class Mechanism(AnyMechanism):
+    """A mechanism that releases one noisy value for every ask."""
+
+    draws_elsewhere: ClassVar[bool] = False
+    """Whether noise comes from another library's coins instead of the ask's stream."""
 
     @abstractmethod
     def release(

@@ -1,27 +1,17 @@
-"""Query and Answer: what a learner asks of the records, and what comes back through the door."""
+"""Query: what a learner asks of the records, planned before they are opened."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import positive, positive_integer
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
-from dpcore.sampling import Sampling
-
-if TYPE_CHECKING:
-    from dpcore.mechanism import Mechanism
-
-
-def _read_only(value: NDArray[Any]) -> NDArray[Any]:
-    copy = np.array(value)
-    copy.flags.writeable = False
-    return copy
+from dpcore.sampling.schemes import Sampling
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -66,24 +56,20 @@ class Query:
         size = int(np.prod(self.shape, dtype=np.int64))
         return 2 * size if self.field == "complex" else size
 
+    def unfit(self, value: Any) -> str:
+        """Why a private value is not what is asked for, or empty. It may tell of records."""
+        array = np.asarray(value)
+        if array.shape != self.shape:
+            return f"shape {array.shape} instead of {self.shape}"
+        if np.iscomplexobj(array) and self.field == "real":
+            return "complex instead of real"
+        return "" if np.isfinite(array.astype(self.dtype)).all() else "not finite"
+
+    def nothing(self) -> Any:
+        """What stands for a failed computation where a bound covers that: zeros."""
+        return np.zeros(self.shape, dtype=self.dtype)
+
     @property
     def dtype(self) -> type[np.float64] | type[np.complex128]:
         """The dtype in which the statistic travels."""
         return np.complex128 if self.field == "complex" else np.float64
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Answer:
-    """What the door let through for one ask. Public.
-
-    Args:
-        query: The ask, with its `args`.
-        number: 1 for the first ask of this query, counting up.
-        value: The released value, read-only, of the query's shape.
-        mechanism: The calibrated mechanism that released it.
-    """
-
-    query: Query
-    number: int
-    value: NDArray[Any] = attrs.field(converter=_read_only)
-    mechanism: Mechanism

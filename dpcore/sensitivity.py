@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, non_negative, positive
 from dpcore.distance import Distance
-from dpcore.errors import NoClaimError, ParameterError
-from dpcore.hit_law import HitLaw
-
-if TYPE_CHECKING:
-    from dpcore.learner import Learner, Public
-    from dpcore.query import Query
+from dpcore.rounding import up
+from dpcore.sampling.hit_law import HitLaw
 
 
 @attrs.frozen
@@ -55,109 +51,120 @@ class Refuted:
 Validity = WorstCase | OverCoins | Conditional | Refuted
 
 
-def _bound(instance: Any, attribute: Any, value: Any) -> None:
-    if not isinstance(value, HitLaw):
-        positive(instance, attribute, value)
-
-
 @attrs.frozen(kw_only=True)
-class Sensitivity:
-    """A bound on the movement of one statistic between neighbours.
+class AnySensitivity(ABC):
+    """A bound on the movement of one statistic between neighbours: a number, or a law.
 
     Args:
-        value: The bound, finite and > 0, rounded up, for the exact statistic; or the law of it over
-            the order that the query's sampling draws.
         distance: The norm it is stated in.
         adjacency: The relation it holds for (and every smaller one).
         source: Theorem, precise enough to check.
         validity: For which pairs and coins it holds.
         solver_error: How far the computed statistic may lie from the exact one, in the same
-            norm; both neighbours may err, so that twice this is added to `value`.
-        covers_fallback: Whether `value` also bounds the distance of every output from 0, so that
-            0 may stand for a failed statistic.
+            norm; both neighbours may err, so that twice this is added to what is stated.
     """
 
-    value: float | HitLaw = attrs.field(validator=_bound)
     distance: Distance = attrs.field(converter=Distance)
     adjacency: Adjacency
     source: str
     validity: Validity = attrs.field(factory=WorstCase)
     solver_error: float = attrs.field(default=0.0, validator=non_negative)
-    covers_fallback: bool = False
 
-    def __attrs_post_init__(self) -> None:
-        if self.covers_fallback and isinstance(self.value, HitLaw):
-            raise ParameterError(
-                "Sensitivity",
-                "a number as value: under an order without the record nothing may move, not even "
-                "to 0",
-                "covers_fallback",
-                True,
-            )
+    @property
+    @abstractmethod
+    def covers_fallback(self) -> bool:
+        """Whether 0 may stand for a failed statistic."""
+
+    @property
+    @abstractmethod
+    def smallest(self) -> float:
+        """The smallest movement that it tells apart, solver errors included."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """The largest movement stated, solver errors included."""
+
+    @abstractmethod
+    def plain(self) -> float | dict[str, Any]:
+        """What tells it from another one, as JSON-ready data."""
+
+
+@attrs.frozen(kw_only=True)
+class Sensitivity(AnySensitivity):
+    """A number that no movement exceeds.
+
+    Args:
+        value: The bound, finite and > 0, rounded up, for the exact statistic.
+        covers_fallback: Whether `value` also bounds the distance of every output from 0, so that
+            0 may stand for a failed statistic.
+    """
+
+    value: float = attrs.field(validator=positive)
+    covers_fallback: bool = False
 
     @property
     def unit(self) -> float:
-        """What a mechanism calibrates to: `value + 2 solver_error`, rounded up.
-
-        Raises:
-            NoClaimError: the bound is a law, of which no single number is a bound. So a mechanism
-                that knows nothing of laws refuses them.
-        """
-        if isinstance(self.value, HitLaw):
-            raise NoClaimError(
-                "the sensitivity is a law over a secret order, which this mechanism cannot price; "
-                "gaussian can"
-            )
-        return self.reach
-
-    @property
-    def reach(self) -> float:
-        """The largest movement stated: `unit`, or a law's largest atom. No bound by itself."""
-        value = self.value
-        return self._with_error(value.largest if isinstance(value, HitLaw) else value)
-
-    @property
-    def law(self) -> HitLaw | None:
-        """The law with `2 solver_error` added to every atom; None where `value` is a number."""
-        if not isinstance(self.value, HitLaw):
-            return None
-        return self.value.shifted(2 * self.solver_error)
-
-    def _with_error(self, value: float) -> float:
+        """What a mechanism calibrates to: `value + 2 solver_error`, rounded up."""
         if self.solver_error == 0.0:
-            return value
-        return (value + 2 * self.solver_error) * (1 + 2.0**-51)
+            return self.value
+        return up(self.value + 2 * self.solver_error, roundings=1)
+
+    @property
+    def smallest(self) -> float:
+        """`unit`."""
+        return self.unit
+
+    @property
+    def largest(self) -> float:
+        """`unit`."""
+        return self.unit
+
+    def plain(self) -> float:
+        """`value`."""
+        return self.value
 
 
-@attrs.frozen
-class Refused:
-    """No bound for this query, learner, domain and adjacency, and why."""
+@attrs.frozen(kw_only=True)
+class SensitivityLaw(AnySensitivity):
+    """The law of the movement over the secret order that a query's sampling draws.
 
-    reason: str
+    No single number is a bound, so that only a mechanism that takes laws can price it.
 
+    Args:
+        law: Rounded up, for the exact statistic.
+    """
 
-class SensitivityBound(ABC):
-    """A theorem: what a learner's statistics may move by. Frozen; knows nothing of records."""
+    law: HitLaw
 
-    learner: ClassVar[type[Learner]]
-    """The learner it is about, matched exactly."""
+    @property
+    def covers_fallback(self) -> bool:
+        """No: under an order without the record nothing may move, not even to 0."""
+        return False
 
-    withholds_count: ClassVar[bool] = False
-    """Whether the learner must not know the exact number of records, even where it is public."""
+    @property
+    def moved(self) -> HitLaw:
+        """The law with `2 solver_error` added to every atom, rounded up."""
+        return self.law.shifted(2 * self.solver_error)
 
-    def about(self, learner: Learner, named: Callable[[str], SensitivityBound]) -> SensitivityBound:
-        """This bound for one learner: one about learners within a learner finds theirs by name."""
-        return self
+    @property
+    def smallest(self) -> float:
+        """The first atom of `moved`."""
+        return self.moved.smallest
 
-    @abstractmethod
-    def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
-        """The bound for a planned query, valid for every `args` that an ask may carry.
+    @property
+    def largest(self) -> float:
+        """The last atom of `moved`. No bound by itself."""
+        return self.moved.largest
 
-        Args:
-            query: As planned by `learner.queries(public)`.
-            learner: Its parameters are the bound's: a number is written once.
-            public: The domain of the learner's part, the public coins, the target mu.
-            adjacency: The run's; the result must cover it.
-        """
+    def plain(self) -> dict[str, Any]:
+        """Its ends, its mean, and what is left to chance."""
+        law = self.law
+        return {
+            "law": len(law.atoms),
+            "smallest": law.smallest,
+            "largest": law.largest,
+            "hit": math.fsum(law.weights),
+            "mean": math.fsum(a * w for a, w in zip(law.atoms, law.weights, strict=True)),
+            "uncovered": law.uncovered,
+        }

@@ -19,7 +19,7 @@ from dpcore import (
     SensitivityBound,
     WorstCase,
 )
-from dpcore.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
 
 
 def domain(records=40, columns=2, **options):

@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dpcore import Registry
-from dpcore.kinds import KINDS
+from dpcore.registry.kinds import KINDS
 
 _PLACE = "<!-- components -->"
 

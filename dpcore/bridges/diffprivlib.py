@@ -12,17 +12,17 @@ from typing import Any
 from diffprivlib import BudgetAccountant
 from diffprivlib.utils import Budget, BudgetError
 
+from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
 from dpcore.bridges.events_of import require_proved
-from dpcore.domain import Table
+from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.filters import BudgetExceededError
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.total import Spent
-from dpcore.plan import Outcome, Plan
+from dpcore.running.plan import Outcome, Plan
 
 _LEAST = 1e-300  # stands for an epsilon of 0 beside a delta
 

@@ -3,7 +3,7 @@
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.guarantee import Status
-from dpcore.plan import Plan
+from dpcore.running.plan import Plan
 
 
 def require_proved(plan: Plan, host: str) -> None:

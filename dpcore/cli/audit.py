@@ -1,31 +1,30 @@
 """`dpcore audit SPEC`: sample a whole run on made-up neighbours, and test what it claims."""
 
-import datetime
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
 
-from dpcore.cli.attackable import Attackable, attackable
-from dpcore.cli.console import SlowProgress, err, guarded, out
-from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC
-from dpcore.conformance.audit_file import AuditFileError, add, audit_path, audited
-from dpcore.conformance.counterexample import Counterexample, load
-from dpcore.conformance.run_audit import Effort, RunAudit, audit_run
-from dpcore.errors import SpecError
-from dpcore.spec import load_spec
+from dpcore.cli.console import guarded
+from dpcore.cli.efforts import EffortOption, SecondsOption
+from dpcore.conformance.effort import FEWEST
+from dpcore.spec.spec import load_spec
 
 
 def audit_spec(
     spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
-    seconds: Annotated[float, typer.Option(min=0.1, help="For search and sampling.")] = 60.0,
+    effort: EffortOption = 1.0,
     samples: Annotated[
-        int, typer.Option(min=100, help="Runs of either neighbour, at most.")
-    ] = 100_000,
+        int | None,
+        typer.Option(
+            min=FEWEST,
+            help="Runs of either neighbour; 10000 times the effort if left out, fewer where a run "
+            "answers much.",
+            show_default=False,
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.999999999, help="That no stated bound is too large.")
     ] = 0.95,
@@ -34,6 +33,7 @@ def audit_spec(
         Path | None, typer.Option(help="Sample this saved counterexample instead of searching.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    seconds: SecondsOption = None,
 ) -> None:
     """Lower confidence bounds on epsilon, from sampled runs: exit code 1 if a claim is refuted.
 
@@ -42,65 +42,8 @@ def audit_spec(
     """
     with guarded():
         loaded = load_spec(spec)
-        target = attackable(loaded, spec, write=True)
-        effort = Effort(seconds=seconds, samples=samples, confidence=confidence, seed=seed)
-        given = None if pair is None else _given(pair)
-        with SlowProgress(samples, "samples") as bar:
-            found = audit_run(
-                target.plan,
-                loaded.releases,
-                loaded.registry,
-                effort,
-                given=given,
-                progress=bar.reach,
-            )
-        _keep(found, target, spec)
-        if json:
-            told = {**found.to_dict(), "as_printed": target.refusal or None}
-            print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
-        else:
-            _show(out(), found, target)
-        if found.refuted:
+
+        from dpcore.cli.auditing import audited_spec  # imported for a spec that is right
+
+        if audited_spec(loaded, spec, effort, samples, confidence, seed, pair, json=json):
             raise typer.Exit(1)
-
-
-def _given(path: Path) -> Counterexample:
-    try:
-        return load(path)
-    except (OSError, ValueError, KeyError) as error:
-        raise SpecError(f"no counterexample: {type(error).__name__}", str(path)) from None
-
-
-def _keep(found: RunAudit, target: Attackable, spec: Path) -> None:
-    """Beside the spec, for a plan that a run could be locked to."""
-    if target.lock is None:
-        return
-    today = datetime.datetime.now(datetime.UTC).date()
-    try:
-        add(audit_path(spec), audited(found, target.lock, today))
-    except AuditFileError as error:
-        err().print(f"note: {error}", markup=False)
-
-
-def _show(console: Console, found: RunAudit, target: Attackable) -> None:
-    """A line per claim, and what the samples were."""
-    if target.refusal:
-        console.print(f"Attacked as printed; dpcore run refuses it: {target.refusal}", markup=False)
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("claim", "found", "verdict", "told apart by"):
-        table.add_column(heading, overflow="fold")
-    for audit in found.audits:
-        table.add_row(
-            audit.claim.describe(),
-            audit.claim.finding(audit.measured.strength),
-            "REFUTED" if audit.broken else "not refuted",
-            audit.distinguisher,
-        )
-    console.print(table)
-    first = found.audits[0]
-    console.print(
-        f"{100 * first.confidence:g} % confidence for all lines together, {first.samples} sampled "
-        f"runs of either of two made-up neighbours ({found.origin}; they move a statistic by "
-        f"{found.ratio:.4g} of its claim). {SYNTHETIC} {NO_PROOF}",
-        markup=False,
-    )

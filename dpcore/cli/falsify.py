@@ -1,28 +1,20 @@
 """`dpcore falsify SPEC`: attack the bounds that a spec's guarantee rests on."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from dpcore.cli.console import guarded, out
-from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
-from dpcore.conformance.counterexample import load
-from dpcore.conformance.falsifier import Finding, Means, falsify
-from dpcore.conformance.movement import ALLOWANCE
-from dpcore.conformance.release_attack import ReleaseFinding, attack_release
-from dpcore.conformance.subjects import bound_in_force, case_of
-from dpcore.errors import NoClaimError, SpecError
-from dpcore.functions import FunctionLearner
-from dpcore.lock import lock_path, priced, read_lock
-from dpcore.plan import Plan
-from dpcore.spec import Spec, load_spec
+from dpcore.cli.console import guarded
+from dpcore.cli.efforts import EffortOption, SecondsOption
+from dpcore.spec.spec import load_spec
 
 
 def falsify_spec(
     spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
-    seconds: Annotated[float, typer.Option(min=0.1, help="For all attacks together.")] = 30.0,
+    effort: EffortOption = 1.0,
     seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     save: Annotated[
@@ -32,6 +24,7 @@ def falsify_spec(
     replay: Annotated[
         Path | None, typer.Option(help="Evaluate this saved counterexample instead of searching.")
     ] = None,
+    seconds: SecondsOption = None,
 ) -> None:
     """Search for neighbours that break the bounds of a spec: exit code 1 if any is found.
 
@@ -41,82 +34,12 @@ def falsify_spec(
     """
     with guarded():
         loaded = load_spec(spec)
+
+        from dpcore.cli import attacking  # imported for a spec that is right
+
         if replay is not None:
-            _replay(loaded, spec, replay)
-            return
-        findings, releases = _attack(loaded, spec, Means(seconds=seconds), seed)
-        saved = keep(findings, loaded.registry, save)
-        if json:
-            found = {
-                "attacks": [finding.to_dict() for finding in findings],
-                "releases": [release.to_dict() for release in releases],
-                "counterexamples": [str(path) for path in saved],
-            }
-            print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+            wrong = attacking.replayed(loaded, replay)
         else:
-            console = out()
-            show_findings(console, findings)
-            for release in releases:
-                verdict = "BROKEN" if release.broken else "stands so far"
-                answers = f"answers of {release.release} ({release.mechanism}): {verdict}"
-                console.print(f"{answers}: {release.breach.describe()}", markup=False)
-            for path in saved:
-                console.print(f"counterexample: {path}", markup=False)
-            console.print(f"{SYNTHETIC} {NO_PROOF}", markup=False)
-        if any(failed(finding) for finding in findings) or any(r.broken for r in releases):
+            wrong = attacking.attacked(loaded, effort, seed, save, json=json)
+        if wrong:
             raise typer.Exit(1)
-
-
-def _attack(
-    spec: Spec, path: Path, means: Means, seed: int
-) -> tuple[list[Finding], list[ReleaseFinding]]:
-    """Findings on every bound, and on the answers of every function release."""
-    plan = _plan(spec, path)
-    share = means.share(len(spec.releases))
-    half = share.share(2)
-    findings: list[Finding] = []
-    releases: list[ReleaseFinding] = []
-    for release in spec.releases:
-        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
-        function = isinstance(release.learner, FunctionLearner)
-        found = falsify(case, half if function else share, seed, refuted=True)
-        findings += found
-        asked = (attack_release(release.name, case, f, seed, half.seconds) for f in found)
-        releases += [answers for answers in asked if answers is not None]
-    return findings, releases
-
-
-def _plan(spec: Spec, path: Path) -> Plan:
-    """The priced plan; of what is refuted or only assumed, as `dpcore reproduce` prices it.
-
-    Raises:
-        NoClaimError: there is no claim to attack.
-    """
-    try:
-        return priced(spec, read_lock(lock_path(path)))[0]
-    except NoClaimError as refusal:
-        try:
-            return spec.price(spec.coins, reproduce=True)
-        except (NoClaimError, SpecError):
-            raise refusal from None
-
-
-def _replay(spec: Spec, path: Path, saved: Path) -> None:
-    """Print the ratio of one saved pair; exit code 1 if it breaks the claim."""
-    try:
-        found = load(saved)
-    except (OSError, ValueError, KeyError) as error:
-        raise SpecError(f"no counterexample: {type(error).__name__}", str(saved)) from None
-    plan = _plan(spec, path)
-    for release in spec.releases:
-        case = case_of(plan, release, bound_in_force(plan, release, spec.registry))
-        try:
-            shot = found.replay(case)
-        except ValueError:
-            continue
-        ratio = "no statistic" if shot.ratio is None else f"{shot.ratio:.6g}"
-        out().print(f"{case.name}: {found.query}: movement over claim {ratio}", markup=False)
-        if shot.ratio is not None and shot.ratio > 1 + ALLOWANCE and shot.inside is not False:
-            raise typer.Exit(1)
-        return
-    raise SpecError(f"the spec makes no claim about a query {found.query!r}", str(saved))

@@ -3,8 +3,8 @@
 import msgspec
 
 from dpcore.cli.console import guarded
-from dpcore.registry import Registry
-from dpcore.spec import json_schema
+from dpcore.registry.registry import Registry
+from dpcore.spec.schema import json_schema
 
 
 def schema() -> None:

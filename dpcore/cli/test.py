@@ -7,17 +7,18 @@ import msgspec
 import typer
 
 from dpcore.cli.console import guarded, out
+from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, keep, show_findings, show_verdicts
-from dpcore.conformance.falsifier import Means
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
-from dpcore.registry import Registry
+from dpcore.registry.registry import Registry
 
 
 def examine_plugin(
     plugin: Annotated[
         str, typer.Argument(help="An admitted plugin, or dpcore itself.", show_default=False)
     ],
-    seconds: Annotated[float, typer.Option(min=0.1, help="For all attacks together.")] = 30.0,
+    effort: EffortOption = 1.0,
     seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     every: Annotated[bool, typer.Option("--all", help="A line for every verdict.")] = False,
@@ -25,11 +26,12 @@ def examine_plugin(
         Path | None,
         typer.Option(help="Where counterexamples go; the user's data folder if left out."),
     ] = None,
+    seconds: SecondsOption = None,
 ) -> None:
     """Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened."""
     with guarded():
         registry = Registry.default()
-        report = examine(plugin, registry, Means(seconds=seconds), seed)
+        report = examine(plugin, registry, Effort().times(effort), seed)
         saved = keep(report.findings, registry, save)
         if json:
             found = {**report.to_dict(), "counterexamples": [str(path) for path in saved]}

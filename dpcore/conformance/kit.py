@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
-from dpcore.conformance import (
-    accountant_laws,
-    audit_laws,
-    bound_laws,
-    event_laws,
-    feature_laws,
-    interactive_laws,
-    learner_laws,
-    mechanism_laws,
-)
-from dpcore.conformance.accountant_laws import accountant_verdicts
-from dpcore.conformance.audit_laws import Priced, curve_audited, run_verdicts
-from dpcore.conformance.bound_laws import (
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.effort import Effort
+from dpcore.conformance.laws import accountants as accountant_laws
+from dpcore.conformance.laws import bounds as bound_laws
+from dpcore.conformance.laws import events as event_laws
+from dpcore.conformance.laws import features as feature_laws
+from dpcore.conformance.laws import interactive as interactive_laws
+from dpcore.conformance.laws import kernels as kernel_laws
+from dpcore.conformance.laws import learners as learner_laws
+from dpcore.conformance.laws import mechanisms as mechanism_laws
+from dpcore.conformance.laws import samples as audit_laws
+from dpcore.conformance.laws.accountants import accountant_verdicts
+from dpcore.conformance.laws.bounds import (
     FINITE_OR_REFUSED,
     REFUSED_EVERYWHERE,
     bound_verdicts,
 )
-from dpcore.conformance.case import Case
-from dpcore.conformance.event_laws import event_verdicts
-from dpcore.conformance.falsifier import Finding, Means
-from dpcore.conformance.feature_laws import feature_verdicts
-from dpcore.conformance.interactive_laws import (
+from dpcore.conformance.laws.events import event_verdicts, stored_verdict
+from dpcore.conformance.laws.features import feature_verdicts
+from dpcore.conformance.laws.interactive import (
     interactive_cases,
     interactive_verdicts,
     refuted_evidence,
 )
-from dpcore.conformance.law import (
+from dpcore.conformance.laws.kernels import kernel_verdicts
+from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
     NotApplicableError,
@@ -42,22 +42,25 @@ from dpcore.conformance.law import (
     Verdict,
     judge,
 )
-from dpcore.conformance.learner_laws import learner_verdicts
-from dpcore.conformance.mechanism_laws import (
+from dpcore.conformance.laws.learners import learner_verdicts
+from dpcore.conformance.laws.mechanisms import (
     MechanismCase,
     events_of,
     mechanism_cases,
     mechanism_verdicts,
 )
+from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
-from dpcore.interactive import Interactive
-from dpcore.kinds import BOUND
-from dpcore.mechanism import Mechanism
-from dpcore.plugin import Loaded
-from dpcore.registry import Registry
-from dpcore.spec import load_spec
+from dpcore.events.catalogue import Catalogue
+from dpcore.functions.interactive import Interactive
+from dpcore.mechanism import AnyMechanism, Mechanism
+from dpcore.registry.events import catalogue_of
+from dpcore.registry.kinds import BOUND
+from dpcore.registry.loading import Loaded
+from dpcore.registry.registry import Registry
+from dpcore.spec.spec import load_spec
 
 EXAMPLES = Law(
     "plugin.examples", "Every example spec that a plugin ships is valid and has a price."
@@ -79,10 +82,11 @@ LAWS = (
     *event_laws.LAWS,
     *accountant_laws.LAWS,
     *feature_laws.LAWS,
+    *kernel_laws.LAWS,
     *audit_laws.LAWS,
 )
 
-_AUDITS = 0.3  # share of the seconds that goes into audits of the examples' runs, if there are any
+_AUDITS = (0.1, 0.3)  # shares of the pairs and of the samples that audits of examples' runs get
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -108,11 +112,12 @@ class Report:
         }
 
 
-def examine(plugin: str, registry: Registry, means: Means | None = None, seed: int = 0) -> Report:
+def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed: int = 0) -> Report:
     """Put all that an admitted plugin provides to the test. Only made-up records are used.
 
     Args:
-        means: Of all attacks together; 30 seconds if None. Laws come on top.
+        effort: Of all attacks and statistical checks; the default effort if None. Other laws come
+            on top.
 
     Raises:
         RegistryError: the plugin is not admitted, not installed or broken.
@@ -125,6 +130,7 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
     examples = _examples(plugin, loaded, registry, verdicts, printed, runs)
     subjects = subjects_of(loaded, examples)
     verdicts += _testable(loaded, subjects)
+    catalogue = catalogue_of(registry)
     verdicts += [
         judge(BOUNDED, name, partial(_bounded, cases[0], registry))
         for name, cases in subjects.learners.items()
@@ -134,10 +140,11 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
         for case in cases:
             verdicts += learner_verdicts(case, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
-    means = means or Means(seconds=30)
-    audits = _AUDITS * means.seconds if runs else 0.0
+    effort = effort or Effort()
+    audits = _audits(effort)
     verdicts += run_verdicts(runs, audits, seed)
-    share = attrs.evolve(means, seconds=means.seconds - audits).share(max(1, len(attacked)))
+    left = attrs.evolve(effort, pairs=max(1, effort.pairs - (audits.pairs if runs else 0)))
+    share = left.share(max(1, len(attacked)))
     bounded = [(case, *bound_verdicts(case, share, seed)) for case in attacked]
     claiming = {
         type(case.bound)
@@ -152,24 +159,41 @@ def examine(plugin: str, registry: Registry, means: Means | None = None, seed: i
     seen: list[Event] = []
     for name, mechanisms in subjects.mechanisms.items():
         for mechanism in mechanisms:
-            judged = list(_judged(mechanism, seed))
+            judged = list(_judged(mechanism, effort, seed))
             if not judged:
-                verdicts.append(_refusing(name, mechanism, printed))
+                verdicts.append(_refusing(name, mechanism, printed, effort))
             for mechanism_case, found in judged:
                 verdicts += found
                 if not isinstance(mechanism, Interactive):
-                    verdicts.append(curve_audited(mechanism_case, seed))
+                    verdicts.append(curve_audited(mechanism_case, seed, effort.draws))
                 ladder = _ladder(mechanism_case)
-                verdicts += _events(mechanism_case, [e for e in ladder if e not in seen])
+                new = [event for event in ladder if event not in seen]
+                verdicts += _events(mechanism_case.name, new, catalogue)
                 if len(ladder) >= 3 and type(ladder[0]) not in {type(e) for e in seen}:
                     ladders.append(ladder[:3])
                 seen += ladder
+    for name, built in subjects.events.items():
+        if not any(type(event) is loaded.components["events"][name] for event in seen):
+            verdicts += _events(name, built, catalogue) if built else [_unmade(name)]
     for accountant in loaded.components["accountants"].values():
         verdicts += accountant_verdicts(accountant, ladders)
     for maps in subjects.features.values():
         for features, domain in maps:
             verdicts += feature_verdicts(features, domain, seed)
+    for kernels in subjects.kernels.values():
+        for kernel, domain in kernels:
+            verdicts += kernel_verdicts(kernel, domain, seed)
     return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(findings))
+
+
+def _audits(effort: Effort) -> Effort:
+    """What of an effort goes into audits of examples."""
+    pairs, samples = _AUDITS
+    return attrs.evolve(
+        effort,
+        pairs=max(1, round(pairs * effort.pairs)),
+        samples=max(1, round(samples * effort.samples)),
+    )
 
 
 def _examples(
@@ -193,13 +217,13 @@ def _examples(
         except NoClaimError as refusal:
             spec = load_spec(loaded.examples[name], registry)
             spec.price(reproduce=True)  # raises unless it is a claim as printed
-            for release in spec.releases:
+            for release in spec.request.releases:
                 given = release.mechanism
                 mechanisms = given.values() if isinstance(given, Mapping) else (given,)
                 printed.update(type(part) for part in (release.bound, *mechanisms))
             raise NotApplicableError(f"only dpcore reproduce runs it: {refusal}") from None
-        found.extend(Example(name=name, release=r, plan=plan) for r in spec.releases)
-        runs.append(Priced(f"{plugin}: {name}", spec, plan))
+        found.extend(Example(name=name, scheduled=s, plan=plan) for s in plan.schedule.releases)
+        runs.append(Priced(f"{plugin}: {name}", plan))
         return plan.guarantee.status.value
 
     verdicts.extend(
@@ -209,22 +233,27 @@ def _examples(
     return found
 
 
-def _judged(mechanism: Mechanism, seed: int) -> Iterator[tuple[MechanismCase, list[Verdict]]]:
+def _judged(
+    mechanism: AnyMechanism, effort: Effort, seed: int
+) -> Iterator[tuple[MechanismCase, list[Verdict]]]:
     """What of the kit's queries a mechanism accepts, each with the verdicts on it."""
     if isinstance(mechanism, Interactive):
         for function_case in interactive_cases(mechanism):
-            yield function_case.as_mechanism(), interactive_verdicts(function_case, seed)
+            found = interactive_verdicts(function_case, seed, effort.transcripts)
+            yield function_case.as_mechanism(), found
         return
-    for case in mechanism_cases(mechanism):
-        yield case, mechanism_verdicts(case, seed)
+    for case in mechanism_cases(cast(Mechanism, mechanism)):
+        yield case, mechanism_verdicts(case, seed, effort.draws)
 
 
-def _refusing(name: str, mechanism: Mechanism, printed: set[type[Any]]) -> Verdict:
+def _refusing(
+    name: str, mechanism: AnyMechanism, printed: set[type[Any]], effort: Effort
+) -> Verdict:
     """A mechanism that accepts none of the kit's queries."""
     if type(mechanism) in printed:
         reason = "it refuses whatever the kit makes up, and its example is as printed"
         if isinstance(mechanism, Interactive):
-            reason += refuted_evidence(mechanism)
+            reason += refuted_evidence(mechanism, effort.transcripts)
         return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
     reason = f"it refuses every {mechanism.distance} query that was tried"
     return Verdict(TESTABLE, name, Outcome.FAILED, reason)
@@ -256,30 +285,40 @@ def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
         "bounds": subjects.bounds,
         "mechanisms": subjects.mechanisms,
         "features": subjects.features,
+        "kernels": subjects.kernels,
     }
     for kind, instances in made.items():
         for name in loaded.components[kind]:
             if instances[name]:
                 yield Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
             else:
-                yield Verdict(
-                    TESTABLE,
-                    name,
-                    Outcome.FAILED,
-                    "no instance could be made: ship an example spec that uses it, under the hook "
-                    "dpcore_examples",
-                )
+                yield _unmade(name)
+
+
+def _unmade(name: str) -> Verdict:
+    reason = (
+        "no instance could be made: ship an example spec that uses it, under the hook "
+        "dpcore_examples"
+    )
+    return Verdict(TESTABLE, name, Outcome.FAILED, reason)
 
 
 def _bounded(case: Case, registry: Registry) -> str:
     """Every name under `bounds` is a bound of exactly this learner."""
-    for name in case.learner.bounds:
-        bound = registry.component(BOUND, name)
-        if bound.learner is not type(case.learner):
-            raise BrokenLawError(f"{name} is about {bound.learner.__name__}")
-    if not case.learner.bounds:
-        raise BrokenLawError("it names no bound, so that it can never be priced by name")
-    return ", ".join(case.learner.bounds)
+    names = []
+    for given in case.learner.bounds:
+        held = not isinstance(given, str)
+        names.append(type(given).__name__ if held else given)
+        about = (
+            given.is_about(case.learner)
+            if held
+            else (registry.component(BOUND, given).learner is type(case.learner))
+        )
+        if not about:
+            raise BrokenLawError(f"{names[-1]} is not about {type(case.learner).__name__}")
+    if not names:
+        raise BrokenLawError("it has no bound, so that it can never be priced by name")
+    return ", ".join(names)
 
 
 def _ladder(case: MechanismCase) -> list[Event]:
@@ -290,8 +329,9 @@ def _ladder(case: MechanismCase) -> list[Event]:
         return []
 
 
-def _events(case: MechanismCase, ladder: Sequence[Event]) -> Iterator[Verdict]:
+def _events(owner: str, events: Sequence[Event], catalogue: Catalogue) -> Iterator[Verdict]:
     """Laws of one mechanism's events, from little noise to much."""
-    for number, event in enumerate(ladder, start=1):
-        subject = f"{type(event).__name__} of {case.name} ({number} of {len(ladder)})"
+    for number, event in enumerate(events, start=1):
+        subject = f"{type(event).__name__} of {owner} ({number} of {len(events)})"
         yield from event_verdicts(event, subject)
+        yield stored_verdict(event, subject, catalogue)

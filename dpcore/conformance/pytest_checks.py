@@ -14,28 +14,28 @@ from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 
-from dpcore.conformance.falsifier import Means
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import LAWS, Report, examine
-from dpcore.conformance.law import Law, Outcome
-from dpcore.registry import Registry
+from dpcore.conformance.laws.law import Law, Outcome
+from dpcore.registry.registry import Registry
 
 
 def checks(
-    plugin: ModuleType, *others: ModuleType, seconds: float = 10.0, seed: int = 0
+    plugin: ModuleType, *others: ModuleType, effort: float = 0.5, seed: int = 0
 ) -> Callable[[Law], None]:
     """A test function with one case per law.
 
     Args:
         plugin: The module that the plugin's entry point names.
         others: Modules whose components its examples use; the core's are always there.
-        seconds: For all attacks together.
+        effort: Of all attacks and statistical checks, as a multiple of the default one.
     """
     import pytest  # nothing else in the kit needs it
 
     @cache
     def report() -> Report:
         registry = Registry.of(plugin, *others)
-        return examine(plugin.__name__, registry, Means(seconds=seconds), seed)
+        return examine(plugin.__name__, registry, Effort().times(effort), seed)
 
     @pytest.mark.parametrize("law", LAWS, ids=_id)
     def test_law(law: Law) -> None:

@@ -11,28 +11,33 @@ import inspect
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
-from dpcore.columns import Range
-from dpcore.conformance.case import Case
-from dpcore.conformance.sample import LabelSum, LabelSumAddRemove
-from dpcore.domain import Domain
-from dpcore.errors import ParameterError, SpecError
-from dpcore.features.base import FeatureMap
-from dpcore.features.identity import Identity
-from dpcore.functions import FunctionLearner
-from dpcore.kinds import BOUND
-from dpcore.learner import Learner
-from dpcore.mechanism import Mechanism
-from dpcore.plan import Plan, Release
-from dpcore.plugin import Loaded
+from dpcore.bound import Refused, SensitivityBound
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.laws.plain_learner import LabelSum, LabelSumAddRemove
+from dpcore.domain.columns import Range
+from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError
+from dpcore.events.base import Event
+from dpcore.functions.kernels.base import Kernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.learner import FunctionLearner
+from dpcore.learner import AnyLearner
+from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.features.identity import Identity
+from dpcore.mechanism import AnyMechanism
 from dpcore.randomness import PublicCoins
-from dpcore.registry import Registry
-from dpcore.sensitivity import Refused, SensitivityBound
-from dpcore.spec import Spec, load_spec
+from dpcore.registry.loading import Loaded
+from dpcore.registry.registry import Registry
+from dpcore.running.plan import Plan
+from dpcore.running.schedule import Scheduled
+from dpcore.spec.spec import Spec, load_spec
+
+C = TypeVar("C", FeatureMap, Kernel)
 
 
 def plain_domain() -> Domain:
@@ -51,46 +56,13 @@ class Example:
     """One release of a priced example spec."""
 
     name: str
-    release: Release
+    scheduled: Scheduled
     plan: Plan
 
-    def case(self, bound: SensitivityBound) -> Case:
-        """The release's learner under one bound, at the plan's part, adjacency and coins."""
-        return case_of(self.plan, self.release, bound)
-
-
-def case_of(plan: Plan, release: Release, bound: SensitivityBound) -> Case:
-    """A priced release under one bound."""
-    (scheduled,) = (s for s in plan.schedule.releases if s.name == release.name)
-    return Case(
-        learner=release.learner,
-        bound=bound,
-        domain=scheduled.part,
-        adjacency=plan.schedule.adjacency,
-        coins=plan.coins or PublicCoins(1),
-        mu=scheduled.mu,
-        mechanisms={name: ask.mechanism for name, ask in scheduled.asks.items()},
-    ).under(plan.schedule.adjacency)
-
-
-def bound_in_force(plan: Plan, release: Release, registry: Registry) -> SensitivityBound:
-    """The bound that pricing took: the one given, else the learner's first that is not refused.
-
-    Raises:
-        SpecError: there is none; a plan that was priced has one.
-    """
-    if release.bound is not None:
-        return release.bound
-
-    def named(name: str) -> SensitivityBound:
-        found: SensitivityBound = registry.component(BOUND, name)()
-        return found
-
-    for name in release.learner.bounds:
-        bound = named(name).about(release.learner, named)
-        if not isinstance(case_of(plan, release, bound).claims(), Refused):
-            return bound
-    raise SpecError(f"no bound of {type(release.learner).__name__} gives a claim")
+    @property
+    def case(self) -> Case:
+        """The release's learner under the bound in force, at the plan's adjacency and coins."""
+        return Case.of(self.plan, self.scheduled)
 
 
 def examples_of(paths: Mapping[str, Path], registry: Registry) -> Iterator[tuple[str, Spec, Plan]]:
@@ -101,7 +73,7 @@ def examples_of(paths: Mapping[str, Path], registry: Registry) -> Iterator[tuple
     """
     for name, path in sorted(paths.items()):
         spec = load_spec(path, registry)
-        yield name, spec, spec.price(spec.coins or PublicCoins(1))
+        yield name, spec, spec.price(PublicCoins(1))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -110,8 +82,10 @@ class Subjects:
 
     learners: Mapping[str, tuple[Case, ...]]
     bounds: Mapping[str, tuple[Case, ...]]
-    mechanisms: Mapping[str, tuple[Mechanism, ...]]
+    mechanisms: Mapping[str, tuple[AnyMechanism, ...]]
     features: Mapping[str, tuple[tuple[FeatureMap, Domain], ...]]
+    kernels: Mapping[str, tuple[tuple[Kernel, Domain], ...]]
+    events: Mapping[str, tuple[Event, ...]]
 
 
 def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
@@ -127,6 +101,10 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
         for name, bound in bounds.items():
             if bound is not None and bound.learner is type(learner):
                 cases[name].append(attrs.evolve(example, bound=bound))
+        if type(learner) in loaded.components["learners"].values():
+            for held in (bound for bound in learner.bounds if not isinstance(bound, str)):
+                owned = cases.setdefault(f"{type(learner).__name__} / {type(held).__name__}", [])
+                owned.append(attrs.evolve(example, bound=held))
         for name, cls in loaded.components["learners"].items():
             if cls is type(learner):
                 learners[name].append(example)
@@ -138,20 +116,22 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
             for name, cls in loaded.components["mechanisms"].items()
         },
         features={
-            name: _feature_maps(cls, examples)
-            for name, cls in loaded.components["features"].items()
+            name: _fields_of(cls, examples) for name, cls in loaded.components["features"].items()
         },
+        kernels={
+            name: _fields_of(cls, examples) for name, cls in loaded.components["kernels"].items()
+        },
+        events={name: _instances(cls, []) for name, cls in loaded.components["events"].items()},
     )
 
 
 def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
     """The examples' learners, and those that no example uses but defaults can build."""
-    used: set[type[Learner]] = set()
-    functions: list[tuple[Learner, Domain, Adjacency]] = []
+    used: set[type[AnyLearner]] = set()
+    functions: list[tuple[AnyLearner, Domain, Adjacency]] = []
     for example in examples:
-        fitted = example.release.learner
+        fitted, case = example.scheduled.learner, example.case
         used.add(type(fitted))
-        case = example.case(example.release.bound or _Unbounded())
         if isinstance(fitted, FunctionLearner):  # asks nothing: its mechanism changes nothing
             facts = (fitted, case.domain, case.adjacency)
             if facts in functions:
@@ -173,7 +153,7 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
 class _Unbounded(SensitivityBound):
     """Stands where a case's bound does not matter."""
 
-    learner = Learner
+    learner = AnyLearner
 
     def sensitivity(self, *_: Any) -> Refused:
         """Always."""
@@ -184,13 +164,15 @@ def _built(cls: type[Any]) -> Any:
     """An instance from defaults and, where a field has none, a plain value; or None.
 
     An integer is 5, a number 1.0 (or 0.1, or 0.001), a feature map the identity, a bound that
-    another one wraps that of a plain sum.
+    another one wraps that of a plain sum, a kernel the Gaussian one, a relation replace-one.
     """
     plain: dict[Any, Any] = {
         int: 5,
         float: 1.0,
         FeatureMap: Identity(),
         SensitivityBound: LabelSumAddRemove(),
+        Kernel: GaussianKernel(),
+        Adjacency: REPLACE_ONE,
     }
     if not attrs.has(cls):
         return None if inspect.isabstract(cls) else cls()
@@ -224,19 +206,18 @@ def _instances(cls: type[Any], used: list[Any]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _mechanisms(example: Example) -> list[Mechanism]:
+def _mechanisms(example: Example) -> list[AnyMechanism]:
     """As the spec states them: not calibrated."""
-    given = example.release.mechanism
+    given = example.scheduled.release.mechanism
     return list(given.values()) if isinstance(given, Mapping) else [given]
 
 
-def _feature_maps(
-    cls: type[FeatureMap], examples: list[Example]
-) -> tuple[tuple[FeatureMap, Domain], ...]:
+def _fields_of(cls: type[C], examples: list[Example]) -> tuple[tuple[C, Domain], ...]:
+    """What the examples' learners hold of a class; one from defaults if there is none."""
     used = [
-        (value, example.plan.schedule.domain)
+        (value, example.plan.request.domain)
         for example in examples
-        for value in _field_values(example.release.learner)
+        for value in _field_values(example.scheduled.learner)
         if type(value) is cls
     ]
     if used:

@@ -12,8 +12,8 @@ from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.events.randomized_response import PureEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
-from dpcore.noise.grid import LARGEST, Grid
-from dpcore.noise.permute_and_flip import permute_and_flip
+from dpcore.mechanisms.noise.grid import LARGEST, Grid
+from dpcore.mechanisms.noise.permute_and_flip import permute_and_flip
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity

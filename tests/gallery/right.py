@@ -17,8 +17,8 @@ from dpcore import (
     SensitivityBound,
     WorstCase,
 )
-from dpcore.features.identity import Identity
-from dpcore.theorems.ridge import ridge_add_remove
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.theorems.ridge import ridge_add_remove
 
 from doubles import Numbers
 

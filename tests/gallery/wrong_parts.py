@@ -4,11 +4,11 @@ import attrs
 import numpy as np
 
 from dpcore import REPLACE_LABEL, REPLACE_ONE, FeatureMap, Features
-from dpcore.accountants.gdp import GdpAccountant
+from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.checks import positive
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.features.cosines import Cosines
+from dpcore.learning.features.cosines import Cosines
 from dpcore.mechanism import Mechanism, free, from_real, to_real
 from dpcore.mechanisms.gaussian import Gaussian
 

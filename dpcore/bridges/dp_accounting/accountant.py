@@ -6,7 +6,7 @@ from typing import Any
 from dp_accounting import DpEvent, NeighboringRelation, PrivacyAccountant
 
 from dpcore.accountant import Accountant
-from dpcore.accountants.auto import AutoAccountant
+from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.bridges.dp_accounting.reading import (
     RefusedDpEventError,
     from_dp_event,

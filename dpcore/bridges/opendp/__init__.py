@@ -7,6 +7,7 @@ is worth here, the plan's guarantee says.
 
 from dpcore.bridges.opendp.measurement import Published as Published
 from dpcore.bridges.opendp.measurement import approximate_measurement as approximate_measurement
+from dpcore.bridges.opendp.measurement import measurement as measurement
 from dpcore.bridges.opendp.measurement import pure_measurement as pure_measurement
 from dpcore.bridges.opendp.measurement import renyi_measurement as renyi_measurement
 from dpcore.bridges.opendp.measurement import zcdp_measurement as zcdp_measurement

@@ -9,6 +9,7 @@ offered: OpenDP 0.16 takes none from Python.
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 import attrs
 import numpy as np
@@ -24,18 +25,17 @@ from opendp.mod import Measure, Measurement
 from dpcore.bridges.events_of import events_of, require_proved
 from dpcore.bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group
 from dpcore.bridges.opendp.spaces import metric_of, table_domain
-from dpcore.domain import Table
+from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError, ParameterError, ReleaseError
 from dpcore.events.base import Event
 from dpcore.guarantee import Guarantee, ReleaseKind
-from dpcore.learner import Model
+from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger
-from dpcore.plan import Plan
-from dpcore.query import Answer
 from dpcore.randomness import PublicCoins
+from dpcore.rounding import up
+from dpcore.running.plan import Plan
 
 _HOST = "OpenDP"
-_UP = 1 + 2.0**-45  # sums of up to 10^3 kinds of events
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -63,6 +63,32 @@ class Published:
         """
         (model,) = self.models.values()
         return model
+
+
+def measurement(
+    plan: Plan,
+    measure: Literal["zcdp", "renyi", "approximate", "pure"] = "approximate",
+    ledger: Ledger | None = None,
+) -> Measurement:
+    """A plan as an OpenDP measurement of tables.
+
+    Args:
+        measure: What its map states: a rho, a Rényi curve, an (epsilon, delta) or an epsilon.
+        ledger: What every invocation spends the whole charge from.
+
+    Raises:
+        ParameterError: another measure.
+        NoClaimError, AdjacencyError: as of the function for that measure.
+    """
+    known = {
+        "zcdp": zcdp_measurement,
+        "renyi": renyi_measurement,
+        "approximate": approximate_measurement,
+        "pure": pure_measurement,
+    }
+    if measure not in known:
+        raise ParameterError("measurement", f"one of {', '.join(known)}", "measure", measure)
+    return known[measure](plan, ledger)
 
 
 def zcdp_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
@@ -96,7 +122,7 @@ def renyi_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
         if steps == 1:
             return lambda order: _divergence(events, order)
         rho = zcdp_of_group(_rho(events), steps) if steps else 0.0
-        return lambda order: _order(order) * rho * _UP
+        return lambda order: up(_order(order) * rho, roundings=200)
 
     return _measurement(plan, ledger, renyi_divergence(), privacy_map)
 
@@ -148,7 +174,7 @@ def _measurement(
         try:
             outcome = plan.run(table, reservation=reservation)
         except Exception:
-            if plan.schedule.sealed:
+            if plan.request.sealed:
                 raise ReleaseError("a sealed run failed") from None
             raise
         return Published(
@@ -160,7 +186,7 @@ def _measurement(
 
     return make_user_measurement(
         input_domain=table_domain(plan),
-        input_metric=metric_of(plan.schedule.adjacency),
+        input_metric=metric_of(plan.request.adjacency),
         output_measure=measure,
         function=function,
         privacy_map=privacy_map,
@@ -182,7 +208,7 @@ def _rho(events: tuple[tuple[Event, int], ...]) -> float:
                 f"approximate_measurement, one step apart also with renyi_measurement"
             )
         total += count * rho
-    return total * _UP
+    return up(total, roundings=200)
 
 
 def _order(order: float) -> float:
@@ -202,4 +228,4 @@ def _divergence(events: tuple[tuple[Event, int], ...], order: float) -> float:
                 f"approximate_measurement"
             )
         total += count * float(one[0])
-    return total * _UP
+    return up(total, roundings=200)

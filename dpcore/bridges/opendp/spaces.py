@@ -13,7 +13,7 @@ from opendp.mod import Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.errors import AdjacencyError
-from dpcore.plan import Plan
+from dpcore.running.plan import Plan
 
 
 def metric_of(adjacency: Adjacency) -> Metric:
@@ -39,8 +39,8 @@ def table_domain(plan: Plan) -> OpenDPDomain:
     What a run does with a record that does not fit is part of the domain: under `refuse` it is no
     member, and the measurement fails on it; under `project` it is one.
     """
-    declared = plan.schedule.domain
-    strict = plan.schedule.on_invalid == "refuse"
+    declared = plan.request.domain
+    strict = plan.request.on_invalid == "refuse"
 
     def member(table: object) -> bool:
         if not isinstance(table, Mapping):

@@ -7,7 +7,7 @@ rest on T3, T4, T6, T10 and T11 of the docs.
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore import AnyLearner, AnyMechanism, SensitivityBound, hookimpl
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge, KernelHuberRidgeBound
 from dpcore_kernel_ridge.one_scalar import OneScalar
@@ -15,7 +15,7 @@ from dpcore_kernel_ridge.ridge import KernelRidge
 
 
 @hookimpl
-def dpcore_learners() -> Mapping[str, type[Learner]]:
+def dpcore_learners() -> Mapping[str, type[AnyLearner]]:
     """Functions: with the exact number of records, and without it."""
     return {"kernel_ridge.huber_ridge": KernelHuberRidge, "kernel_ridge.ridge": KernelRidge}
 
@@ -32,7 +32,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 
 
 @hookimpl
-def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
+def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
     """The release as printed."""
     return {"kernel_ridge.one_scalar": OneScalar}
 

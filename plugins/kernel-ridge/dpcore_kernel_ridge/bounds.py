@@ -15,8 +15,8 @@ import attrs
 from dpcore import (
     REPLACE_ONE,
     Adjacency,
+    AnyLearner,
     Distance,
-    Learner,
     Public,
     Query,
     Refused,
@@ -24,10 +24,9 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
-from dpcore.theorems.ridge import ridge_replace_one
+from dpcore.learning.theorems.ridge import ridge_replace_one
+from dpcore.rounding import up
 from dpcore_kernel_ridge.ridge import KernelRidge, Problem
-
-_UP = 1 + 2.0**-48
 
 SHARED_SCALAR = (
     "one scalar b shared by all points publishes every difference f(x1) - f(x2) exactly; it covers "
@@ -44,7 +43,7 @@ def lemma_2(kappa: float, label_bound: float, regularization: float, records: in
     Source: Nie & Wang (2017), Lemma 2 (its sup norm is kappa times this).
     """
     radius = label_bound / math.sqrt(regularization)
-    return 2 * radius * kappa * (kappa + 1) / (regularization * records) * _UP
+    return up(2 * radius * kappa * (kappa + 1) / (regularization * records), roundings=20)
 
 
 def _refusal(problem: Problem, adjacency: Adjacency) -> Refused | None:
@@ -63,10 +62,10 @@ def _refusal(problem: Problem, adjacency: Adjacency) -> Refused | None:
 class KernelRidgeReplaceOne(SensitivityBound):
     """T4 for `kernel_ridge.ridge`, under replace-one and every smaller relation."""
 
-    learner: ClassVar[type[Learner]] = KernelRidge
+    learner: ClassVar[type[AnyLearner]] = KernelRidge
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+        self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """At the exact number of records; refuses add/remove, whose n is private."""
         assert isinstance(learner, KernelRidge)
@@ -89,10 +88,10 @@ class KernelRidgeReplaceOne(SensitivityBound):
 class Lemma2(SensitivityBound):
     """Lemma 2 as printed for `kernel_ridge.ridge`: holds, and is looser than T4."""
 
-    learner: ClassVar[type[Learner]] = KernelRidge
+    learner: ClassVar[type[AnyLearner]] = KernelRidge
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+        self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """As T4, and refuses lam > 1, where the lemma does not speak."""
         assert isinstance(learner, KernelRidge)
@@ -106,10 +105,10 @@ class Proposition1(SensitivityBound):
     It goes with the mechanism `kernel_ridge.one_scalar`, under `dpcore reproduce` alone.
     """
 
-    learner: ClassVar[type[Learner]] = KernelRidge
+    learner: ClassVar[type[AnyLearner]] = KernelRidge
 
     def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+        self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """Lemma 2's number, refuted for what it is used for."""
         assert isinstance(learner, KernelRidge)

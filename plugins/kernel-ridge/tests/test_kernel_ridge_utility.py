@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpcore.errors import ParameterError
-from dpcore.kernels.linear import LinearKernel
-from dpcore.theorems.ridge import ridge_replace_one
+from dpcore.functions.kernels.linear import LinearKernel
+from dpcore.learning.theorems.ridge import ridge_replace_one
 from dpcore_kernel_ridge import utility
 from dpcore_kernel_ridge.bounds import lemma_2
 from dpcore_kernel_ridge.solver import solve_kernel_ridge

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain, Features
-from dpcore.columns import Range
+from dpcore.domain.columns import Range
 
 INTERCEPT = 0.5
 _PAIRS = 0.7

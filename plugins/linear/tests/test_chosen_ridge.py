@@ -7,7 +7,7 @@ import pytest
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Public, PublicCoins, Records, SecretCoins
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.features.identity import Identity
+from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound

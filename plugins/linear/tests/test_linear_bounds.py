@@ -22,18 +22,18 @@ from dpcore import (
     WorstCase,
     replace_features,
 )
-from dpcore.accountants.gdp import GdpAccountant
-from dpcore.calibration import compose
+from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import gaussian_mu
-from dpcore.features.cos_sin import CosSin
-from dpcore.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.theorems.sufficient_statistics import (
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.theorems.sufficient_statistics import (
     statistics_add_remove,
     statistics_replace_label,
     statistics_replace_one,
 )
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.pricing.calibration import compose
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.exact_sums import exact_sums, joined, parted

@@ -21,11 +21,11 @@ from dpcore import (
     Records,
     SecretCoins,
 )
-from dpcore.accountants.gdp import GdpAccountant
-from dpcore.calibration import compose
+from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.pricing.calibration import compose
 from dpcore_linear.clipped_sum import LONGEST
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.staged_features import Layout

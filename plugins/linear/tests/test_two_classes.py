@@ -18,7 +18,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.features.identity import Identity
+from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Answer,
+    AnyMechanism,
     Distance,
     Learner,
     LearnerCoins,
-    Mechanism,
     Public,
     Query,
     Records,
@@ -52,7 +52,7 @@ class DualRegression(Learner):
         """`kernel`, `inputs` and `labels`."""
 
     @abstractmethod
-    def solved(self, mechanism: Mechanism) -> tuple[float, int | None]:
+    def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
         """What to add to the released moments, and k where their inverse may be made unbiased."""
 
     def drawn(self, public: Public) -> Neurons:
@@ -99,7 +99,19 @@ class DualRegression(Learner):
         )
 
 
-def labels_query(public: Public, distance: Distance) -> Query:
+def asked(
+    public: Public, kernel: Distance, fixed: dict[str, Any], inputs: Distance, labels: Distance
+) -> tuple[Query, Query, Query]:
+    """The kernel matrix, with what its mechanism must know; the inputs; the labels."""
+    count, width = public.domain.records, public.domain.width
+    return (
+        Query(name="kernel", shape=(count, count), distance=kernel, fixed=fixed),
+        Query(name="inputs", shape=(count, width), distance=inputs),
+        _labels(public, labels),
+    )
+
+
+def _labels(public: Public, distance: Distance) -> Query:
     """The labels: one number a record, or a class, or an indicator for each class.
 
     Raises:

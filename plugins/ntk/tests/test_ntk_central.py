@@ -16,10 +16,11 @@ from dpcore import (
     Refused,
     SecretCoins,
 )
-from dpcore.conformance.case import Case
-from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
 from dpcore.errors import ParameterError
-from dpcore.records import Records
+from dpcore.records.records import Records
 from dpcore_ntk.central import Central, CentralBound, QuadraticModel
 from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.neurons import Neurons
@@ -141,7 +142,7 @@ def test_the_bound_stands_and_is_nearly_attained(options, classes):
         adjacency=REPLACE_ONE,
         coins=public.coins,
     )
-    (finding,) = falsify(case, Means(seconds=20, pairs=300))
+    (finding,) = falsify(case, Effort(pairs=300))
     assert not finding.broken
     assert finding.worst > (0.6 if classes else 0.93)
 
@@ -156,7 +157,7 @@ def test_a_label_alone_moves_the_state_by_less():
         case = Case(
             learner=learner, bound=CentralBound(), domain=public.domain, adjacency=REPLACE_LABEL
         )
-        (finding,) = falsify(case, Means(seconds=20, pairs=200))
+        (finding,) = falsify(case, Effort(pairs=200))
         assert not finding.broken
         assert finding.worst > 0.9
 

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from dpcore import Registry, Status
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError
-from dpcore.evaluation import evaluate
-from dpcore.source import load_table
-from dpcore.spec import load_spec, spec_of_text
+from dpcore.publish.evaluation import evaluate
+from dpcore.sources.text import load_table
+from dpcore.spec.spec import load_spec, spec_of_text
 from dpcore_ntk import dpcore_examples
 
 EXAMPLES = dpcore_examples()
@@ -76,7 +76,7 @@ def test_equation_1_runs_as_a_reproduction_only(folder):
 
 def accuracy(spec, runs):
     """Mean hold-out accuracy of the private model over fresh splits and noises."""
-    table = load_table(spec.source, None, spec.csv, spec.domain)
+    table = load_table(spec.source, None, spec.csv, spec.request.domain)
     plan = spec.price()
     found = [
         evaluate(plan, plan.run(table), ("accuracy",))["release"]["accuracy"]["private"]

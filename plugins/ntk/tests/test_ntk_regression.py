@@ -5,7 +5,6 @@ import math
 import attrs
 import numpy as np
 import pytest
-from accounting_oracles import chi_square_mixture_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,13 +22,14 @@ from dpcore import (
     price,
     replace_features,
 )
-from dpcore.conformance.case import Case
-from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
 from dpcore.errors import UnfitTargetError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
+from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.mechanisms.randomized_response import RandomizedResponse
-from dpcore.noise.wishart import wishart_mean
 from dpcore_ntk.calculators import samples_sound
 from dpcore_ntk.dual import released_targets
 from dpcore_ntk.dual_model import dual_coefficients
@@ -40,6 +40,7 @@ from dpcore_ntk.regression import Regression, RegressionBound
 from dpcore_ntk.row_movement import matrix_movement, row_movement
 
 from doubles import domain, table
+from oracles.accounting import chi_square_mixture_delta
 
 THREE = Classes(("a", "b", "c"))
 
@@ -134,7 +135,7 @@ def test_no_attack_breaks_the_three_bounds(adjacency):
             adjacency=adjacency,
             coins=public.coins,
         )
-        for finding in falsify(case, Means(seconds=10, pairs=300)):
+        for finding in falsify(case, Effort(pairs=300)):
             assert not finding.broken
             if finding.query == "labels" or adjacency is not REPLACE_LABEL:
                 assert finding.worst > 0.7

@@ -26,9 +26,9 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.solvers.ball import into_ball
-from dpcore.solvers.min_norm import fit_min_norm
-from dpcore.theorems.projection import ball_diameter
+from dpcore.learning.solvers.ball import into_ball
+from dpcore.learning.solvers.min_norm import fit_min_norm
+from dpcore.learning.theorems.projection import ball_diameter
 
 
 @attrs.frozen(kw_only=True)

@@ -27,8 +27,8 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.solvers.ridge import ridge_error, solve_ridge
-from dpcore.theorems.ridge import ridge_replace_one
+from dpcore.learning.solvers.ridge import ridge_error, solve_ridge
+from dpcore.learning.theorems.ridge import ridge_replace_one
 
 
 @attrs.frozen(kw_only=True)

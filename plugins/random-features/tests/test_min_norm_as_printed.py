@@ -24,8 +24,9 @@ from dpcore import (
     price,
 )
 from dpcore.cli.app import app
-from dpcore.conformance.case import Case
-from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.mechanisms.gaussian import Gaussian
@@ -187,7 +188,7 @@ def test_lemma_9_stands_inside_its_assumptions_under_attack(solver):
     )
     learner = MinNorm(count=200, variance=8, solver=solver)
     case = Case(learner=learner, bound=LiaoLemma9(eta=0.4), domain=where, adjacency=REPLACE_ONE)
-    (finding,) = falsify(case, Means(seconds=60, pairs=300))
+    (finding,) = falsify(case, Effort(pairs=300))
     assert 0.05 < finding.worst <= 1
     assert solver == "kaczmarz" or finding.outside > 100
 

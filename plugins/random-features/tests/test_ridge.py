@@ -7,17 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, Records, SecretCoins
+from dpcore.bound import Refused
 from dpcore.errors import ParameterError
-from dpcore.features.cos_sin import CosSin
-from dpcore.features.cosines import Cosines
-from dpcore.features.identity import Identity
-from dpcore.sensitivity import Refused, Sensitivity
-from dpcore.solvers.ridge import ridge_error, solve_ridge
-from dpcore.theorems.ridge import ridge_add_remove, ridge_norm, ridge_replace_one
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.features.cosines import Cosines
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.solvers.ridge import ridge_error, solve_ridge
+from dpcore.learning.theorems.ridge import ridge_add_remove, ridge_norm, ridge_replace_one
+from dpcore.sensitivity import Sensitivity
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tests"))
-from oracles import ridge  # the repository's oracles, not an installed module
+from oracles.definitions import ridge  # the repository's oracles, not an installed module
 
 
 def unit_disc(records):

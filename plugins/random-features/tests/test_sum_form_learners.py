@@ -16,9 +16,9 @@ from dpcore import (
     Sensitivity,
     replace_features,
 )
-from dpcore.features.cos_sin import CosSin
-from dpcore.features.identity import Identity
-from dpcore.theorems import taper
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.theorems import taper
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeBound, HuberRidgeLearner
 

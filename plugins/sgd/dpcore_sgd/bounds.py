@@ -1,9 +1,10 @@
 r"""Sound bounds for `sgd.regression`: the worst case over orders, and its law (T14, T15).
 
-Both add up, over the uses of one record, what one use can move (`dpcore.theorems.descent`).
+Both add up, over the uses of one record, what one use can move
+(`dpcore.learning.theorems.descent`).
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from dpcore import (
     REPLACE_ONE,
     Adjacency,
+    AnySensitivity,
     Distance,
     HitLaw,
     Learner,
@@ -20,9 +22,10 @@ from dpcore import (
     Refused,
     Sensitivity,
     SensitivityBound,
+    SensitivityLaw,
 )
-from dpcore.theorems.descent import StepReach
-from dpcore.theorems.hits import permutation_law, with_replacement_law
+from dpcore.learning.theorems.descent import StepReach
+from dpcore.learning.theorems.hits import permutation_law, with_replacement_law
 from dpcore_sgd.regression import Regression
 from dpcore_sgd.rounding import descent_error
 
@@ -39,21 +42,23 @@ def reach_of(learner: Learner, public: Public, adjacency: Adjacency) -> StepReac
 
 
 def stated(
-    value: float | HitLaw, reach: StepReach, query: Query, learner: Learner, source: str
-) -> Sensitivity | Refused:
-    """A movement with the error of computed descent."""
+    moved: float | HitLaw, reach: StepReach, query: Query, learner: Learner, source: str
+) -> AnySensitivity | Refused:
+    """A movement, or its law, with the error of computed descent."""
     assert isinstance(learner, Regression)
     width = query.shape[0]
     error = descent_error(reach, width, learner.block(width))
     if isinstance(error, Refused):
         return error
-    return Sensitivity(
-        value=value,
-        distance=Distance.L2,
-        adjacency=REPLACE_ONE,
-        solver_error=error,
-        source=source,
-    )
+    facts: dict[str, Any] = {
+        "distance": Distance.L2,
+        "adjacency": REPLACE_ONE,
+        "solver_error": error,
+        "source": source,
+    }
+    if isinstance(moved, HitLaw):
+        return SensitivityLaw(law=moved, **facts)
+    return Sensitivity(value=moved, **facts)
 
 
 @attrs.frozen(kw_only=True)
@@ -68,7 +73,7 @@ class PassesBound(SensitivityBound):
 
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         """The sum over passes of the worst place; for `cyclic` the same place in all."""
         assert isinstance(learner, Regression)
         reach = reach_of(learner, public, adjacency)
@@ -94,7 +99,7 @@ class PathBound(SensitivityBound):
 
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
+    ) -> AnySensitivity | Refused:
         """The law of the sum over a record's uses, rounded up."""
         assert isinstance(learner, Regression)
         reach = reach_of(learner, public, adjacency)

@@ -26,11 +26,11 @@ from dpcore import (
     Records,
 )
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
-from dpcore.domain import Domain
+from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.features.cos_sin import CosSin
-from dpcore.solvers.block_descent import Descent, FeatureRows, descend
-from dpcore.theorems.descent import StepReach
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.solvers.block_descent import Descent, FeatureRows, descend
+from dpcore.learning.theorems.descent import StepReach
 
 _COUNT = 250  # frequencies of the default features
 _NOISE, _AT, _POWER = 0.07, 1000.0, 0.25  # the default step: see Regression.step
@@ -110,7 +110,9 @@ class Regression(OneShot):
         if self.rate is not None:
             return self.rate
         if public.mu is None:
-            raise NoClaimError("sgd.regression plans its step by a Gaussian budget: give a rate")
+            raise NoClaimError(
+                "sgd.regression plans its step by a Gaussian budget: give a rate", field="rate"
+            )
         domain = public.domain
         kappa = self.map(domain).norm(domain)
         passes = max(1.0, self.count(domain) * self.batch / domain.records)

@@ -14,7 +14,6 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Domain,
-    HitLaw,
     PrivacyBudget,
     Public,
     PublicCoins,
@@ -24,23 +23,25 @@ from dpcore import (
     Refuted,
     Registry,
     SecretCoins,
+    SensitivityLaw,
     Status,
     price,
 )
-from dpcore.conformance.bound_laws import bound_verdicts
-from dpcore.conformance.case import Case
-from dpcore.conformance.falsifier import Means, falsify
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
-from dpcore.conformance.learner_laws import learner_verdicts
+from dpcore.conformance.laws.bounds import bound_verdicts
+from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.evaluation import evaluate
 from dpcore.events.base import Direction
-from dpcore.features.cos_sin import CosSin
-from dpcore.features.identity import Identity
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.l2_gamma import L2Gamma
-from dpcore.source import load_table
-from dpcore.spec import load_spec, spec_of_text
+from dpcore.publish.evaluation import evaluate
+from dpcore.sources.text import load_table
+from dpcore.spec.spec import load_spec, spec_of_text
 from dpcore_sgd import dpcore_examples, printed
 from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2
@@ -199,17 +200,17 @@ def test_theorem_2_is_reproduced_and_corrected():
     multiplier = printed.noise_multiplier(1.0, 1e-5)
     assert multiplier * shown.value == pytest.approx(3.06e4, rel=5e-3)
     fixed = claim(CorrectedTheorem2(gamma=5e-6), learner(**options), domain(1000))
-    assert multiplier * fixed.value.largest == pytest.approx(390.4, rel=5e-3)
-    assert fixed.value.uncovered == 5e-6
+    assert multiplier * fixed.law.largest == pytest.approx(390.4, rel=5e-3)
+    assert fixed.law.uncovered == 5e-6
     # c = kappa = 1: the printed number is the square of the corrected one
-    assert shown.value == pytest.approx(fixed.value.largest**2, rel=1e-9)
+    assert shown.value == pytest.approx(fixed.law.largest**2, rel=1e-9)
 
 
 def test_the_corrected_paper_spends_its_failures_out_of_delta():
     about = learner(rate=0.05, steps=1000, **PAPER)
     facts = domain(1000)
     std = calibrated(about, facts, 1.0, bound=CorrectedTheorem2(gamma=5e-6))
-    largest = claim(CorrectedTheorem2(gamma=5e-6), about, facts).value.largest
+    largest = claim(CorrectedTheorem2(gamma=5e-6), about, facts).law.largest
     half = optimize.brentq(
         lambda s: (
             stats.norm.cdf(largest / s / 2 - s / largest)
@@ -277,7 +278,7 @@ def case_of(fields, bound):
 @pytest.mark.parametrize("fields", COMBINATIONS)
 def test_no_attack_breaks_the_sound_bounds(fields):
     for bound, least in ((PathBound(), 0.5), (PassesBound(), 0.0)):
-        (finding,) = falsify(case_of(fields, bound), Means(pairs=60, seconds=20))
+        (finding,) = falsify(case_of(fields, bound), Effort(pairs=60))
         assert not finding.broken
         assert finding.worst > least
 
@@ -285,7 +286,7 @@ def test_no_attack_breaks_the_sound_bounds(fields):
 @pytest.mark.slow
 @pytest.mark.parametrize("fields", COMBINATIONS)
 def test_every_law_of_bounds_and_learners_holds(fields):
-    verdicts, findings = bound_verdicts(case_of(fields, PathBound()), Means(pairs=3000, seconds=60))
+    verdicts, findings = bound_verdicts(case_of(fields, PathBound()), Effort(pairs=3000))
     assert [v for v in verdicts + learner_verdicts(case_of(fields, PathBound())) if v.failed] == []
     assert max(finding.worst for finding in findings) > 0.6
 
@@ -296,8 +297,8 @@ class TooSmall(PathBound):
 
     def sensitivity(self, query, learner, public, adjacency):
         found = PathBound.sensitivity(self, query, learner, public, adjacency)
-        smaller = attrs.evolve(found.value, atoms=np.array(found.value.atoms) * 0.8)
-        return attrs.evolve(found, value=smaller)
+        smaller = attrs.evolve(found.law, atoms=np.array(found.law.atoms) * 0.8)
+        return attrs.evolve(found, law=smaller)
 
     def along(self, query, learner, public, order, changed):
         return 0.8 * PathBound.along(self, query, learner, public, order, changed)
@@ -306,7 +307,7 @@ class TooSmall(PathBound):
 def test_the_attack_breaks_a_bound_that_is_a_fifth_too_small():
     about = learner(order="with_replacement", clip=0.5, average=0.0)
     case = Case(learner=about, bound=TooSmall(), domain=domain(9), adjacency=REPLACE_ONE)
-    (finding,) = falsify(case, Means(pairs=300, seconds=20))
+    (finding,) = falsify(case, Effort(pairs=300))
     assert finding.broken
 
 
@@ -329,7 +330,7 @@ def test_the_price_covers_every_pair_when_all_orders_are_enumerated(n, steps):
     rng = np.random.default_rng(n + steps)
     closest = 0.0
     for std, epsilon in ((1.0, 0.3), (2.0, 0.1), (0.5, 1.5)):
-        mechanism = Gaussian(noise_multiplier=std / found.law.smallest, noise="float")
+        mechanism = Gaussian(noise_multiplier=std / found.smallest, noise="float")
         stated = mechanism.event(query, found).delta(epsilon, Direction.REMOVE)
         for trial in range(10):
             rows = rng.choice([-1.0, 1.0], (n, 1))
@@ -421,12 +422,12 @@ def test_the_default_step_reads_public_facts_only_and_can_be_run():
     outcome = plan.run(table)
     errors = outcome.model.predict(table) - table["y"]
     assert np.mean(errors**2) < 0.6 * np.var(table["y"])
-    assert isinstance(plan.schedule.releases[0].asks["coefficients"].sensitivity.value, HitLaw)
+    assert isinstance(plan.schedule.releases[0].asks["coefficients"].sensitivity, SensitivityLaw)
 
 
 @pytest.mark.slow
 def test_the_kit_finds_nothing():
-    report = examine("sgd", Registry.default(), Means(seconds=3))
+    report = examine("sgd", Registry.default(), Effort(pairs=2000, samples=2000))
     assert [verdict for verdict in report.verdicts if verdict.failed] == []
 
 
@@ -440,7 +441,7 @@ def test_insurance_at_epsilon_1_is_learnt_without_tuning():
     text = text.split("release:")[0].replace("epsilon: 4", "epsilon: 1") + release
     text = text.replace("    norm: 1.5\n", "") + "evaluate: {holdout: 0.2, metrics: [mse]}\n"
     spec = spec_of_text(text, "insurance.yaml")
-    table = load_table("insurance.csv", Path(folder), spec.csv, spec.domain)
+    table = load_table("insurance.csv", Path(folder), spec.csv, spec.request.domain)
     plan = spec.price()
     errors = [evaluate(plan, plan.run(table), ("mse",))["release"]["mse"] for _ in range(5)]
     assert np.mean([error["private"] / error["constant"] for error in errors]) < 0.7
@@ -461,7 +462,7 @@ def test_the_printed_example_is_refused_and_reproduced():
     with pytest.raises(NoClaimError, match="root"):
         spec.price()
     assert spec.price(reproduce=True).guarantee.status is Status.NONE
-    assert spec.releases[0].mechanism.noise_multiplier == pytest.approx(
+    assert spec.request.releases[0].mechanism.noise_multiplier == pytest.approx(
         printed.noise_multiplier(1.0, 1e-5), rel=1e-6
     )
 

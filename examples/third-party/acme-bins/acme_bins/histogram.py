@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpcore import Distance, Domain, LearnerCoins, OneShot, Public, Query, Records
 from dpcore.checks import positive_integer
-from dpcore.domain import Table
+from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
 
 

@@ -1,0 +1,1 @@
+"""Accounting: what a list of events costs, by every method."""

@@ -1,0 +1,143 @@
+r"""From a list of events in plain data to every method's interval: the library behind `dpcore
+account`.
+
+```yaml
+adjacency: add_remove
+events:
+  - {event: gaussian, mu: 0.05, count: 1000}
+  - {event: laplace, shift: 0.1, count: 500}
+  - {event: poisson_sampled, sampling_probability: 0.01, of: {event: gaussian, mu: 1.0}, count:
+  10000}
+```
+How an event is written there is said in `dpcore.events.catalogue`; `count` is 1 where it is left
+out; `of` holds the event that a sampling event is applied to.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from dpcore.accounting.methods.auto import AutoAccountant, intersection
+from dpcore.adjacency import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Adjacency,
+    replace_features,
+)
+from dpcore.checks import require_keys
+from dpcore.errors import ParameterError, SpecError, below, near, shown
+from dpcore.events.catalogue import Catalogue
+from dpcore.interval import Interval
+
+_RELATIONS = {str(one): one for one in (ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL)}
+
+
+@attrs.frozen
+class Account:
+    """What every method says about one list of events.
+
+    Args:
+        adjacency: What the numbers are about.
+        delta: The delta asked for.
+        intervals: Per method that has an answer, its interval (nats).
+        refusals: Per method that has none, the reason.
+        best: The method whose upper end is the least.
+        epsilon: What all methods say together; its upper end may be quoted.
+        why: One sentence on the best method.
+    """
+
+    adjacency: Adjacency
+    delta: float
+    intervals: Mapping[str, Interval]
+    refusals: Mapping[str, str]
+    best: str
+    epsilon: Interval
+    why: str
+
+    def data(self) -> dict[str, Any]:
+        """The same as JSON data."""
+        return {
+            "adjacency": str(self.adjacency),
+            "delta": self.delta,
+            "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
+            "best": self.best,
+            "why": self.why,
+            "methods": {
+                name: {"lower": one.lower, "upper": one.upper}
+                for name, one in self.intervals.items()
+            },
+            "refused": dict(self.refusals),
+        }
+
+
+def read_adjacency(data: object) -> Adjacency:
+    """add_remove, replace_one, replace_label, or {replace_features: {radius, label}}.
+
+    Raises:
+        SpecError: it is none of these.
+    """
+    if isinstance(data, str) and data in _RELATIONS:
+        return _RELATIONS[data]
+    if not isinstance(data, Mapping):
+        names = ", ".join(_RELATIONS)
+        hint = near(data, _RELATIONS) if isinstance(data, str) else ""
+        raise SpecError(
+            f"needs one of {names}, or {{replace_features: {{radius: NUM, label: fixed}}}}, "
+            f"got {shown(data)}{hint}"
+        )
+    require_keys(data, ["replace_features"])
+    with below("replace_features"):
+        inner = data["replace_features"]
+        if not isinstance(inner, Mapping):
+            raise SpecError(f"needs {{radius: NUM, label: fixed or free}}, got {shown(inner)}")
+        require_keys(inner, ["radius", "label"])
+        radius, label = inner["radius"], inner["label"]
+        if isinstance(radius, bool) or not isinstance(radius, int | float):
+            raise SpecError(f"needs a number, got {shown(radius)}", "radius")
+        if label not in ("fixed", "free"):
+            raise SpecError(f"needs fixed or free, got {shown(label)}", "label")
+        return replace_features(float(radius), label=label == "free")
+
+
+def account(data: object, delta: float, catalogue: Catalogue | None = None) -> Account:
+    """Every method's interval for parsed data of the shape above.
+
+    Args:
+        data: A mapping with `adjacency` and `events`, and nothing else.
+        delta: In [0, 1).
+        catalogue: Of events by name; the core's alone if None.
+
+    Raises:
+        SpecError: the data does not have that shape.
+        ParameterError: `delta` is outside [0, 1).
+        NoClaimError: no method can state an epsilon.
+        ContractError: two methods contradict each other.
+    """
+    if not 0 <= delta < 1:
+        raise ParameterError("account", "a delta in [0, 1)", "delta", delta)
+    if not isinstance(data, Mapping):
+        raise SpecError(f"needs the keys adjacency and events, got {shown(data)}")
+    require_keys(data, ["adjacency", "events"])
+    with below("adjacency"):
+        adjacency = read_adjacency(data["adjacency"])
+    accountant = AutoAccountant(adjacency)
+    with below("events"):
+        events = (catalogue or Catalogue()).counted(data["events"], adjacency)
+    for event, count in events:
+        accountant = accountant.compose(event, count)
+    intervals, refusals = accountant.intervals(delta)
+    if not intervals:
+        with below("events"):
+            accountant.epsilon(delta)  # raises with every method's reason
+    best = min(intervals, key=lambda name: intervals[name].upper)
+    return Account(
+        adjacency=adjacency,
+        delta=delta,
+        intervals=intervals,
+        refusals=refusals,
+        best=best,
+        epsilon=intersection(intervals, delta),
+        why=accountant.methods[best].explain(delta),
+    )

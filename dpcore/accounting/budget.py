@@ -1,0 +1,61 @@
+"""PrivacyBudget: the target that a spec asks for."""
+
+import math
+
+import attrs
+
+from dpcore.accounting.conversions import zcdp_to_epsilon
+from dpcore.errors import ParameterError
+from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
+
+
+@attrs.frozen(kw_only=True)
+class PrivacyBudget:
+    """(epsilon, delta): epsilon in nats, finite and > 0; delta in [0, 1).
+
+    delta = 0 asks for pure differential privacy, which a Gaussian mechanism cannot give.
+
+    Args:
+        rho: If given, noise is calibrated to rho-zCDP, and (epsilon, delta) is what that implies.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    rho: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise ParameterError("budget", "a finite epsilon > 0", "epsilon", self.epsilon)
+        if not 0 <= self.delta < 1:
+            raise ParameterError("budget", "a delta in [0, 1)", "delta", self.delta)
+
+    @classmethod
+    def from_mu(cls, mu: float, delta: float) -> "PrivacyBudget":
+        """The (epsilon, delta) that mu-Gaussian-DP implies (Dong, Roth & Su 2022, Cor. 2.13)."""
+        if not (math.isfinite(mu) and mu > 0):
+            raise ParameterError("budget", "a finite mu > 0", "mu", mu)
+        if not 0 < delta < 1:
+            raise ParameterError("budget", "a delta in (0, 1) beside mu", "delta", delta)
+        epsilon = gaussian_epsilon(delta, mu)
+        if epsilon == 0:
+            raise ParameterError("budget", "a mu that is not below delta altogether", "mu", mu)
+        return cls(epsilon=epsilon, delta=delta)
+
+    @classmethod
+    def from_rho(cls, rho: float, delta: float) -> "PrivacyBudget":
+        """rho-zCDP, with the (epsilon, delta) it implies (Canonne, Kamath & Steinke 2020)."""
+        if not (math.isfinite(rho) and rho > 0):
+            raise ParameterError("budget", "a finite rho > 0", "rho", rho)
+        if not 0 < delta < 1:
+            raise ParameterError("budget", "a delta in (0, 1) beside rho", "delta", delta)
+        epsilon = zcdp_to_epsilon(rho, delta)
+        if epsilon == 0:
+            raise ParameterError("budget", "a rho that is not below delta altogether", "rho", rho)
+        return cls(epsilon=epsilon, delta=delta, rho=rho)
+
+    @property
+    def mu(self) -> float | None:
+        """The Gaussian-DP parameter that meets the target exactly; None if pure."""
+        if self.rho is not None:
+            return math.sqrt(2 * self.rho)
+        return gaussian_mu(self.epsilon, self.delta) if self.delta > 0 else None

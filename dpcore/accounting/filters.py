@@ -1,0 +1,244 @@
+"""Filters: budgets that stay valid when later events are chosen from earlier answers.
+
+An accountant adds up events that are fixed before any of them happens. A filter is asked before
+each event and refuses what would exceed its budget; whatever is chosen in between, all that it
+let through together is (epsilon, delta)-DP.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self
+
+import attrs
+import numpy as np
+
+from dpcore.accountant import UnsupportedEventError
+from dpcore.accounting.conversions import pure_to_gdp, renyi_to_epsilon
+from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.adjacency import Adjacency
+from dpcore.checks import fraction, positive, probability
+from dpcore.errors import DpcoreError, NoClaimError, ParameterError
+from dpcore.events.base import Event
+from dpcore.events.gaussian import GaussianEvent, gaussian_mu
+from dpcore.rounding import up
+
+_FORGIVEN = 20  # roundings of a sum of a budget's equal parts
+
+
+class BudgetExceededError(DpcoreError):
+    """A filter refuses an event: it would exceed the budget. Nothing is spent."""
+
+    exit_code: ClassVar[int] = 4
+
+
+class Filter(ABC):
+    """A budget for events chosen adaptively. Immutable.
+
+    `adjacency` is what the guarantee is about: an event is accepted when its own claim covers it.
+    `sums` names the fields that hold what was let through; the first alone decides what is left.
+    """
+
+    sums: ClassVar[tuple[str, ...]]
+    adjacency: Adjacency
+
+    @abstractmethod
+    def spend(self, event: Event, count: int = 1) -> Self:
+        """A new filter that has also let through `count` applications of `event`.
+
+        Raises:
+            BudgetExceededError: the event does not fit; nothing is spent.
+            AdjacencyError: the event's claim does not cover the filter's adjacency.
+            UnsupportedEventError: the event lacks what this filter adds up.
+            ValueError: `count` is not an integer >= 1.
+        """
+
+    def accept(self, event: Event, count: int) -> None:
+        """Check what every filter checks."""
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(f"count must be an integer >= 1, got count={count!r}")
+        self.adjacency.require_covered_by(event.adjacency, event.label)
+
+
+def order_for(epsilon: float, delta: float) -> float:
+    """The Rényi order at which an (epsilon, delta) budget admits the largest zCDP rho.
+
+    It maximises B(alpha)/alpha, B as in `RenyiFilter`, on a geometric net of alpha - 1.
+    """
+    orders = 1 + np.geomspace(1e-4, 1e8, 2000)
+    offsets = np.array([_offset(float(order), delta) for order in orders])
+    return float(orders[int(np.argmax((epsilon - offsets) / orders))])
+
+
+def _offset(order: float, delta: float) -> float:
+    """What the conversion adds to the divergence at one order, rounded up."""
+    less = order - 1
+    terms = (math.log1p(-1 / order), (math.log(delta) + math.log(order)) / less)
+    return terms[0] - terms[1] + 1e-13 * (1 + abs(terms[0]) + abs(terms[1]))
+
+
+@attrs.frozen(kw_only=True)
+class RenyiFilter(Filter):
+    r"""Divergences at one order alpha add up to at most
+
+    .. math:: B = \epsilon - \log\frac{\alpha-1}{\alpha} + \frac{\log\delta+\log\alpha}{\alpha-1}.
+
+    Covers every event with Rényi divergences, so zCDP and pure ones too, with events and their
+    parameters chosen adaptively. The order is fixed at the start.
+
+    Args:
+        adjacency: What the guarantee is about.
+        epsilon: Budget in nats, > 0.
+        delta: Budget, in (0, 1).
+        order: alpha > 1; by default the one that admits the most Gaussian releases.
+
+    Source: Feldman & Zrnic (2021), arXiv:2008.11193 (the Rényi filter at one order), with
+    the conversion of Canonne, Kamath & Steinke (2020), Proposition 12.
+    """
+
+    sums: ClassVar[tuple[str, ...]] = ("spent",)
+    adjacency: Adjacency
+    epsilon: float = attrs.field(validator=positive)
+    delta: float = attrs.field(validator=fraction)
+    order: float = attrs.field(
+        default=attrs.Factory(lambda self: order_for(self.epsilon, self.delta), takes_self=True)
+    )
+    spent: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        if not (math.isfinite(self.order) and self.order > 1):
+            raise ParameterError("RenyiFilter", "a finite order > 1", "order", self.order)
+        if self.budget <= 0:
+            raise NoClaimError(
+                f"a RenyiFilter of order {self.order!r} has no budget at epsilon={self.epsilon!r}, "
+                f"delta={self.delta!r}"
+            )
+
+    @property
+    def budget(self) -> float:
+        """B, rounded down."""
+        return self.epsilon - _offset(self.order, self.delta)
+
+    def left(self) -> float:
+        """Of the budget, as a divergence at the order."""
+        return max(0.0, self.budget - self.spent)
+
+    def spend(self, event: Event, count: int = 1) -> RenyiFilter:
+        """Add count times the divergence at the order."""
+        self.accept(event, count)
+        divergence = event.renyi(np.array([self.order]))
+        if divergence is None:
+            raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
+        total = up(self.spent + count * float(divergence[0]), roundings=20)
+        if not total <= self.budget:
+            raise BudgetExceededError(
+                f"{count} x {event.label} needs a divergence of {total!r} at order "
+                f"{self.order!r}, the budget is {self.budget!r}"
+            )
+        return attrs.evolve(self, spent=total)
+
+    def epsilon_spent(self) -> float:
+        """The epsilon that was let through so far, at the budget's delta.
+
+        Only a report: a valid guarantee before the filter's end is the budget.
+        """
+        if self.spent == 0:
+            return 0.0
+        return renyi_to_epsilon(np.array([self.order]), np.array([self.spent]), self.delta)
+
+
+@attrs.frozen(kw_only=True)
+class GaussianFilter(Filter):
+    r"""The mu^2 of Gaussian-DP releases add up to at most that of the budget: nothing is lost.
+
+    The sum is the accountant's own, so that a plan which was calibrated to the whole budget fits
+    it to the last bit. Covers exact Gaussians, and pure events by the least mu that dominates them,
+    with events and their parameters chosen adaptively.
+
+    Args:
+        adjacency: What the guarantee is about.
+        epsilon: Budget in nats, > 0.
+        delta: Budget, in (0, 1).
+        mu_squared, additions: What was let through, as `GdpAccountant` keeps it.
+
+    Source: Smith & Thakurta (2022), arXiv:2210.17520 (Gaussian DP has a filter without loss).
+    """
+
+    sums: ClassVar[tuple[str, ...]] = ("mu_squared", "additions")
+    adjacency: Adjacency
+    epsilon: float = attrs.field(validator=positive)
+    delta: float = attrs.field(validator=fraction)
+    mu_squared: float = 0.0
+    additions: int = 0
+
+    def spend(self, event: Event, count: int = 1) -> GaussianFilter:
+        """Add count times mu^2."""
+        self.accept(event, count)
+        mu = event.gaussian_mu()
+        if mu is None:
+            pure = event.pure_epsilon()
+            if pure is None:
+                raise UnsupportedEventError(
+                    f"{event.label} is neither Gaussian nor known by a pure epsilon"
+                )
+            mu = pure_to_gdp(pure)
+        whole = self._sum().compose(GaussianEvent(mu=mu, adjacency=self.adjacency), count)
+        epsilon = whole.epsilon(self.delta).upper
+        if not epsilon <= self.epsilon:
+            raise BudgetExceededError(
+                f"{count} x {event.label} needs epsilon={epsilon!r} in all at "
+                f"delta={self.delta!r}, the budget is {self.epsilon!r}"
+            )
+        return attrs.evolve(self, mu_squared=whole.mu_squared, additions=whole.additions)
+
+    def _sum(self) -> GdpAccountant:
+        return GdpAccountant(self.adjacency, self.mu_squared, self.additions)
+
+    def mu_left(self) -> float:
+        """About the largest mu of one more release, rounded down."""
+        whole = gaussian_mu(self.epsilon, self.delta)
+        return math.sqrt(max(0.0, whole * whole * (1 - 1e-12) - self.mu_squared))
+
+    def epsilon_spent(self) -> float:
+        """The epsilon that was let through so far, at the budget's delta.
+
+        Only a report: a valid guarantee before the filter's end is the budget.
+        """
+        return self._sum().epsilon(self.delta).upper
+
+
+@attrs.frozen(kw_only=True)
+class BasicFilter(Filter):
+    """Epsilons and deltas add up to at most the budget.
+
+    Covers events that are known by an (epsilon, delta) claim: pure, approximate and what has a pure
+    epsilon. Valid when they and their parameters are chosen adaptively. What it keeps is the budget
+    to a relative 2^-48: so far may a sum of its equal parts exceed it by their own rounding.
+
+    Source: Rogers, Roth, Ullman & Vadhan (2016), arXiv:1605.08294 (basic composition as a filter).
+    """
+
+    sums: ClassVar[tuple[str, ...]] = ("spent_epsilon", "spent_delta")
+    adjacency: Adjacency
+    epsilon: float = attrs.field(validator=positive)
+    delta: float = attrs.field(default=0.0, validator=probability)
+    spent_epsilon: float = 0.0
+    spent_delta: float = 0.0
+
+    def spend(self, event: Event, count: int = 1) -> BasicFilter:
+        """Add count times the claim."""
+        self.accept(event, count)
+        claim = event.approximate_claim()
+        if claim is None:
+            raise UnsupportedEventError(f"{event.label} makes no (epsilon, delta) claim")
+        epsilon = self.spent_epsilon + count * claim[0]
+        delta = self.spent_delta + count * claim[1]
+        # the sums of a budget split into equal parts may exceed it by their own rounding
+        most = [up(budget, roundings=_FORGIVEN) for budget in (self.epsilon, self.delta)]
+        if epsilon > most[0] or delta > most[1]:
+            raise BudgetExceededError(
+                f"{count} x {event.label} needs ({epsilon!r}, {delta!r}) in all, "
+                f"the budget is ({self.epsilon!r}, {self.delta!r})"
+            )
+        return attrs.evolve(self, spent_epsilon=epsilon, spent_delta=delta)

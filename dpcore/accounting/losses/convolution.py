@@ -1,0 +1,298 @@
+r"""Composition of measures on a common step, by one tilted Fourier transform, both ends certified.
+
+With :math:`K(\theta)=\sum_i n_i\log\sum_k p_{ik}e^{\theta x_k}` the tilted masses
+:math:`\tilde p_{ik}=p_{ik}e^{\theta x_k-K_i}` are convolved; then
+
+.. math:: \delta(\epsilon) = p_\infty + e^{K-\theta\epsilon}
+          \sum_{x>\epsilon}\tilde p(x)\,e^{-\theta(x-\epsilon)}(1-e^{-(x-\epsilon)}) .
+
+With theta near the saddle point of epsilon the tilted masses are of the order of their maximum
+where it matters, so that the transform's error, which is the same in every cell, is relatively
+small however small delta is. Every error is bounded and added (or, for a lower end, subtracted):
+
+* each output of a transform is a linear form computed along log2(N) butterflies, so its error is at
+  most `_BUTTERFLY log2(N) ulp` times the sum of absolute inputs (Higham 2002, Theorem 24.2, the
+  componentwise form); a factor |phi| <= 1 to the power n multiplies it by n |phi|^(n-1);
+* tilted mass outside the window of N cells is at most 2 e^{-_TAIL} by Chernoff's bound with the
+  exact log moment generating function; outside, above, it adds to delta, and wrapped into the
+  window it changes the sum above by at most itself;
+* relative errors of masses, of tilting and of the sums multiply up to (1 + c)^n.
+"""
+
+import math
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.accounting.losses.masses import Masses
+from dpcore.rounding import UNIT, down, gamma, up
+
+_BUTTERFLY = 8.0
+_TAIL = 34.0
+_FAR = 300.0  # exponents are cut off here: what lies beyond is far from the answer
+_HALF_WIDTH = math.sqrt(2 * _TAIL)
+Array = NDArray[np.float64]
+Spectrum = NDArray[np.complex128]
+
+
+def log_moments(masses: Masses, orders: Array) -> Array:
+    r""":math:`\log\sum_k p_k e^{\theta x_k}` at each theta in `orders`, shape (k,)."""
+    steps = masses.step * np.arange(len(masses.mass))
+    kept = masses.mass > 0
+    steps, logs = steps[kept], np.log(masses.mass[kept])
+    exponents = orders[:, None] * steps[None, :] + logs[None, :]
+    peak = np.max(exponents, axis=1)
+    total = np.log(np.sum(np.exp(exponents - peak[:, None]), axis=1))
+    return np.asarray(peak + total + orders * masses.first)
+
+
+@attrs.frozen(eq=False)
+class Group:
+    """`count` independent copies of one measure."""
+
+    masses: Masses
+    count: int
+
+
+@attrs.frozen
+class Saddle:
+    """Where the tilted sum lies: its tilt, log moment, and a window with tails e^{-_TAIL}."""
+
+    tilt: float
+    log_moment: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], tilt: float, shifts: tuple[float, float]) -> "Saddle":
+        """Window from Chernoff's bound at two neighbouring tilts, cut to the support.
+
+        Args:
+            groups: What is composed.
+            tilt: theta > 0.
+            shifts: How far below and above the tilt the bounds are taken; any > 0 are sound.
+        """
+        support_low = math.fsum(g.count * g.masses.first for g in groups)
+        support_high = math.fsum(g.count * g.masses.last for g in groups)
+        moments = total_moments(groups, np.array([tilt - shifts[0], tilt, tilt + shifts[1]]))
+        scale = float(np.max(np.abs(moments)))
+        slack = _TAIL + gamma(128) * (scale + abs(tilt) * (abs(support_low) + abs(support_high)))
+        high = (moments[2] - moments[1] + slack) / shifts[1]
+        low = (moments[1] - moments[0] - slack) / shifts[0]
+        return cls(
+            tilt, float(moments[1]), max(float(low), support_low), min(float(high), support_high)
+        )
+
+
+def total_moments(groups: Sequence[Group], orders: Array) -> Array:
+    """The log moments of all copies together, shape (k,)."""
+    total = np.zeros_like(orders)
+    for group in groups:
+        total += group.count * log_moments(group.masses, orders)
+    return total
+
+
+def best_shifts(groups: Sequence[Group], tilt: float) -> tuple[float, float]:
+    """Shifts that make the window of these groups about as narrow as it can be."""
+    spread = math.sqrt(max(variance(groups, tilt), 0.0))
+    width = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)
+    shifts = _HALF_WIDTH / max(spread, width * 1e-9) * 2.0 ** np.arange(-6.0, 1.5, 0.5)
+    base = float(total_moments(groups, np.array([tilt]))[0])
+    above = (total_moments(groups, tilt + shifts) - base + _TAIL) / shifts
+    below = (base - total_moments(groups, tilt - shifts) - _TAIL) / shifts
+    return float(shifts[int(np.argmax(below))]), float(shifts[int(np.argmin(above))])
+
+
+def variance(groups: Sequence[Group], tilt: float) -> float:
+    """Variance of the tilted sum."""
+    total = 0.0
+    for group in groups:
+        x = group.masses.step * np.arange(len(group.masses.mass))
+        exponent = tilt * (x - x[-1])
+        with np.errstate(divide="ignore"):
+            exponent = exponent + np.log(group.masses.mass)
+        weight = np.exp(exponent - np.max(exponent))
+        weight /= np.sum(weight)
+        mean = float(weight @ x)
+        total += group.count * float(weight @ (x - mean) ** 2)
+    return total
+
+
+@attrs.frozen(eq=False)
+class Composed:
+    """The composed measure around its saddle point, tilted, with what is not certain about it.
+
+    Args:
+        losses: Cells of the window, nats, increasing, shape (k,).
+        tilted: Tilted masses in them, shape (k,).
+        cell_error: Absolute error of each tilted mass.
+        saddle: Tilt and log moment.
+        infinite: Probability of an infinite loss.
+        relative: log of the largest relative error of the whole.
+        outside: Tilted mass outside the window, at most.
+        slack: How far any loss may be from its cell by rounding, nats.
+    """
+
+    losses: Array
+    tilted: Array
+    cell_error: float
+    saddle: Saddle
+    infinite: float
+    relative: float
+    outside: float
+    slack: float
+
+    def epsilon_above(self, delta: float) -> float:
+        """An epsilon whose delta is certainly at most `delta`; infinite where there is none."""
+        tail = self.saddle.log_moment - self.saddle.tilt * self.saddle.high + self.relative
+        outside = self.outside * math.exp(min(tail, 700.0))
+        target = delta - up(self.infinite, roundings=5000) - outside
+        return self._crossing(np.maximum(self.tilted, 0.0) + self.cell_error, target, +1)
+
+    def epsilon_below(self, delta: float) -> float:
+        """An epsilon whose delta is certainly at least `delta`; 0 where none is known."""
+        target = delta - down(self.infinite, roundings=5000)
+        if target <= 0:
+            return math.inf
+        return self._crossing(np.maximum(self.tilted - self.cell_error, 0.0), target, -1)
+
+    def _crossing(self, tilted: Array, target: float, sign: int) -> float:
+        """Where the curve of `tilted`, erring to one side, equals `target`; 0 at least.
+
+        Between two losses x_j < epsilon <= x_{j+1} the curve is
+        C (S - e^{epsilon - r} R) with S, R sums over the losses above and C = e^{K - theta r}.
+        """
+        if target <= 0:
+            return math.inf
+        tilt = self.saddle.tilt
+        # a reference at which e^{K - theta r} is the target: weights of order 1 where it matters
+        near = (self.saddle.log_moment - math.log(target)) / tilt
+        middle = min(max(near, float(self.losses[0])), float(self.losses[-1]))
+        x = self.losses - middle
+        weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
+        error = sign * gamma(2 * len(x) + 16)
+        first = np.cumsum(weights[::-1])[::-1] * (1 + error)
+        weights = tilted * np.exp(np.clip(-(tilt + 1) * x, -_FAR, _FAR))
+        second = np.cumsum(weights[::-1])[::-1] * (1 - error)
+        log_scale = self.saddle.log_moment - tilt * middle + sign * self.relative
+        goal = np.full_like(x, math.exp(min(_FAR, math.log(target) - log_scale)))
+        if sign < 0:  # mass wrapped into the sum
+            goal += 2 * self.outside * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
+        excess = np.zeros_like(x)  # at each loss, from those above it
+        excess[:-1] = first[1:] - np.exp(np.clip(x[:-1], -_FAR, _FAR)) * second[1:]
+        above = excess > goal
+        if sign < 0:  # cells whose weights were cut off certify nothing
+            above &= np.abs((tilt + 1) * x) < _FAR
+        found = np.nonzero(above)[0]
+        if len(found) == 0:
+            return max(0.0, float(self.losses[0]) + self.slack) if sign > 0 else 0.0
+        at = int(found[-1])
+        if at == len(x) - 1:
+            return math.inf
+        rest, scale = float(first[at + 1]) - float(goal[at]), float(second[at + 1])
+        if rest > 0 and scale > 0:
+            crossing = min(max(math.log(rest) - math.log(scale), float(x[at])), float(x[at + 1]))
+        else:
+            crossing = float(x[at + 1] if sign > 0 else x[at])
+        allowance = self.slack + gamma(128) * (1 + abs(middle) + abs(crossing))
+        return max(0.0, (middle + crossing) + sign * allowance)
+
+
+def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
+    """Convolve all copies of all groups, which share `step`."""
+    cells = scipy.fft.next_fast_len(math.ceil((saddle.high - saddle.low) / step) + 3, real=True)
+    tilt = saddle.tilt
+    origin = math.fsum(g.count * g.masses.first for g in groups)
+    start = math.floor((saddle.low - origin) / step) - 1
+    transforms: dict[int, Spectrum] = {}
+    for group in groups:
+        found = scipy.fft.rfft(_wrapped(_tilted(group.masses, tilt), cells))
+        known = transforms.get(group.count)
+        transforms[group.count] = found if known is None else known * found
+    product = _powers(transforms)
+    copies = sum(g.count for g in groups)
+    butterflies = gamma(2 * _BUTTERFLY * math.log2(cells))
+    # a transform's inputs sum to 1; its products round by a few ulps each
+    one = butterflies + gamma(16)
+    crude = copies * one * math.exp(min(copies * one, 700.0))
+    size = np.abs(product)
+    doubled = (
+        2 * math.fsum(size.tolist()) / cells if cells < 64 else 2 * float(np.sum(size)) / cells
+    )
+    error = 0.0
+    reach = np.minimum(size + 2 * crude, 1.0)
+    for floor, members in _by_size(groups).items():
+        powered = float(np.sum(reach ** (1 - 1 / floor))) if floor > 1 else float(len(reach))
+        error += members * one * 2 * powered / cells
+    error = error * math.exp(min(copies * one, 700.0)) + (butterflies + gamma(16)) * doubled
+    tilted = np.roll(scipy.fft.irfft(product, cells), -(start % cells))
+    losses = np.asarray(origin + step * (start + np.arange(cells)), float)
+    scale = math.fsum(
+        g.count * abs(tilt * x) for g in groups for x in (g.masses.first, g.masses.last)
+    )
+    relative = gamma(128) * (abs(saddle.log_moment) + scale) + math.fsum(
+        g.count * (g.masses.rounding + _tilt_rounding(g.masses, tilt)) for g in groups
+    )
+    survive = math.fsum(g.count * math.log1p(-min(g.masses.infinite, 1 - UNIT)) for g in groups)
+    return Composed(
+        losses=losses,
+        tilted=tilted,
+        cell_error=error,
+        saddle=saddle,
+        infinite=-math.expm1(survive),
+        relative=relative,
+        outside=2 * math.exp(-_TAIL),
+        slack=gamma(32)
+        * math.fsum(g.count * (abs(g.masses.first) + abs(g.masses.last)) for g in groups),
+    )
+
+
+def _tilted(masses: Masses, tilt: float) -> Array:
+    """Masses times e^{tilt x}, normalised by the measure's own log moment."""
+    x = masses.step * np.arange(len(masses.mass))
+    moment = float(log_moments(masses, np.array([tilt]))[0]) - tilt * masses.first
+    exponent = tilt * x - moment
+    with np.errstate(divide="ignore"):
+        logs = np.log(masses.mass)
+    return np.asarray(np.exp(exponent + logs))
+
+
+def _tilt_rounding(masses: Masses, tilt: float) -> float:
+    """Relative rounding error of `_tilted`: an ulp of each exponent, twice, and of the moment."""
+    reach = abs(tilt) * (masses.last - masses.first)
+    return gamma(64 + 16 * reach + 16 * abs(tilt * masses.first) + 16 * 745)
+
+
+def _wrapped(values: Array, cells: int) -> Array:
+    """Sum over indices equal modulo `cells`."""
+    if len(values) <= cells:
+        return values if len(values) == cells else np.pad(values, (0, cells - len(values)))
+    rows = -(-len(values) // cells)
+    padded = np.pad(values, (0, rows * cells - len(values)))
+    return np.asarray(padded.reshape(rows, cells).sum(axis=0))
+
+
+def _powers(transforms: dict[int, Spectrum]) -> Spectrum:
+    """Product of each transform to its count, with one chain of squarings for all."""
+    top = max(transforms).bit_length()
+    result: Spectrum | None = None
+    for bit in range(top - 1, -1, -1):
+        if result is not None:
+            result = result * result
+        for count, transform in transforms.items():
+            if count >> bit & 1:
+                result = transform if result is None else result * transform
+    assert result is not None
+    return result
+
+
+def _by_size(groups: Sequence[Group]) -> dict[int, int]:
+    """Copies by a lower end of their group's count, so that few powers are taken."""
+    sizes: dict[int, int] = {}
+    for group in groups:
+        floor = next(edge for edge in (64, 8, 2, 1) if group.count >= edge)
+        sizes[floor] = sizes.get(floor, 0) + group.count
+    return sizes

@@ -1,0 +1,316 @@
+r"""From a privacy curve to masses on a grid of privacy losses, one from above and one from below.
+
+Write :math:`H(a)=\delta(\log a)`. It is convex and nonincreasing on a > 0, tends to 1 at 0, and for
+a < 1 follows from the other direction: :math:`H(a)=1-a+a\,H_{rev}(1/a)`. Finite masses p_k at
+losses
+:math:`\epsilon_k` and :math:`p_\infty` at infinity have the curve
+
+.. math:: h(a) = p_\infty + \sum_k p_k\,(1 - a e^{-\epsilon_k})_+ ,
+
+a convex polygon in a with kinks at :math:`e^{\epsilon_k}` only.
+
+**Composition is monotone.** For positive measures the composed curve is
+:math:`\iint(1-ae^{-x-y})_+\,dp_1dp_2=\int h_1(ae^{-y})\,dp_2(y)`, linear and nondecreasing in h_1
+pointwise, and symmetric. So a polygon above H composes to upper bounds, a polygon below H to lower
+bounds, and a relative error c in each of n polygons to a relative error (1+c)^n in the result;
+neither needs to be normalised. (Zhu, Dong & Wang 2022, arXiv:2106.08567, Theorem 10, is the case of
+probability distributions.)
+
+* From above: the chords of H between the knots ("connect the dots": Doroshenko, Ghazi, Kamath,
+  Kumar & Manurangsi 2022, arXiv:2207.04380); the chord over (0, first knot) starts at (0, 1), and
+  what the curve keeps beyond the last knot is infinite. Knots above the lower convex hull are
+  dropped: the hull of upper bounds of a convex function is one too.
+* From below: on each interval a line below H. A chord, extended beyond its two knots, lies below a
+  convex function, so between two knots H is above the chords of both neighbouring intervals; the
+  line parallel to the interval's chord through the lowest point of their maximum is the one taken.
+  The polygon through the smaller of the two lines' values at each knot lies below all of them, and
+  so does its convex hull. Both gaps are of second order in the step.
+"""
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import NoClaimError
+from dpcore.events.base import Direction, Event
+from dpcore.rounding import gamma
+
+_FARTHEST = 600.0  # e^loss and its reciprocal stay far from overflow
+Array = NDArray[np.float64]
+
+
+@attrs.frozen(eq=False)
+class Masses:
+    """A positive measure on the losses first, first + step, ... and at infinity.
+
+    Args:
+        first: Smallest loss, nats.
+        step: Distance of the losses, nats.
+        mass: Shape (k,), nonnegative.
+        infinite: Mass at infinity.
+        rounding: Relative rounding error of the curve, at most.
+    """
+
+    first: float
+    step: float
+    mass: Array
+    infinite: float
+    rounding: float
+
+    @property
+    def last(self) -> float:
+        """Largest finite loss."""
+        return self.first + self.step * (len(self.mass) - 1)
+
+
+def _checked(event: Event, values: Array) -> Array:
+    if not np.all(np.isfinite(values)):
+        raise NoClaimError(f"{event.label}: the curve is not a number somewhere")
+    return values
+
+
+def extended_curve(event: Event, epsilons: Array, direction: Direction, *, lower: bool) -> Array:
+    """The curve (upper or lower end) at sorted real epsilons, in [0, 1]; shape (k,)."""
+    method = event.curve_lower if lower else event.curve
+    split = int(np.searchsorted(epsilons, 0.0))
+    values = np.empty_like(epsilons)
+    if split:
+        below = epsilons[:split]
+        values[:split] = (
+            -np.expm1(below) + np.exp(below) * method(-below[::-1], direction.reverse)[::-1]
+        )
+    if split < len(epsilons):
+        values[split:] = method(epsilons[split:], direction)
+    return np.clip(_checked(event, values), 0.0, 1.0)
+
+
+def _reach(event: Event, direction: Direction, tail: float) -> float:
+    """A loss > 0 beyond which the curve is at most `tail`, or has stopped falling."""
+    anchor = event.anchor(direction)
+    if anchor is not None:
+        return anchor
+    powers = 2.0 ** np.arange(-44.0, 9.25, 0.25)
+    values = _checked(event, event.curve(powers, direction))
+    met = np.nonzero(values <= max(tail, float(values[-1]) * (1 + 1e-9)))[0]
+    at = int(met[0])
+    if at == 0:
+        return float(powers[0])
+    finer = np.linspace(powers[at - 1], powers[at], 9)[1:]
+    values = event.curve(finer, direction)
+    met = np.nonzero(values <= tail)[0]
+    return float(finer[met[0]] if len(met) else finer[-1])
+
+
+@attrs.frozen
+class Extent:
+    """Where an event's losses lie in one direction, up to a tail; independent of any grid."""
+
+    bottom: float
+    top: float
+    anchored: bool
+
+    @classmethod
+    def of(cls, event: Event, direction: Direction, tail: float) -> "Extent":
+        """From the event's anchor, else by search on its curve.
+
+        Raises:
+            NoClaimError: losses beyond 600 nats are not negligible.
+        """
+        top = _reach(event, direction, tail)
+        bottom = -_reach(event, direction.reverse, tail)
+        if top > _FARTHEST:
+            raise NoClaimError(
+                f"{event.label} loses more than {_FARTHEST} nats: too much for a grid"
+            )
+        return cls(max(bottom, -_FARTHEST), top, event.anchor(direction) is not None)
+
+    def knots(self, top: float, step: float) -> Array:
+        """top, top - step, ... to at most `bottom`; at least three, in increasing order."""
+        count = max(2, math.ceil((top - self.bottom) / step))
+        return top - step * np.arange(count, -1.0, -1.0)
+
+
+def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite: float) -> Masses:
+    """Masses of the lower convex hull of (0, ceiling) and the points (e^knot, value).
+
+    With slopes s_k = Q-probability of a loss above the interval, p_k = e^{knot}(s_{k-1}-s_k). The
+    slopes telescope exactly, so that the rounding error of the curve is relative.
+    """
+    keep = np.arange(len(knots))
+    while True:
+        at, height = knots[keep], values[keep]
+        a = np.exp(at)
+        slopes = np.empty(len(keep) + 1)
+        slopes[0] = (ceiling - height[0]) / a[0]
+        if len(keep) == len(knots):
+            width = a[:-1] * math.expm1(step) if step < 1 else np.diff(a)
+        else:
+            gap = step * np.diff(keep)
+            width = np.where(gap > 1, np.diff(a), a[:-1] * np.expm1(np.minimum(gap, 1.0)))
+        slopes[1:-1] = (height[:-1] - height[1:]) / width
+        slopes[-1] = 0.0
+        mass = a * (slopes[:-1] - slopes[1:])
+        good = mass > 0
+        good[-1] = True
+        if np.all(good):
+            break
+        keep = keep[good]
+    spread = np.zeros(len(knots))
+    spread[keep] = np.maximum(mass, 0.0)
+    rounding = gamma(64 + 16 * float(np.max(np.abs(knots))))
+    return Masses(float(knots[0]), step, spread, infinite, rounding)
+
+
+def masses_above(event: Event, direction: Direction, extent: Extent, step: float) -> Masses:
+    """A measure whose curve is nowhere below the event's."""
+    return _above(*_curve_above(event, direction, extent, step), step)
+
+
+def masses_both(
+    event: Event, direction: Direction, extent: Extent, step: float
+) -> tuple[Masses, Masses | None]:
+    """That measure, and one whose curve is nowhere above the event's (None: nothing is known)."""
+    knots, curve = _curve_above(event, direction, extent, step)
+    below = _below(event, direction, extent, step, curve) if event.attained else None
+    return _above(knots, curve, step), below
+
+
+def _curve_above(
+    event: Event, direction: Direction, extent: Extent, step: float
+) -> tuple[Array, Array]:
+    """Knots up to the extent's top, and upper ends of the curve there."""
+    knots = extent.knots(extent.top, step)
+    curve = extended_curve(event, knots, direction, lower=False)
+    return knots, np.minimum.accumulate(curve)
+
+
+def _above(knots: Array, curve: Array, step: float) -> Masses:
+    masses = _polygon(knots, curve, step, 1.0, float(curve[-1]))
+    if not np.any(masses.mass > 0):
+        raise NoClaimError(f"no privacy loss below {_FARTHEST} nats has positive probability")
+    return masses
+
+
+def _below(
+    event: Event, direction: Direction, extent: Extent, step: float, above: Array
+) -> Masses | None:
+    """The measure from below; `above` holds upper ends at the knots up to the extent's top."""
+    final = _last_line(event, direction, extent, step) if extent.anchored else None
+    top = extent.top if final is None else final.top
+    knots = extent.knots(top, step)
+    if final is not None:
+        above = np.minimum.accumulate(extended_curve(event, knots, direction, lower=False))
+    level = float(above[-1]) if final is None else final.level
+    below = extended_curve(event, knots, direction, lower=True)
+    below = np.maximum.accumulate(below[::-1])[::-1]
+    first = math.exp(knots[0])
+    if first >= 1 - level:
+        return None
+    left, right = _lines(
+        np.maximum(below - level, 0.0),
+        np.maximum(above - level, 0.0),
+        1 - level,
+        np.exp(knots),
+        step,
+    )
+    if final is not None:
+        left[-1], right[-1] = final.height(float(knots[-2])), 0.0
+    values = np.zeros(len(knots))
+    values[1:-1] = np.minimum(right[:-1], left[1:])
+    values[0] = max(0.0, min(left[0], (1 - level - first) * (1 - gamma(16))))
+    masses = _polygon(knots, values, step, 1 - level, event.infinite_mass(direction))
+    return masses if np.any(masses.mass > 0) else None
+
+
+def _lines(
+    below: Array, above: Array, ceiling: float, a: Array, step: float
+) -> tuple[Array, Array]:
+    """Per interval, the two end values of a line below the curve, which is itself above ceiling -
+    a.
+
+    The coordinate in an interval is x = a / e^{left knot} - 1, from 0 to e^step - 1.
+    """
+    width = math.expm1(step)
+    before = np.concatenate([[ceiling], above[:-2]])  # upper end one knot to the left
+    left_slope = -(before - below[:-1]) / -math.expm1(-step)
+    # left of the first knot is a = 0, farther than a step: its chord is flatter
+    left_slope[0] = -(ceiling - below[0])
+    after = np.concatenate([above[2:], [0.0]])
+    right_slope = np.minimum(-(below[1:] - after) / (math.exp(step) * width), 0.0)
+    right_slope[-1] = 0.0
+    chord = (below[1:] - below[:-1]) / width
+    bend = right_slope - left_slope
+    with np.errstate(divide="ignore", invalid="ignore"):
+        vertex = (below[:-1] - below[1:] + right_slope * width) / bend
+    vertex = np.clip(np.where(bend > 0, vertex, 0.0), 0.0, width)
+
+    def lowest(x: Array | float) -> Array:
+        return np.asarray(
+            np.maximum(below[:-1] + left_slope * x, below[1:] + right_slope * (x - width))
+        )
+
+    margin = gamma(64) * before
+    at_vertex = lowest(vertex) - margin
+    start = np.minimum(lowest(0.0), lowest(width) - chord * width) - margin
+    start = np.maximum(np.minimum(start, at_vertex - chord * vertex), 0.0)
+    end = start + chord * width
+    # a line that would end below 0 is turned about the vertex until it ends at 0
+    turned = end < 0
+    room = width - vertex
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pivot = np.where((room > 0) & (at_vertex > 0), at_vertex * width / room, 0.0)
+    start = np.where(turned, np.minimum(pivot * (1 - gamma(16)), below[:-1]), start)
+    end = np.where(turned, 0.0, end)
+    # one that would start below ceiling - a is turned until it starts there, or is that line
+    floor = (ceiling - a) * (1 - gamma(16))
+    sunk = start < floor[:-1]
+    known = floor[:-1] + (floor[1:] - floor[:-1]) * (vertex / width)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pivot = floor[:-1] + (at_vertex - floor[:-1]) * (width / vertex) - margin
+        pivot = np.where((vertex > 0) & (at_vertex > known), pivot, floor[1:])
+    pivot = np.minimum(pivot, below[1:])
+    sunk &= ~turned & (pivot >= 0)  # where both cannot be had, the line stays as it is
+    return np.where(sunk, floor[:-1], start), np.where(sunk, pivot, end)
+
+
+@attrs.frozen
+class _LastLine:
+    """A line below the curve near its anchor, zero at `top`, over the level kept at infinity."""
+
+    top: float
+    level: float
+    slope: float
+
+    def height(self, loss: float) -> float:
+        """Its value over the level at a loss, rounded down."""
+        return self.slope * math.exp(self.top) * -math.expm1(loss - self.top) * (1 - gamma(128))
+
+
+def _last_line(event: Event, direction: Direction, extent: Extent, step: float) -> _LastLine | None:
+    """A secant close to the anchor, lowered below the curve.
+
+    Outside its two points an extended chord lies below a convex function; between them the curve is
+    below the chord by at most twice what it is in the middle.
+    """
+    near = min(step, extent.top) / 64
+    at = np.array([extent.top - 2 * near, extent.top - 1.5 * near, extent.top - near])
+    if not (at[0] < at[1] < at[2] < extent.top):
+        return None
+    high = extended_curve(event, at, direction, lower=False)
+    low = extended_curve(event, at, direction, lower=True)
+    level = float(extended_curve(event, np.array([extent.top]), direction, lower=False)[0])
+    a = np.exp(at - at[0])
+    slope = (high[0] - low[2]) / (a[2] - a[0])
+    middle = high[0] + (high[2] - high[0]) * (a[1] - a[0]) / (a[2] - a[0])
+    sag = (
+        2 * max(0.0, float(middle - low[1]))
+        + 256 * float(np.max(high - low))
+        + gamma(128) * float(high[0])
+    )
+    rise = float(low[2]) - level - sag
+    if not (rise > 0 and slope > 0):
+        return None
+    top = float(at[2]) + math.log1p(rise / (slope * a[2]))
+    return _LastLine(min(top, extent.top), level, float(slope) * math.exp(-at[0]))

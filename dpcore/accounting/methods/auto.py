@@ -1,0 +1,133 @@
+"""The default accountant: every valid method of the core, the tightest upper end quoted."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from dpcore.accountant import Accountant, UnsupportedEventError
+from dpcore.accounting.methods.basic import BasicAccountant
+from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.accounting.methods.homogeneous import HomogeneousAccountant
+from dpcore.accounting.methods.pld import PldAccountant
+from dpcore.accounting.methods.renyi import RenyiAccountant
+from dpcore.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.adjacency import Adjacency
+from dpcore.errors import ContractError, NoClaimError
+from dpcore.events.base import Event
+from dpcore.interval import Interval
+
+_EXACT, _NUMERICAL = "gdp", "pld"
+_NARROW = 1e-6  # relative: an interval this narrow is not improved by numerical composition
+
+
+def all_methods(adjacency: Adjacency) -> dict[str, Accountant]:
+    """One empty accountant of each of the core's methods, by name, the cheap ones first."""
+    return {
+        _EXACT: GdpAccountant(adjacency),
+        "basic": BasicAccountant(adjacency),
+        "homogeneous": HomogeneousAccountant(adjacency),
+        "zcdp": ZcdpAccountant(adjacency),
+        "renyi": RenyiAccountant(adjacency),
+        _NUMERICAL: PldAccountant(adjacency),
+    }
+
+
+def _all_methods(auto: "AutoAccountant") -> Mapping[str, Accountant]:
+    return all_methods(auto.adjacency)
+
+
+@attrs.frozen
+class AutoAccountant(Accountant):
+    """Composes with every method that supports all events, and quotes the least upper end.
+
+    Where all events are Gaussian the exact method is asked alone; numerical composition is left
+    out where another method is exact already. If one method's upper end lies below another's
+    certified lower end, one of them is wrong: that is an error naming both, never the smaller
+    number.
+    """
+
+    adjacency: Adjacency
+    methods: Mapping[str, Accountant] = attrs.field(
+        default=attrs.Factory(_all_methods, takes_self=True)
+    )
+
+    def compose(self, event: Event, count: int = 1) -> "AutoAccountant":
+        """Compose in every method; a method that lacks support is dropped."""
+        self.accept(event, count)
+        methods: dict[str, Accountant] = {}
+        for name, method in self.methods.items():
+            try:
+                composed = method
+                for part, times in event.parts():
+                    composed = composed.compose(part, times * count)
+                methods[name] = composed
+            except UnsupportedEventError:
+                continue
+        return attrs.evolve(self, methods=methods)
+
+    def intervals(self, delta: float) -> tuple[dict[str, Interval], dict[str, str]]:
+        """Every method's interval, and of those that have none the reason."""
+        ends: dict[str, Interval] = {}
+        refusals: dict[str, str] = {}
+        for name, method in self.methods.items():
+            try:
+                ends[name] = method.epsilon(delta)
+            except NoClaimError as refusal:
+                refusals[name] = str(refusal)
+        return ends, refusals
+
+    def _ends(self, delta: float) -> dict[str, Interval]:
+        """The intervals that matter.
+
+        Raises:
+            NoClaimError: no method has one.
+        """
+        if _EXACT in self.methods and 0 < delta < 1:
+            return {_EXACT: self.methods[_EXACT].epsilon(delta)}
+        cheap = {name: m for name, m in self.methods.items() if name != _NUMERICAL}
+        ends, refusals = attrs.evolve(self, methods=cheap).intervals(delta)
+        upper = min((end.upper for end in ends.values()), default=float("inf"))
+        lower = max((end.lower for end in ends.values()), default=0.0)
+        if _NUMERICAL in self.methods and upper - lower > _NARROW * upper:
+            more, refused = attrs.evolve(
+                self, methods={_NUMERICAL: self.methods[_NUMERICAL]}
+            ).intervals(delta)
+            ends |= more
+            refusals |= refused
+        if not ends:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
+            raise NoClaimError("no accountant can state an epsilon: " + reasons)
+        return ends
+
+    def epsilon(self, delta: float) -> Interval:
+        """The intersection of all methods' intervals.
+
+        Raises:
+            ContractError: two methods contradict each other.
+            NoClaimError: no method can state an epsilon.
+        """
+        return intersection(self._ends(delta), delta)
+
+    def explain(self, delta: float) -> str:
+        """The winner and what it beat."""
+        ends = self._ends(delta)
+        order = sorted(ends, key=lambda name: ends[name].upper)
+        others = ", ".join(f"{name} {ends[name].upper:.6g}" for name in order[1:])
+        won = self.methods[order[0]].explain(delta)
+        return f"{won}; tightest of the valid methods" + (f" ({others})" if others else "")
+
+
+def intersection(ends: Mapping[str, Interval], delta: float) -> Interval:
+    """What all methods say together.
+
+    Raises:
+        ContractError: one method's upper end lies below another's lower end.
+    """
+    highest = max(ends, key=lambda name: ends[name].lower)
+    least = min(ends, key=lambda name: ends[name].upper)
+    if ends[least].upper < ends[highest].lower:
+        raise ContractError(
+            f"accountants contradict each other at delta={delta!r}: {least} claims epsilon <= "
+            f"{ends[least].upper!r}, {highest} certifies >= {ends[highest].lower!r}"
+        )
+    return Interval(ends[highest].lower, ends[least].upper)

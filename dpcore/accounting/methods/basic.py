@@ -1,0 +1,60 @@
+r"""Basic composition: epsilons and deltas add up. Valid for any event, hardly ever tight."""
+
+import attrs
+
+from dpcore.accountant import Accountant
+from dpcore.adjacency import Adjacency
+from dpcore.errors import NoClaimError
+from dpcore.events.base import Event
+from dpcore.interval import Interval
+from dpcore.rounding import down, up
+
+
+@attrs.frozen
+class BasicAccountant(Accountant):
+    r"""Upper end :math:`\sum_i n_i\,\epsilon_i(\delta_i)` with :math:`\sum_i n_i\,\delta_i=\delta`.
+
+    Events with a pure epsilon take delta_i = 0 unless nothing else needs delta; the others share
+    delta equally. Lower end: a composition is no less lossy than its worst single event.
+
+    Source: Dwork & Roth (2014), Theorem 3.16, which holds for adaptive choices within a plan.
+    """
+
+    adjacency: Adjacency
+    spent: tuple[tuple[Event, int], ...] = ()
+
+    def compose(self, event: Event, count: int = 1) -> "BasicAccountant":
+        """Equal events are counted together."""
+        self.accept(event, count)
+        if count == 0:
+            return self
+        spent = dict(self.spent)
+        spent[event] = spent.get(event, 0) + int(count)
+        return attrs.evolve(self, spent=tuple(spent.items()))
+
+    def epsilon(self, delta: float) -> Interval:
+        """By inverting each event's own curve at its part of `delta`."""
+        if not 0 <= delta < 1:
+            raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
+        if not self.spent:
+            return Interval(0.0, 0.0)
+        pure = [(event.pure_epsilon(), count) for event, count in self.spent]
+        sharing = sum(count for epsilon, count in pure if epsilon is None)
+        if sharing and delta == 0:
+            raise NoClaimError("at delta = 0 every event needs a pure epsilon, and one has none")
+        upper = sum(epsilon * count for epsilon, count in pure if epsilon is not None)
+        part = down(delta / (sharing or sum(count for _, count in self.spent)), roundings=3)
+        lower = 0.0
+        for (event, count), (epsilon, _) in zip(self.spent, pure, strict=True):
+            if epsilon is None:
+                upper += count * event.epsilon(part).upper
+            lower = max(lower, event.epsilon(delta).lower)
+        upper = up(upper, roundings=5000)
+        if not sharing and delta > 0:
+            shared = sum(count * event.epsilon(part).upper for event, count in self.spent)
+            upper = min(upper, up(shared, roundings=5000))
+        return Interval(min(lower, upper), upper)
+
+    def explain(self, delta: float) -> str:
+        """How the parts were added."""
+        return "basic composition (epsilons and deltas add up)"

@@ -1,0 +1,118 @@
+"""Declared facts of an estimator: from its parameters to a domain, without a look at any value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Categories, Column, Range
+from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError
+
+
+def names_of(columns: object, given: Sequence[str] | None, width: int) -> tuple[str, ...]:
+    """What the features are called: as in `columns`, else as in the data frame, else x0, x1, ...
+
+    Raises:
+        ParameterError: `columns` names other features than the data frame.
+    """
+    if isinstance(columns, Mapping):
+        names = tuple(map(str, columns))
+        if len(names) != width or (given is not None and {*names} != {*given}):
+            got = width if given is None else ", ".join(given)
+            raise ParameterError("columns", f"the features {', '.join(names)}", "features", got)
+        return names if given is None else tuple(given)
+    return tuple(f"x{i}" for i in range(width)) if given is None else tuple(given)
+
+
+def columns_of(columns: Any, names: Sequence[str]) -> dict[str, Column]:
+    """A declared column for each feature.
+
+    Args:
+        columns: (low, high), each a number or one number a feature; or a mapping from each
+            feature to (low, high), to a list of text categories, or to a `Range` or `Categories`.
+
+    Raises:
+        ParameterError: it is none of these.
+    """
+    if columns is None:
+        raise ParameterError(
+            "fit", "columns=(low, high), or one for each feature: public, not read off X",
+            "columns", None,
+        )  # fmt: skip
+    if isinstance(columns, Mapping):
+        return {name: _column(columns[name], name) for name in names}
+    try:
+        low, high = columns
+        lows, highs = (np.broadcast_to(np.asarray(e, float), len(names)) for e in (low, high))
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "columns", f"a pair (low, high) for {len(names)} features", "columns", columns
+        ) from None
+    pairs = zip(names, lows.tolist(), highs.tolist(), strict=True)
+    return {name: Range(low, high) for name, low, high in pairs}
+
+
+def _column(given: object, name: str) -> Column:
+    if isinstance(given, Range | Categories):
+        return given
+    if isinstance(given, Sequence) and all(isinstance(value, str) for value in given):
+        return Categories(tuple(given))
+    return range_of(given, f"columns[{name!r}]")
+
+
+def range_of(given: Any, owner: str) -> Range:
+    """(low, high) as a range.
+
+    Raises:
+        ParameterError: it is not such a pair.
+    """
+    try:
+        low, high = given
+        return Range(float(low), float(high))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(owner, "a public range (low, high)", owner, given) from None
+
+
+def classes_of(given: object) -> Classes:
+    """Declared classes.
+
+    Raises:
+        ParameterError: there are not two or more different ones.
+    """
+    if given is None or isinstance(given, str):
+        raise ParameterError("fit", "classes=[...]: public, not read off y", "classes", given)
+    values = tuple(np.asarray(given).tolist())
+    return Classes(values)
+
+
+def domain_of(
+    columns: Mapping[str, Column],
+    labels: Range | Classes,
+    records: int,
+    adjacency: Adjacency,
+    norm: float | None,
+) -> Domain:
+    """The domain; the number of rows is part of it only where neighbours have equally many."""
+    target = "target"
+    while target in columns:
+        target += "_"
+    return Domain(
+        columns=columns,
+        target=target,
+        labels=labels,
+        exact=records if adjacency.replaces else None,
+        norm=norm,
+    )
+
+
+def table_of(rows: NDArray[Any], names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Columns by name."""
+    return {name: rows[:, i] for i, name in enumerate(names)}

@@ -1,0 +1,53 @@
+"""Regressors: a target with a public range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+
+from dpcore.bridges.sklearn.base import OfAnyLearner, PrivateEstimator
+from dpcore.bridges.sklearn.declared import range_of
+from dpcore.domain.columns import Range
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Regressor(RegressorMixin, PrivateEstimator):
+    """A private regressor.
+
+    Args:
+        target: The public range (low, high) of y.
+    """
+
+    target: tuple[float, float] | None = None
+
+    def _labels(self) -> Range:
+        return range_of(self.target, "target")
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
+        """Release a model of y given X: rows of X are people, at most one each.
+
+        Args:
+            X: Shape (n, p); a data frame is taken by its column names.
+            y: Shape (n,).
+
+        Raises:
+            ParameterError: a public fact is missing or impossible (a ValueError).
+            NoClaimError: no guarantee can be stated.
+            BudgetExceededError: the ledger refuses; nothing was released.
+            SourceError: `on_invalid` is `refuse` and a row does not fit.
+        """
+        rows, labels = self._rows(X, y=y, y_numeric=True)
+        return self._release(rows, labels)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # a small budget on few rows buys no good score
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateRegressor(OfAnyLearner, Regressor):
+    """Any learner as a regressor; by default the one to start with on tables."""

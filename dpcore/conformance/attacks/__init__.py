@@ -1,0 +1,1 @@
+"""Attacks: the search for neighbours that break a claim."""

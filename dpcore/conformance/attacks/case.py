@@ -1,0 +1,211 @@
+"""Case: one learner with one bound at one domain and adjacency, and the asks it can make."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from functools import singledispatch
+from typing import Any, Protocol, Self, runtime_checkable
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.bound import Refused, SensitivityBound
+from dpcore.distance import Distance
+from dpcore.domain.domain import Domain
+from dpcore.errors import UndeclaredError
+from dpcore.functions.learner import FunctionQuery
+from dpcore.learner import Answer, AnyLearner, Learner, Public
+from dpcore.mechanism import AnyMechanism
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.records.records import Records
+from dpcore.running.plan import Plan
+from dpcore.running.schedule import Scheduled
+from dpcore.sensitivity import AnySensitivity
+
+_KEPT = 12  # asks of one query that are attacked
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A conditional bound that can tell, on made-up records, whether its assumption holds.
+
+    No run ever calls this: an assumption tested on real records would itself be a release.
+    """
+
+    def assumption_holds(self, records: Records, learner: Any, public: Public) -> bool:
+        """Whether these records satisfy everything the bound assumes."""
+
+
+@runtime_checkable
+class Pathwise(Protocol):
+    """A bound that states a law over orders, and what it claims of one order."""
+
+    def along(
+        self, query: Query, learner: Any, public: Public, order: NDArray[np.intp], changed: int
+    ) -> float:
+        """How far the statistic may move when row `changed` is replaced and rows are used in
+        `order`; 0 if it is not used. Solver errors come on top."""
+
+
+def seen(query: Query, records: Records, seed: int = 0) -> Records:
+    """What an ask's private function would see of made-up records, at known coins."""
+    if query.sampling is None:
+        return records
+    return query.sampling.draw(records, SecretCoins.rehearsal(seed).sampling(0, query.name, 1))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Case:
+    """What is attacked.
+
+    Args:
+        domain: Of the learner's part: an exact count under replacement, a limit or none under
+            add/remove.
+        mechanisms: What answers each query, by name; a Gaussian where nothing is given.
+    """
+
+    learner: AnyLearner
+    bound: SensitivityBound
+    domain: Domain
+    adjacency: Adjacency
+    coins: PublicCoins = attrs.field(factory=lambda: PublicCoins(1))
+    mu: float | None = 1.0
+    mechanisms: Mapping[str, AnyMechanism] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan, scheduled: Scheduled) -> Self:
+        """A release of a plan, under the bound that priced it."""
+        return cls(
+            learner=scheduled.learner,
+            bound=scheduled.bound,
+            domain=scheduled.part,
+            adjacency=plan.request.adjacency,
+            coins=plan.coins or PublicCoins(1),
+            mu=scheduled.mu,
+            mechanisms={name: ask.mechanism for name, ask in scheduled.asks.items()},
+        )
+
+    @property
+    def public(self) -> Public:
+        """What learner and bound may know."""
+        return Public(domain=self.domain, coins=self.coins, mu=self.mu)
+
+    @property
+    def name(self) -> str:
+        """Learner, bound, adjacency and size, for messages."""
+        size = self.domain.exact or self.domain.limit or "private"
+        owners = f"{type(self.learner).__name__} / {type(self.bound).__name__}"
+        return f"{owners}, {self.adjacency}, n={size}"
+
+    def claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
+        """Every planned query with its bound, or why there is none."""
+        found = []
+        try:
+            for query in self.learner.queries(self.public):
+                claim = self.bound.sensitivity(query, self.learner, self.public, self.adjacency)
+                if isinstance(claim, Refused):
+                    return claim
+                if not claim.adjacency.covers(self.adjacency):
+                    return Refused(f"it holds for {claim.adjacency} only")
+                found.append((query, claim))
+        except UndeclaredError as error:
+            return Refused(str(error))
+        return tuple(found)
+
+    def safe_claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
+        """The same, where whatever else the learner or the bound raises counts as a refusal."""
+        try:
+            return self.claims()
+        except Exception as error:
+            return Refused(f"it raised {type(error).__name__}")
+
+    def at_size(self, records: int) -> Self:
+        """The same with another number of records (or limit on it)."""
+        return self._with(self.adjacency, records)
+
+    def under(self, adjacency: Adjacency) -> Self:
+        """The same for another relation; a count is public exactly under replacement."""
+        return self._with(adjacency, self.domain.at_most)
+
+    def _with(self, adjacency: Adjacency, size: int | None) -> Self:
+        """As pricing does it: the exact count where the relation and the bound allow it."""
+        if adjacency.membership or self.bound.withholds_count or size is None:
+            domain = attrs.evolve(self.domain, exact=None, limit=size)
+        else:
+            domain = self.domain.of_part(size)
+        return attrs.evolve(self, adjacency=adjacency, domain=domain)
+
+
+def conversation(
+    case: Case, answers: Iterator[NDArray[Any]] | None, rng: np.random.Generator, scale: float
+) -> Iterator[tuple[Any, Query, Answer]]:
+    """Drive the public state machine with made-up answers: (state before, ask, answer).
+
+    Args:
+        answers: Values to give, in order; random ones of size `scale` if None.
+    """
+    yield from _driven(copy.deepcopy(case.learner), case, answers, rng, scale)
+
+
+@singledispatch
+def _driven(learner: AnyLearner, *_: Any) -> Iterator[tuple[Any, Query, Answer]]:
+    """A learner of a function has no state machine."""
+    return iter(())
+
+
+@_driven.register
+def _(
+    learner: Learner,
+    case: Case,
+    answers: Iterator[NDArray[Any]] | None,
+    rng: np.random.Generator,
+    scale: float,
+) -> Iterator[tuple[Any, Query, Answer]]:
+    state = learner.start(case.public)
+    numbers: dict[str, int] = {}
+    while (query := learner.ask(state)) is not None:
+        numbers[query.name] = numbers.get(query.name, 0) + 1
+        value = made_up(query, rng, scale) if answers is None else next(answers)
+        answer = Answer(
+            query=query,
+            number=numbers[query.name],
+            value=value,
+            mechanism=case.mechanisms.get(query.name, Gaussian(noise_multiplier=1.0)),
+        )
+        yield state, query, answer
+        state = learner.update(state, answer)
+
+
+def made_up(query: Query, rng: np.random.Generator, scale: float) -> NDArray[Any]:
+    """A random value that could be an answer to `query`."""
+    value: NDArray[Any] = scale * rng.normal(size=query.shape)
+    if query.field == "complex":
+        value = value + 1j * scale * rng.normal(size=query.shape)
+    if query.distance is Distance.PSD_ROWS and value.ndim == 2:
+        value = value @ value.T / value.shape[1] + np.eye(value.shape[0])
+    return value
+
+
+def asks_of(case: Case, name: str, rng: np.random.Generator) -> list[Query]:
+    """Asks of one query with arguments that answers of any size can lead to.
+
+    Answers are noisy, so that every real number can be one: the machine is driven with random
+    answers from tiny to huge, and up to a dozen of the asks it then makes are kept. A function is
+    asked for as planned.
+    """
+    (planned,) = (query for query in case.learner.queries(case.public) if query.name == name)
+    if isinstance(planned, FunctionQuery):
+        return [planned]
+    found: list[Query] = []
+    for scale in (0.0, 1.0, 30.0, 1e4):
+        asks = [query for _, query, _ in conversation(case, None, rng, scale) if query.name == name]
+        if len(asks) == 1 and asks[0].args is None:
+            return asks
+        picked = {0, len(asks) - 1, *rng.integers(len(asks), size=2)} if asks else set()
+        found.extend(asks[index] for index in sorted(picked))
+    return found[:_KEPT]

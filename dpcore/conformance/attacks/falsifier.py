@@ -1,0 +1,323 @@
+"""The falsifier: search for neighbours between which a statistic moves farther than claimed.
+
+Three phases per claim, until its number of pairs is used up: constructions (see `constructions`),
+local ascent from the worst of them, then random restarts with ascent. What it finds is a proof that
+a bound is wrong; finding nothing proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import attrs
+import numpy as np
+
+from dpcore.bound import Refused
+from dpcore.conformance.attacks.ascent import SearchOverError, climb
+from dpcore.conformance.attacks.case import Case, Pathwise, asks_of
+from dpcore.conformance.attacks.constructions import FAMILIES, starts
+from dpcore.conformance.attacks.counterexample import Counterexample, minimised
+from dpcore.conformance.attacks.function_constructions import FUNCTION_FAMILIES
+from dpcore.conformance.attacks.movement import ALLOWANCE, measurable
+from dpcore.conformance.attacks.neighbours import Configuration, pair_of
+from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.attacks.target import Shot, Target
+from dpcore.conformance.effort import Effort
+from dpcore.functions.learner import FunctionLearner
+from dpcore.query import Query
+from dpcore.randomness import SecretCoins
+from dpcore.sensitivity import AnySensitivity, Conditional, Refuted, SensitivityLaw, WorstCase
+
+_CONSTRUCTIONS = 0.4  # share of a claim's pairs that goes into constructions
+_SIMPLIFYING = (0.25, 100)  # of a claim's pairs, on top of them, or so many if that is more
+_CLIMBS = 8  # starts that are climbed from before random restarts begin
+_EVALUATIONS = 250  # of the score, per ascent
+_DRAWS = 6  # samples or orders of the records, where the runtime draws them
+_EACH = 4  # constructions of a family between two restarts
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Finding:
+    """What an attack on one claim found.
+
+    Args:
+        case: What was attacked.
+        query: Name of the query.
+        claim: The bound under attack; None if there is no claim that could be attacked.
+        reason: Why it was not attacked, or empty.
+        pairs: Neighbouring pairs evaluated.
+        worst: Largest movement over claim inside the claim's assumptions.
+        outside: The same outside them; None if no such pair was seen.
+        length: Largest distance from 0 over claim, where the claim says that it covers 0.
+        failures: Statistics that failed; `failure` is the first of them.
+        counterexample: The worst pair, minimised if it breaks the claim.
+    """
+
+    case: Case
+    query: str
+    claim: AnySensitivity | None
+    reason: str = ""
+    pairs: int = 0
+    worst: float = 0.0
+    outside: float | None = None
+    length: float = 0.0
+    failures: int = 0
+    failure: str = ""
+    counterexample: Counterexample | None = None
+
+    @property
+    def name(self) -> str:
+        """Case and query, for messages."""
+        return f"{self.case.name}: {self.query}" if self.query else self.case.name
+
+    @property
+    def broken(self) -> bool:
+        """Whether the claim was broken inside its own assumptions."""
+        return self.worst > 1 + ALLOWANCE
+
+    @property
+    def fallback_broken(self) -> bool:
+        """Whether a statistic is farther from 0 than a claim that says it covers 0."""
+        covers = self.claim is not None and self.claim.covers_fallback
+        return covers and self.length > 1 + ALLOWANCE
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, for JSON."""
+        return {
+            "case": self.case.name,
+            "query": self.query,
+            "claimed": None if self.claim is None else self.claim.largest,
+            "source": None if self.claim is None else self.claim.source,
+            "not_attacked": self.reason,
+            "pairs": self.pairs,
+            "worst_ratio": self.worst,
+            "ratio_outside_assumptions": self.outside,
+            "broken": self.broken,
+            "fallback_broken": self.fallback_broken,
+            "failures": self.failures,
+            "origin": self.counterexample.origin if self.counterexample else "",
+        }
+
+
+def falsify(
+    case: Case, effort: Effort | None = None, seed: int = 0, *, refuted: bool = False
+) -> tuple[Finding, ...]:
+    """Attack every query's claim of one case; one finding a query.
+
+    Args:
+        effort: Its pairs are shared equally by the queries; the default effort if None.
+        seed: Of the search. The same seed and the same effort give the same result.
+        refuted: Attack claims as printed too that say themselves that they are refuted.
+    """
+    effort = effort or Effort()
+    claims = case.claims()
+    if refuted and not isinstance(claims, Refused):
+        claims = tuple((query, _as_printed(claim)) for query, claim in claims)
+    if isinstance(claims, Refused):
+        return (Finding(case=case, query="", claim=None, reason=f"refused: {claims.reason}"),)
+    part = effort.share(len(claims)).pairs
+    return tuple(
+        _attack(case, query, claim, part, np.random.default_rng([seed, index]))
+        for index, (query, claim) in enumerate(claims)
+    )
+
+
+def _as_printed(claim: AnySensitivity) -> AnySensitivity:
+    """The claim as if it had been proved."""
+    if isinstance(claim.validity, Refuted):
+        return attrs.evolve(claim, validity=WorstCase())
+    return claim
+
+
+def _attack(
+    case: Case, query: Query, claim: AnySensitivity, pairs: int, rng: np.random.Generator
+) -> Finding:
+    unfit = ""
+    if not measurable(query):
+        unfit = f"a movement in {query.distance} cannot be measured from arrays"
+    elif isinstance(claim.validity, Refuted):
+        unfit = f"it says itself that it is refuted: {claim.validity.reason}"
+    elif isinstance(claim, SensitivityLaw) and not isinstance(case.bound, Pathwise):
+        unfit = "it states a law over orders and makes no claim for one order (method `along`)"
+    if unfit:
+        return Finding(case=case, query=query.name, claim=claim, reason=unfit)
+    try:
+        asks = asks_of(case, query.name, rng)
+    except Exception as error:
+        reason = f"the learner's public part raised {type(error).__name__}"
+        return Finding(case=case, query=query.name, claim=claim, reason=reason)
+    if not asks:
+        reason = "the learner never asks it"
+        return Finding(case=case, query=query.name, claim=claim, reason=reason)
+    return _Search(case, asks, claim, pairs, rng).run()
+
+
+class _Search:
+    """One attack, and the worst it has seen."""
+
+    def __init__(
+        self,
+        case: Case,
+        asks: Sequence[Query],
+        claim: AnySensitivity,
+        pairs: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._case, self._claim, self._rng = case, claim, rng
+        self._rows = Rows(case.domain)
+        function = isinstance(case.learner, FunctionLearner)
+        self._families = FUNCTION_FAMILIES if function else FAMILIES
+        self._round = _EACH * len(self._families)  # constructions between two restarts
+        secrets = [SecretCoins.rehearsal(k).learner(0, asks[0].name, 1) for k in range(2)]
+        draws = range(1 if asks[0].sampling is None else _DRAWS)
+        self._targets = [
+            Target(case=case, ask=ask, claim=claim, secret=secret, draw=draw)
+            for ask in asks
+            for secret in secrets
+            for draw in draws
+        ]
+        self._most = max(pairs, self._round)
+        self._pairs, self._failures, self._failure = 0, 0, ""
+        self._worst: tuple[float, Configuration, Target] | None = None
+        self._outside: float | None = None
+        self._length = 0.0
+
+    def run(self) -> Finding:
+        """All phases, as far as the pairs go."""
+        with suppress(SearchOverError):
+            self._constructions()
+        return self._finding()
+
+    def _constructions(self) -> None:
+        stream = self._starts()
+        seen: list[tuple[float, int, Configuration, Target]] = []
+        while self._pairs < max(_CONSTRUCTIONS * self._most, self._round):
+            self._try(stream, seen)
+        if self._is_broken():
+            return
+        for start, target in _best(seen, _CLIMBS):
+            self._climb(start, target)
+        while not self._is_broken():
+            seen = []
+            for _ in range(self._round):
+                self._try(stream, seen)
+            for start, target in _best(seen, 1):
+                self._climb(start, target)
+
+    def _starts(self) -> Iterator[Configuration]:
+        """Constructions of the exact size; where it is private, of sizes from 0 to its limit."""
+        limit = self._case.domain.at_most
+        if self._case.domain.exact is not None:
+            yield from self._of_size(self._case.domain.exact - 1)
+            return
+        largest = 200 if limit is None else limit - 1
+        sizes = sorted({0, 1, 2, 5, 20, 100, largest} & {*range(largest + 1)})
+        streams = [self._of_size(size) for size in sizes]
+        while True:
+            for stream in streams:
+                for _ in self._families:
+                    yield next(stream)
+
+    def _of_size(self, base: int) -> Iterator[Configuration]:
+        return starts(self._rows, base, self._rng, self._families)
+
+    def _try(
+        self,
+        stream: Iterator[Configuration],
+        seen: list[tuple[float, int, Configuration, Target]],
+    ) -> None:
+        start = next(stream)
+        target = self._targets[int(self._rng.integers(len(self._targets)))]
+        seen.append((self._score(start, target), len(seen), start, target))
+
+    def _climb(self, start: Configuration, target: Target) -> None:
+        climb(start, lambda configuration: self._score(configuration, target), _EVALUATIONS)
+
+    def _score(self, configuration: Configuration, target: Target) -> float:
+        if self._pairs >= self._most:
+            raise SearchOverError
+        self._pairs += 1
+        shot = target.fire(pair_of(configuration, self._rows, self._case.adjacency))
+        return self._note(shot, configuration, target)
+
+    def _note(self, shot: Shot, configuration: Configuration, target: Target) -> float:
+        if shot.failure:
+            self._failures += 1
+            self._failure = self._failure or f"{shot.failure} ({configuration.origin})"
+        if shot.ratio is None:
+            return -np.inf
+        self._length = max(self._length, shot.length)
+        if shot.inside is False:
+            self._outside = max(self._outside or 0.0, shot.ratio)
+            return -np.inf
+        if self._worst is None or shot.ratio > self._worst[0]:
+            self._worst = (shot.ratio, configuration, target)
+        return shot.ratio
+
+    def _is_broken(self) -> bool:
+        return self._worst is not None and self._worst[0] > 1 + ALLOWANCE
+
+    def _finding(self) -> Finding:
+        finding = Finding(
+            case=self._case,
+            query=self._targets[0].ask.name,
+            claim=self._claim,
+            pairs=self._pairs,
+            outside=self._outside,
+            length=self._length,
+            failures=self._failures,
+            failure=self._failure,
+        )
+        if self._worst is None:
+            reason = "no pair satisfied its assumptions" if self._outside is not None else ""
+            return attrs.evolve(finding, reason=reason or "every statistic failed")
+        ratio, configuration, target = self._worst
+        if ratio > 1 + ALLOWANCE:
+            least = max(1 + ALLOWANCE, 0.9 * ratio)
+            share, fewest = _SIMPLIFYING
+            tries = max(fewest, round(share * self._most))
+            configuration = minimised(configuration, target, self._rows, least, tries)
+        return self._with_counterexample(finding, configuration, target)
+
+    def _with_counterexample(
+        self, finding: Finding, configuration: Configuration, target: Target
+    ) -> Finding:
+        pair = pair_of(configuration, self._rows, self._case.adjacency)
+        shot = target.fire(pair)
+        ratio = 0.0 if shot.ratio is None else shot.ratio
+        args = target.ask.args
+        found = Counterexample(
+            query=target.ask.name,
+            arguments=None if args is None else dict(args),
+            pair=pair,
+            records=self._case.domain.at_most,
+            coins=self._case.coins.key,
+            draw=target.draw,
+            claimed=shot.claimed,
+            moved=ratio * shot.claimed,
+            origin=configuration.origin,
+        )
+        if shot.inside is None and isinstance(self._claim.validity, Conditional):
+            return attrs.evolve(
+                finding,
+                outside=ratio,
+                reason="its assumption cannot be checked, so that no pair is known to be inside",
+                counterexample=found,
+            )
+        return attrs.evolve(finding, worst=ratio, counterexample=found)
+
+
+def _best(
+    seen: Sequence[tuple[float, int, Configuration, Target]], count: int
+) -> list[tuple[Configuration, Target]]:
+    """The highest scores, at most two of a construction."""
+    picked: list[tuple[Configuration, Target]] = []
+    used: dict[str, int] = {}
+    for score, _, configuration, target in sorted(seen, key=lambda entry: -entry[0]):
+        if len(picked) == count or not np.isfinite(score):
+            break
+        used[configuration.origin] = used.get(configuration.origin, 0) + 1
+        if used[configuration.origin] <= 2:
+            picked.append((configuration, target))
+    return picked

@@ -1,0 +1,111 @@
+"""Configurations and pairs: a handful of different rows that spell out two neighbouring datasets.
+
+A dataset of a thousand records that breaks a bound has few different rows, each repeated. So a
+configuration is k base rows with counts, the row that changes and what it changes to, and a
+search moves k + 2 points only.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.conformance.attacks.rows import Rows
+from dpcore.records.records import Records
+
+_REFINED = 12  # times a way is cut into sixteen: for radii down to 1e-14 of it
+_NEAR = 1e-4  # of the farthest point, how near it is found
+
+
+@attrs.frozen(eq=False)
+class Configuration:
+    """Two neighbours in few numbers.
+
+    Args:
+        raw: Shape (k + 2, width): k base rows, the changing row, and what it becomes.
+        labels: Centred, shape (k + 2,).
+        counts: How often each base row stands in both datasets, shape (k,).
+        position: Where the changing row stands, in [0, 1]: 0 first, 1 last.
+        origin: Name of the construction it came from.
+    """
+
+    raw: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    counts: NDArray[np.intp]
+    position: float
+    origin: str
+
+    @property
+    def base_size(self) -> int:
+        """Records that both datasets share."""
+        return int(self.counts.sum())
+
+
+@attrs.frozen(eq=False)
+class Pair:
+    """Two neighbouring datasets, and where they differ.
+
+    Args:
+        before, after: Under add/remove, `before` is the smaller one.
+        changed: Row number of the record that changed or came.
+    """
+
+    before: Records
+    after: Records
+    changed: int
+
+
+def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> Pair:
+    """The two datasets, made to be neighbours under `adjacency`.
+
+    A label that may not change is kept; features that moved too far are pulled back.
+    """
+    raw, labels = _constrained(configuration, rows, adjacency)
+    bound = rows.label_bound
+    found = rows.project(raw, np.clip(labels, -bound, bound))
+    kinds = len(configuration.counts)
+    base = np.repeat(np.arange(kinds), configuration.counts)
+    changed = int(np.clip(configuration.position, 0.0, 1.0) * len(base))
+    after = np.insert(base, changed, kinds + 1)
+    before = base if adjacency.membership else np.insert(base, changed, kinds)
+    return Pair(found.take(before), found.take(after), changed)
+
+
+def _constrained(
+    configuration: Configuration, rows: Rows, adjacency: Adjacency
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    raw, labels = configuration.raw, configuration.labels
+    if adjacency.membership:
+        return raw, labels
+    if not adjacency.label:
+        labels = np.append(labels[:-1], labels[-2])
+    if np.isinf(adjacency.feature_radius):
+        return raw, labels
+    raw = raw.copy()
+    raw[-1] = _pulled_back(raw[-2], raw[-1], rows, adjacency.feature_radius)
+    return raw, labels
+
+
+def _pulled_back(
+    start: NDArray[np.float64], end: NDArray[np.float64], rows: Rows, radius: float
+) -> NDArray[np.float64]:
+    """The farthest point on the way from `start` to `end` that stays within `radius`, encoded."""
+    if radius == 0:
+        return start
+    low, high = 0.0, 1.0
+    for _ in range(_REFINED):
+        steps = np.linspace(low, high, 17)
+        raw = start + steps[:, None] * (end - start)
+        encoded = rows.project(np.vstack([start, raw]), np.zeros(18)).features
+        far = np.linalg.norm(encoded[1:] - encoded[0], axis=1) > radius
+        if not far.any():
+            return np.asarray(start + high * (end - start))
+        first = int(np.argmax(far))
+        if first == 0:
+            return start
+        low, high = float(steps[first - 1]), float(steps[first])
+        if high - low <= _NEAR * low:
+            break
+    return np.asarray(start + low * (end - start))

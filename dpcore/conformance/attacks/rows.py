@@ -1,0 +1,108 @@
+"""Rows: made-up records that a domain can really hold.
+
+A row is searched for as one raw number per encoded column, and goes through `Domain.project` like
+any user's row would. So no attack uses a record that a run could not see, whatever the encoding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Categories, Column, Range
+from dpcore.domain.domain import Domain
+from dpcore.records.records import Records
+
+_UNKNOWN = "\x00unknown"
+
+
+@attrs.frozen(eq=False)
+class Rows:
+    """Raw rows of one domain: shape (k, `width`), entries in [-1, 1] before projection.
+
+    A range reads its entry as a position between its ends; two categories read its sign; a list
+    of categories the largest of its entries. Small entries stand for an unknown category.
+    """
+
+    domain: Domain
+
+    @property
+    def width(self) -> int:
+        """Entries of a raw row."""
+        return self.domain.width
+
+    @property
+    def label_bound(self) -> float:
+        """Largest raw label: M, or 1 where labels are classes."""
+        return 1.0 if self.domain.classes else self.domain.label_bound
+
+    def project(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> Records:
+        """The records that raw rows with centred labels become. Shapes (k, width), (k,)."""
+        return self.domain.project(self.table(raw, labels))
+
+    def table(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> dict[str, Any]:
+        """The same rows as a user's file would hold them."""
+        table: dict[str, Any] = {}
+        start = 0
+        for name, column in self.domain.columns.items():
+            table[name] = _values(column, raw[:, start : start + column.width])
+            start += column.width
+        table[self.domain.target] = _target(self.domain.labels, np.asarray(labels))
+        return table
+
+    def corners(self, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+        """Random corners of the raw box, shape (count, width)."""
+        return np.asarray(rng.choice([-1.0, 1.0], (count, self.width)))
+
+    def anywhere(self, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+        """Random rows, some of them short, shape (count, width)."""
+        lengths = rng.choice([1.0, 1.0, 0.3], (count, 1))
+        return np.asarray(rng.uniform(-1, 1, (count, self.width)) * lengths)
+
+    def directions(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Two rows at a right angle (one row and zeros if there is one column), shape (2, width).
+
+        Of the first three kinds (axes, a corner and a corner, random), one is drawn.
+        """
+        if self.width == 1:
+            return np.array([[1.0], [0.0]])
+        kind = rng.integers(3)
+        if kind == 0:
+            return np.asarray(np.eye(self.width)[rng.choice(self.width, 2, replace=False)])
+        first = self.corners(rng, 1)[0] if kind == 1 else rng.normal(size=self.width)
+        second = first.copy()
+        flipped = rng.permutation(self.width)[: self.width // 2]
+        second[flipped] *= -1
+        second -= first * (second @ first) / (first @ first)
+        if not second.any():
+            second = np.roll(np.eye(1, self.width)[0], 1)
+        scale = np.array([np.abs(first).max(), np.abs(second).max()])
+        return np.asarray(np.array([first, second]) / scale[:, None])
+
+
+def _target(target: Range | Classes, labels: NDArray[np.float64]) -> NDArray[Any]:
+    """Labels in the file's units. Of classes, [-1, 1] is cut into equal parts; near 0: unknown."""
+    if not isinstance(target, Classes):
+        return labels + target.centre
+    chosen = np.clip((labels + 1) / 2 * target.count, 0, target.count - 1).astype(np.intp)
+    values = np.array([*target.values, _UNKNOWN], dtype=object)
+    return np.asarray(values[np.where(np.abs(labels) < 0.05, target.count, chosen)])
+
+
+def _values(column: Column, raw: NDArray[np.float64]) -> NDArray[Any]:
+    """A table column in the file's units, shape (k,)."""
+    if isinstance(column, Categories):
+        chosen = np.full(raw.shape[0], len(column.values), dtype=np.intp)
+        if raw.shape[1] == 1:
+            known = np.abs(raw[:, 0]) > 0.25
+            chosen[known] = (raw[known, 0] > 0).astype(np.intp)
+        else:
+            known = raw.max(axis=1) > 0.25
+            chosen[known] = np.argmax(raw[known], axis=1)
+        values = np.array([*column.values, _UNKNOWN], dtype=object)
+        return np.asarray(values[chosen])
+    return column.centre + column.half_width * np.clip(raw[:, 0], -1, 1)

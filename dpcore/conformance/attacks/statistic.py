@@ -1,0 +1,43 @@
+"""Statistic: what the private part of any learner computes, an array or a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.functions.kernels.base import Expansion
+from dpcore.learner import AnyLearner, Public
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins
+from dpcore.records.records import Records
+
+Statistic = NDArray[Any] | Expansion
+
+
+def compute(
+    learner: AnyLearner, ask: Query, records: Records, public: Public, secret: LearnerCoins
+) -> Statistic:
+    """The value of `ask` on made-up records."""
+    value = learner.compute(ask, records, public, secret)
+    return value if isinstance(value, Expansion) else np.array(value)
+
+
+def same(first: Statistic, second: Statistic) -> bool:
+    """Whether two values agree in every bit; NaN agrees with NaN."""
+    if isinstance(first, Expansion) or isinstance(second, Expansion):
+        return (
+            isinstance(first, Expansion)
+            and isinstance(second, Expansion)
+            and first.kernel == second.kernel
+            and same(first.points, second.points)
+            and same(first.coefficients, second.coefficients)
+        )
+    numbers = is_numeric(first) and is_numeric(second)
+    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=numbers))
+
+
+def is_numeric(array: NDArray[Any]) -> bool:
+    """Whether it can hold a NaN or a size at all: classes may be text."""
+    return array.dtype.kind in "fcbiu"

@@ -1,0 +1,133 @@
+r"""Features: an answer as a few numbers that tell two neighbours apart.
+
+With v and v' the statistics of both neighbours at an ask, computed at known coins, and x the
+answer, the log-likelihood ratios of the common noises are, up to a positive factor,
+
+* Gaussian: :math:`\langle x-(v+v')/2,\,v'-v\rangle`;
+* Laplace: :math:`\|x-v\|_1-\|x-v'\|_1`, and l2-gamma the same in l2;
+* k Gaussian samples, given by their second moment x:
+  :math:`\langle(v+\lambda I)^{-1}-(v'+\lambda I)^{-1},\,x\rangle`;
+
+a coordinate that got no noise lies exactly at v or at v'. A matrix of samples of a singular v has
+an eigenvalue 0, and one of a v with two equal rows has two equal rows, in whatever order they come:
+the least :math:`x_{ii}+x_{jj}-2x_{ij}` is 0. Asks are added up with the weight that their
+noise gives them. Any function of public answers is a valid feature: these are the most telling ones
+where the noise is of their kind.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import DpcoreError
+from dpcore.running.ask import Ask
+
+NAMES = (
+    "the likelihood of Gaussian noise",
+    "the likelihood of Laplace noise",
+    "the likelihood of l2-gamma noise",
+    "the likelihood of Gaussian samples",
+    "coordinates without noise",
+    "the least eigenvalue",
+    "the closest two rows",
+)
+
+_EXACT = 1e-9  # of the claim: nearer than that counts as no noise
+
+
+class Comparison:
+    """Features of one ask's answers; it remembers what only the statistics determine."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask, self._unit, self._weight = ask, ask.sensitivity.largest, strength(ask)
+        self._seen: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._inverses = np.empty(0)
+
+    def features(
+        self,
+        value: NDArray[np.float64],
+        before: NDArray[np.float64],
+        after: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """One number each of `NAMES`, larger where `after` is likelier.
+
+        Args:
+            value, before, after: Real coordinates, flat.
+        """
+        from_before, from_after = value - before, value - after
+        step, exact = after - before, _EXACT * self._unit
+        told = np.abs(step) > exact
+        at_after = np.count_nonzero(told & (np.abs(from_after) <= exact))
+        at_before = np.count_nonzero(told & (np.abs(from_before) <= exact))
+        scale = self._weight / self._unit
+        found = np.array(
+            [
+                scale * scale * (0.5 * (from_before + from_after) @ step),
+                scale * (np.abs(from_before).sum() - np.abs(from_after).sum()),
+                scale * (np.linalg.norm(from_before) - np.linalg.norm(from_after)),
+                *self._samples(value, before, after, float(at_after) - float(at_before)),
+            ]
+        )
+        # low bits of floating-point noise are out of every claim's scope: they must not decide
+        found[:3] = np.round(found[:3], 9)
+        return found
+
+    def _samples(
+        self,
+        value: NDArray[np.float64],
+        before: NDArray[np.float64],
+        after: NDArray[np.float64],
+        still: float,
+    ) -> tuple[float, float, float, float]:
+        """The inner product above, `still`, the least eigenvalue and the least squared distance.
+
+        All but `still` are 0 unless the statistics are symmetric matrices.
+        """
+        if self._seen is None or self._seen[0] is not before or self._seen[1] is not after:
+            self._seen, self._inverses = (before, after), self._learned(before, after)
+        if not self._inverses.size:
+            return 0.0, still, 0.0, 0.0
+        matrix = value.reshape(self._ask.query.shape)
+        least = float(np.linalg.eigvalsh(matrix)[0])
+        return float(self._inverses @ value), still, least, _closest(matrix)
+
+    def _learned(
+        self, before: NDArray[np.float64], after: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The difference of the inverses, flat; empty where there is none."""
+        shape = self._ask.query.shape
+        if len(shape) != 2 or shape[0] != shape[1]:
+            return np.empty(0)
+        pair = before.reshape(shape), after.reshape(shape)
+        if any(not np.allclose(v, v.T) for v in pair):
+            return np.empty(0)
+        noise = float(getattr(self._ask.mechanism, "lam0", None) or 0.0) * np.eye(shape[0])
+        first, second = (np.linalg.pinv(v + noise, hermitian=True) for v in pair)
+        return np.asarray((first - second).reshape(-1))
+
+
+def _closest(matrix: NDArray[np.float64]) -> float:
+    """The least squared distance of two rows of samples, from their matrix of products."""
+    if len(matrix) < 2:
+        return 0.0
+    squares = np.diag(matrix)
+    apart = squares[:, None] + squares - 2 * matrix
+    return float(apart[np.triu_indices(len(matrix), 1)].min())
+
+
+def strength(ask: Ask) -> float:
+    """How much one ask tells: its event's mu, else a pure epsilon, else sqrt(2 rho), else 1.
+
+    It weighs asks against each other, and no claim rests on it.
+    """
+    try:
+        event = ask.event()
+    except DpcoreError:
+        return 1.0
+    mu, pure, rho = event.gaussian_mu(), event.pure_epsilon(), event.zcdp_rho()
+    if mu is not None:
+        return mu
+    if pure is not None:
+        return pure
+    return 1.0 if rho is None else float(np.sqrt(2 * rho))

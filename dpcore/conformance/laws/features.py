@@ -1,0 +1,112 @@
+"""What a feature map promises: a norm that holds for every row, and nothing but public coins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore.domain.domain import Domain
+from dpcore.learning.features.base import FeatureMap
+from dpcore.randomness import PublicCoins
+
+NORM = Law("features.norm", "No row of the domain has features longer than the stated norm.")
+SHAPE = Law("features.shape", "Features are finite, one row each, as wide as stated.")
+PURE = Law("features.pure", "Equal coins and equal rows give equal features, whatever came before.")
+ROW_WISE = Law("features.row-wise", "The features of a row do not depend on the other rows.")
+COLUMNS = Law(
+    "features.columns-agree", "Made in blocks of columns, features are the same to within rounding."
+)
+
+LAWS = (NORM, SHAPE, PURE, ROW_WISE, COLUMNS)
+
+_KEYS = 5
+
+
+def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> list[Verdict]:
+    """All laws of one feature map on one domain, at several public keys."""
+    rows = Rows(domain)
+    rng = np.random.default_rng(seed)
+    raw = np.vstack(
+        [
+            rows.corners(rng, 40),
+            rows.anywhere(rng, 40),
+            np.zeros((1, rows.width)),
+            rows.corners(rng, 1),
+        ]
+    )
+    encoded = rows.project(raw, np.zeros(len(raw))).features
+    checks: dict[Law, Callable[[FeatureMap, Domain, NDArray[np.float64]], str]] = {
+        NORM: _norm,
+        SHAPE: _shape,
+        PURE: _pure,
+        ROW_WISE: _row_wise,
+        COLUMNS: _columns,
+    }
+    subject = f"{type(features).__name__}, {rows.width} columns"
+    return [
+        judge(law, subject, partial(check, features, domain, encoded))
+        for law, check in checks.items()
+    ]
+
+
+def _norm(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
+    stated, longest = features.norm(domain), 0.0
+    for key in range(_KEYS):
+        found = features.draw(domain, PublicCoins(key))(encoded)
+        longest = max(longest, float(np.linalg.norm(found, axis=1).max()))
+    if not longest <= stated:
+        raise BrokenLawError(f"a row has norm {longest!r}, {stated!r} is stated")
+    return f"longest {longest:.4g} of {stated:.4g}"
+
+
+def _shape(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
+    width = features.width(domain)
+    for count in (len(encoded), 1, 0):
+        found = np.asarray(features.draw(domain, PublicCoins(0))(encoded[:count]))
+        if found.shape != (count, width):
+            raise BrokenLawError(f"{count} rows became {found.shape}, the width is {width}")
+        if not np.isfinite(found).all():
+            raise BrokenLawError("a feature is not finite")
+    return f"width {width}"
+
+
+def _pure(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
+    first = features.draw(domain, PublicCoins(3))
+    kept = first(encoded).copy()
+    np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
+    features.draw(domain, PublicCoins(4))(-encoded)
+    again = features.draw(domain, PublicCoins(3))
+    for found in (first(encoded), again(encoded)):
+        if not np.array_equal(kept, found):
+            raise BrokenLawError("equal coins and rows gave different features")
+    return ""
+
+
+def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
+    drawn = features.draw(domain, PublicCoins(0))
+    whole = drawn(encoded)
+    for row in (0, len(encoded) // 2, len(encoded) - 1):
+        # a matrix product may sum in another order for another number of rows
+        if not np.allclose(drawn(encoded[row : row + 1])[0], whole[row], rtol=1e-9, atol=1e-12):
+            raise BrokenLawError("a row alone has other features than among others")
+    return ""
+
+
+def _columns(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
+    drawn = features.draw(domain, PublicCoins(0))
+    whole, blocks = drawn(encoded), list(drawn.columns(encoded))
+    if {block.shape[0] for block in blocks} != {len(encoded)}:
+        raise BrokenLawError("a block has not one row for each record")
+    put_together = np.hstack(blocks)
+    if put_together.shape != whole.shape:
+        raise BrokenLawError(f"blocks make up {put_together.shape}, the whole is {whole.shape}")
+    if drawn.rescaled:
+        put_together /= np.maximum(1.0, np.linalg.norm(put_together, axis=1, keepdims=True))
+    if not np.allclose(put_together, whole, rtol=1e-9, atol=1e-12):
+        raise BrokenLawError("blocks of columns are other features than the whole")
+    return f"{len(blocks)} blocks"

@@ -1,0 +1,79 @@
+"""A plain learner with a certain bound, for components that need some other one: wrapper bounds."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import ADD_REMOVE, Adjacency
+from dpcore.bound import Refused, SensitivityBound
+from dpcore.distance import Distance
+from dpcore.domain.domain import Domain, Table
+from dpcore.learner import Learner, Public
+from dpcore.learning.learners.one_shot import OneShot
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins
+from dpcore.records.records import Records
+from dpcore.sensitivity import Sensitivity
+
+
+@attrs.frozen(kw_only=True)
+class LabelSum(OneShot):
+    """Publishes the sum of the labels. Total: a sum of clipped labels is finite."""
+
+    bounds: ClassVar[tuple[str, ...]] = ()
+    total: ClassVar[bool] = True
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """One number, in l2."""
+        return (Query(name="sum", shape=(1,), distance=Distance.L2),)
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """The sum."""
+        return np.array([records.labels.sum()])
+
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Constant:
+        """A constant model."""
+        return Constant(domain=public.domain, value=answers["sum"])
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Constant:
+    """Predicts one value, clipped to the label range."""
+
+    domain: Domain
+    value: NDArray[np.float64]
+
+    def predict(self, table: Table) -> NDArray[np.float64]:
+        """The same for every row."""
+        rows = len(self.domain.encode(table))
+        return self.domain.uncentre(np.full(rows, float(self.value[0])))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The value."""
+        return {"value": self.value}
+
+
+@attrs.frozen(kw_only=True)
+class LabelSumAddRemove(SensitivityBound):
+    """One record more or less moves the sum by at most M; attained."""
+
+    learner: ClassVar[type[Learner]] = LabelSum
+
+    def sensitivity(
+        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """M, with room for the rounding of a sum."""
+        if not ADD_REMOVE.covers(adjacency):
+            return Refused("it is about add/remove")
+        return Sensitivity(
+            value=public.domain.label_bound * (1 + 2.0**-30),
+            distance=Distance.L2,
+            adjacency=ADD_REMOVE,
+            source="one summand",
+        )

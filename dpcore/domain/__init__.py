@@ -1,0 +1,1 @@
+"""The domain: declared public facts about the records."""

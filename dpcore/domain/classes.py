@@ -1,0 +1,105 @@
+"""Classes: a target that is one of a public list, and the numbers that learners fit."""
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcore.domain.columns import Categories, Category
+from dpcore.errors import UnfitTargetError
+
+
+@attrs.frozen
+class Classes:
+    """A target with a public list of classes.
+
+    Two classes are labels -1 and +1, in the order given, so that every regression fits them; an
+    unknown class is 0. Three or more are codes 0, 1, ..., for learners that say they serve
+    several classes; an unknown one is -1. A declared default stands for what is unknown.
+
+    Args:
+        values: At least two different ones, all texts or all numbers.
+        default: Stands for any other value in the records.
+    """
+
+    values: tuple[Category, ...]
+    default: Category | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self._categories()
+
+    def _categories(self) -> Categories:
+        return Categories(self.values, self.default)
+
+    @property
+    def count(self) -> int:
+        """Number of classes."""
+        return len(self.values)
+
+    @property
+    def centre(self) -> float:
+        """The label in the middle of two classes.
+
+        Raises:
+            UnfitTargetError: there are more than two.
+        """
+        return 0.0 * self.half_width
+
+    @property
+    def half_width(self) -> float:
+        """M of two classes: 1.
+
+        Raises:
+            UnfitTargetError: there are more than two, and codes have no size.
+        """
+        if self.count > 2:
+            raise UnfitTargetError(
+                f"a target range or two classes are needed, the target has {self.count} classes"
+            )
+        return 1.0
+
+    def centred(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Labels of class values: -1, 0, +1 for two classes, else codes. Shape (n,)."""
+        codes = self._categories().codes(values)
+        if self.count > 2:
+            return codes.astype(np.float64)
+        return np.where(codes < 0, 0.0, 2.0 * codes - 1)
+
+    def codes(self, labels: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Which class labels or scores stand for: shape (n,), 0 to count - 1.
+
+        Of two classes a score >= 0 is the second; of more, the nearest code.
+        """
+        if self.count == 2:
+            return (labels >= 0).astype(np.intp)
+        return np.clip(np.rint(labels), 0, self.count - 1).astype(np.intp)
+
+    def one_hot(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Indicators of labels, shape (n, count); zeros for an unknown class."""
+        known = labels != 0 if self.count == 2 else labels >= 0
+        indicators: NDArray[np.float64] = np.eye(self.count)[self.codes(labels)]
+        return indicators * known[:, None]
+
+    def named(self, codes: NDArray[np.intp]) -> NDArray[Any]:
+        """The classes at codes, as the records write them, shape (n,)."""
+        numbers = all(isinstance(value, int | float) for value in self.values)
+        values = self.values if numbers else tuple(map(str, self.values))
+        return np.array(values)[codes]
+
+    def uncentred(self, labels: NDArray[np.float64]) -> NDArray[Any]:
+        """The classes that labels or scores stand for, shape (n,)."""
+        return self.named(self.codes(labels))
+
+    def typical(self, labels: NDArray[np.float64]) -> float:
+        """The label that a constant predictor says: the most frequent one."""
+        values, counts = np.unique(labels, return_counts=True)
+        return float(values[np.argmax(counts)])
+
+    def misfits(self, values: ArrayLike) -> NDArray[np.bool_]:
+        """Which entries are none of the classes. Shape (n,)."""
+        return self._categories().misfits(values)
+
+    def describe(self) -> str:
+        """The rule an entry must meet."""
+        return self._categories().describe()

@@ -1,0 +1,160 @@
+r"""Domain: declared public facts about the records, and the total projection into them.
+
+Nothing here is computed from records. `Domain.project` is row-wise, data-independent and total:
+every row of any table maps into the domain, so that adjacency can be stated on what comes out.
+
+Encoding: a range becomes 2(x - low)/(high - low) - 1 clipped to [-1, 1]; two categories one column
+of -1 and +1; more categories a one-hot. With `norm`, rows are scaled down to at most that l2 norm.
+Labels are centred at the middle of their range, in [-M, M] with M = (high - low)/2; of two classes
+they are -1 and +1, of more a code.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Column, Range
+from dpcore.errors import ParameterError, SourceError, UnknownCountError
+from dpcore.records.records import Records
+from dpcore.rounding import down, up
+
+Table = Mapping[str, ArrayLike]
+"""Columns by name, all of one length, in the file's own units. A data frame serves."""
+
+_SHRINK = down(1.0, roundings=500)  # keeps a rescaled row inside `norm` in spite of rounding
+
+
+@attrs.frozen(kw_only=True)
+class Domain:
+    """What is publicly known about the records, before any of them is read.
+
+    Args:
+        columns: Feature columns by name, in encoding order.
+        target: Name of the label column.
+        labels: Public range of the label, or its classes.
+        exact: The public number of records, where the adjacency makes it public.
+        limit: A public upper bound on a private number of records, if there is one.
+        norm: Rows are scaled down to at most this l2 norm after encoding, if given.
+    """
+
+    columns: Mapping[str, Column]
+    target: str
+    labels: Range | Classes
+    exact: int | None = None
+    limit: int | None = None
+    norm: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not self.columns:
+            raise ParameterError("domain", "at least one feature column", "columns", {})
+        if self.target in self.columns:
+            raise ParameterError("domain", "a target that is no feature", "target", self.target)
+        for name in ("exact", "limit"):
+            count = getattr(self, name)
+            if count is not None and (isinstance(count, bool) or count < 1):
+                raise ParameterError("domain", "at least one record", name, count)
+        if self.exact is not None and self.limit is not None:
+            raise ParameterError(
+                "domain", "an exact count or a limit, not both", "limit", self.limit
+            )
+        if self.norm is not None and not (math.isfinite(self.norm) and self.norm > 0):
+            raise ParameterError("domain", "a finite norm > 0", "norm", self.norm)
+
+    @property
+    def records(self) -> int:
+        """The exact public number of records.
+
+        Raises:
+            UnknownCountError: it is not public; whatever needs it is refused by the plan.
+        """
+        if self.exact is None:
+            raise UnknownCountError("the exact number of records is needed, and it is not public")
+        return self.exact
+
+    @property
+    def at_most(self) -> int | None:
+        """A public upper bound on the number of records, or None."""
+        return self.exact if self.exact is not None else self.limit
+
+    @property
+    def width(self) -> int:
+        """Number of encoded feature columns."""
+        return sum(column.width for column in self.columns.values())
+
+    @property
+    def feature_norm(self) -> float:
+        """l2 bound on every encoded row: `norm`, or sqrt(number of columns) if that is less."""
+        box = up(math.sqrt(len(self.columns)), roundings=3)
+        return box if self.norm is None else min(self.norm, box)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes of the target; 0 for a range."""
+        return self.labels.count if isinstance(self.labels, Classes) else 0
+
+    @property
+    def label_bound(self) -> float:
+        """M: centred labels lie in [-M, M].
+
+        Raises:
+            UnfitTargetError: labels are codes of three or more classes.
+        """
+        return self.labels.half_width
+
+    def encode(self, table: Table) -> NDArray[np.float64]:
+        """Encoded features, shape (n, width), each row at most `feature_norm` long in l2."""
+        missing = [name for name in self.columns if name not in table]
+        if missing:
+            raise SourceError(f"column {missing[0]!r} is missing")
+        blocks = [column.encode(table[name]) for name, column in self.columns.items()]
+        lengths = {block.shape[0] for block in blocks}
+        if len(lengths) > 1:
+            raise SourceError("the columns are not equally long")
+        encoded = np.hstack(blocks)
+        if self.norm is not None:
+            norms = np.linalg.norm(encoded, axis=1, keepdims=True)
+            too_long = norms > self.norm
+            scale = np.where(too_long, _SHRINK * self.norm / np.where(too_long, norms, 1.0), 1.0)
+            encoded = encoded * scale
+        return encoded
+
+    def centre(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """Labels clipped to their range and centred, in [-M, M]; or of classes. Shape (n,)."""
+        return self.labels.centred(labels)
+
+    def uncentre(self, centred: NDArray[np.float64]) -> NDArray[Any]:
+        """Predictions in the file's units, clipped to the label range; or classes. Shape (n,)."""
+        return self.labels.uncentred(centred)
+
+    def project(self, table: Table) -> Records:
+        """Every row, mapped into the domain; never fails on a value.
+
+        Raises:
+            SourceError: a column is missing or the columns are not equally long.
+        """
+        if self.target not in table:
+            raise SourceError(f"column {self.target!r} is missing")
+        features = self.encode(table)
+        labels = self.centre(table[self.target])
+        if labels.shape[0] != features.shape[0]:
+            raise SourceError("the columns are not equally long")
+        return Records(features=features, labels=labels)
+
+    def misfits(self, table: Table) -> list[tuple[str, int, str]]:
+        """Columns that do not fit: (column, first such row, the rule). For the operator only."""
+        rules: dict[str, Any] = {**self.columns, self.target: self.labels}
+        found = []
+        for name, rule in rules.items():
+            wrong = np.flatnonzero(rule.misfits(table[name]))
+            if wrong.size:
+                found.append((name, int(wrong[0]), rule.describe()))
+        return found
+
+    def of_part(self, records: int) -> "Domain":
+        """The domain of a part with a public number of records."""
+        return attrs.evolve(self, exact=records, limit=None)

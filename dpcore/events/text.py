@@ -1,0 +1,155 @@
+"""Events as plain data: versioned, canonical and lossless, so that a ledger outlives its program.
+
+A float is its hexadecimal text, an event the name of its kind with its own fields: floats,
+integers, tuples, relations and other events. What was written rebuilds an equal event, to the last
+bit; another version, an unknown kind or a field too many or too few is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+from dpcore.adjacency import Adjacency
+from dpcore.errors import ContractError, DpcoreError, ParameterError, RegistryError
+from dpcore.events.base import Event
+from dpcore.events.catalogue import Catalogue, fields_of
+
+VERSION = 1
+
+
+class EventTextError(DpcoreError):
+    """Data that is no event of a known kind and version."""
+
+
+class UnknownEventError(EventTextError):
+    """A stored event of a kind that nobody here provides: its plugin is missing or not admitted."""
+
+
+def write_event(event: Event, catalogue: Catalogue) -> dict[str, Any]:
+    """The event as JSON-ready data.
+
+    Raises:
+        ContractError: nobody who is admitted provides its class, or a field cannot be stored.
+    """
+    return {"version": VERSION, **_event(event, catalogue)}
+
+
+def read_event(data: object, catalogue: Catalogue) -> Event:
+    """The event that `write_event` wrote.
+
+    Raises:
+        UnknownEventError: nobody who is admitted provides its kind.
+        EventTextError: the data is of another version, or damaged.
+    """
+    if not isinstance(data, dict) or data.get("version") != VERSION:
+        got = data.get("version") if isinstance(data, dict) else data
+        raise EventTextError(f"an event of version {VERSION} is needed, got version {got!r}")
+    event = _read({key: value for key, value in data.items() if key != "version"}, catalogue)
+    if not isinstance(event, Event):
+        _damaged("an event", data)
+    return event
+
+
+def write_number(value: float) -> str:
+    """Every bit of a float that is a number."""
+    if math.isnan(value):
+        raise ContractError("only numbers can be stored, got nan")
+    return float(value).hex()
+
+
+def read_number(text: object) -> float:
+    """The float that `write_number` wrote.
+
+    Raises:
+        EventTextError: it is not one.
+    """
+    try:
+        value = float.fromhex(text) if isinstance(text, str) else math.nan
+    except (ValueError, OverflowError):
+        value = math.nan
+    if math.isnan(value) or value.hex() != text:
+        _damaged("a hexadecimal number", text)
+    return value
+
+
+def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
+    """The relation as JSON-ready data; an unbounded radius is null."""
+    free = math.isinf(adjacency.feature_radius)
+    return {
+        "membership": adjacency.membership,
+        "radius": None if free else write_number(adjacency.feature_radius),
+        "label": adjacency.label,
+    }
+
+
+def read_adjacency(data: object) -> Adjacency:
+    """The relation that `write_adjacency` wrote.
+
+    Raises:
+        EventTextError: it is not one.
+    """
+    if not isinstance(data, dict) or data.keys() != {"membership", "radius", "label"}:
+        _damaged("an adjacency", data)
+    if not (isinstance(data["membership"], bool) and isinstance(data["label"], bool)):
+        _damaged("an adjacency", data)
+    radius = math.inf if data["radius"] is None else read_number(data["radius"])
+    try:
+        return Adjacency(data["membership"], radius, data["label"])
+    except ParameterError:
+        _damaged("an adjacency", data)
+
+
+def _event(event: Event, catalogue: Catalogue) -> dict[str, Any]:
+    name = catalogue.name_of(type(event))
+    fields = fields_of(type(event))
+    return {
+        "kind": name,
+        **{f.alias: _value(getattr(event, f.name), catalogue, f.hint) for f in fields},
+    }
+
+
+def _value(value: object, catalogue: Catalogue, declared: object = None) -> Any:
+    if isinstance(value, Event):
+        return _event(value, catalogue)
+    if isinstance(value, Adjacency):
+        return write_adjacency(value)
+    if isinstance(value, tuple):
+        return [_value(one, catalogue) for one in value]
+    if isinstance(value, float) or (declared is float and isinstance(value, int)):
+        return write_number(value)  # mu=1 and mu=1.0 are one event, and one text
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ContractError(f"a ledger cannot store a field of type {type(value).__name__}")
+
+
+def _read(data: Any, catalogue: Catalogue) -> Any:
+    if isinstance(data, str):
+        return read_number(data)
+    if isinstance(data, list):
+        return tuple(_read(one, catalogue) for one in data)
+    if isinstance(data, int) and not isinstance(data, bool):
+        return data
+    if not isinstance(data, dict):
+        _damaged("an event", data)
+    if "kind" not in data:
+        return read_adjacency(data)
+    fields = dict(data)
+    kind = fields.pop("kind")
+    if not isinstance(kind, str):
+        _damaged("an event of a known kind", kind)
+    try:
+        made = catalogue.named(kind)
+    except RegistryError as error:
+        raise UnknownEventError(error.message) from None
+    known = {field.alias for field in fields_of(made)}
+    if fields.keys() != known:
+        _damaged(f"the fields {', '.join(sorted(known))}", sorted(fields))
+    try:
+        return made(**{key: _read(value, catalogue) for key, value in fields.items()})
+    except (TypeError, ValueError, AttributeError) as error:
+        raise EventTextError(f"an event that is impossible: {error}") from None
+
+
+def _damaged(needed: str, got: object) -> NoReturn:
+    raise EventTextError(f"{needed} is needed, got {got!r}")

@@ -1,0 +1,135 @@
+"""Interactive: a mechanism that keeps the statistic on the private side and answers questions.
+
+An oracle holds records. It is served, never published; it cannot be copied, pickled or used from
+another process, since two of a kind would answer different questions with the same noise.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import ContractError, ExhaustedError, ReleaseError
+from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.learner import FunctionQuery
+from dpcore.mechanism import AnyMechanism
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Sensitivity
+
+
+class Oracle(ABC):
+    """Answers questions about one private function. One instance, one process, any threads.
+
+    A point is a row of encoded columns. A point asked again gets the answer it got before, at no
+    cost; -0 is 0. What was paid for in the plan limits how many different points are answered.
+    Asking about points that were chosen by looking at the records is outside every claim.
+
+    Args:
+        query: What the plan says of the function.
+        function: PRIVATE.
+        at_most: Different points that are answered, in the oracle's life.
+    """
+
+    def __init__(self, query: FunctionQuery, function: Expansion, at_most: int) -> None:
+        self._query, self._function, self._at_most = query, function, at_most
+        self._answers: dict[bytes, float] = {}
+        self._lock, self._process, self._broken = threading.Lock(), os.getpid(), False
+
+    @property
+    def asked(self) -> int:
+        """Different points answered so far."""
+        return len(self._answers)
+
+    @property
+    def left(self) -> int:
+        """Different points it would still answer."""
+        return self._at_most - len(self._answers)
+
+    def ask(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Answers at encoded rows, shape (n, p) to (n,). All of them or, on an error, none.
+
+        Raises:
+            ContractError: the points are not finite rows of the domain.
+            ExhaustedError: more different points than the plan paid for; nothing is spent.
+            ReleaseError: an earlier question failed, or this is a copy in another process.
+        """
+        rows = self._rows(points)
+        keys = [row.tobytes() for row in rows]
+        if os.getpid() != self._process:
+            raise ReleaseError("this oracle is closed: it was opened in another process")
+        with self._lock:
+            if self._broken:
+                raise ReleaseError("this oracle is closed: an earlier question failed")
+            fresh = {key: i for i, key in enumerate(keys) if key not in self._answers}
+            if len(fresh) > self.left:
+                raise ExhaustedError(
+                    f"{len(fresh)} new questions came, {self.left} of {self._at_most} are left"
+                )
+            if fresh:
+                self._broken = True  # until all went well: noise may have been drawn
+                values = self._answer(rows[list(fresh.values())])
+                if values.shape != (len(fresh),) or not bool(np.isfinite(values).all()):
+                    raise ReleaseError("an answer is no number: the oracle is closed")
+                self._answers.update(zip(fresh, values.tolist(), strict=True))
+                self._broken = False
+            return np.array([self._answers[key] for key in keys], dtype=np.float64)
+
+    def _rows(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        rows = np.array(points, dtype=np.float64, order="C") + 0.0  # -0 becomes 0
+        query = self._query
+        if rows.ndim != 2 or rows.shape[1] != query.width or not bool(np.isfinite(rows).all()):
+            raise ContractError(f"an oracle needs finite points of shape (n, {query.width})")
+        if bool((query.kernel.diagonal(rows) > query.kappa**2).any()):
+            raise ContractError("a point lies outside the domain: K(x, x) is above its bound")
+        return rows
+
+    @abstractmethod
+    def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Noisy values at rows never asked before, all different; shape (n, p) to (n,)."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("an oracle is not copied or pickled: it would repeat its noise")
+
+
+class Interactive(AnyMechanism):
+    """A mechanism that serves: it keeps a function and opens an oracle for it."""
+
+    answers: ClassVar[type[Query]] = FunctionQuery
+
+    @property
+    @abstractmethod
+    def asks(self) -> int:
+        """How many events a release costs: one for each question, or one for all of them."""
+
+    @property
+    @abstractmethod
+    def most_points(self) -> int:
+        """How many different points one oracle answers."""
+
+    def planned(self, query: Query) -> Query:
+        """The query as it is priced: `event` is composed `asks` times."""
+        return attrs.evolve(query, at_most=self.asks)
+
+    @abstractmethod
+    def open(
+        self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
+    ) -> Oracle:
+        """An oracle for the private function `value`; the noise stream is its own for life."""
+
+
+def function_query(query: Query, owner: AnyMechanism) -> FunctionQuery:
+    """`query`, if it asks for a function.
+
+    Raises:
+        ContractError: it does not.
+    """
+    if not isinstance(query, FunctionQuery):
+        raise ContractError(f"{type(owner).__name__} is for functions, {query.name!r} is an array")
+    return query

@@ -1,0 +1,108 @@
+r"""Matérn kernels of smoothness 1/2, 3/2 and 5/2: kappa = 1 whatever the rows.
+
+With :math:`t=\sqrt{2\nu}\,\|x-y\|/h`: :math:`e^{-t}`, :math:`(1+t)e^{-t}` and
+:math:`(1+t+t^2/3)e^{-t}`. Their spectral densities, proportional to
+:math:`(2\nu/h^2+\|w\|^2)^{-\nu-p/2}`, are positive in every dimension p, so that the kernels are
+positive definite (Bochner; Rasmussen & Williams 2006, (4.14) to (4.17)).
+"""
+
+import math
+from abc import abstractmethod
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.checks import positive
+from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError
+from dpcore.functions.kernels.base import Kernel
+from dpcore.rounding import gamma
+
+_NARROWEST, _WIDEST = 1e-100, 1e100
+
+
+@attrs.frozen(kw_only=True)
+class MaternKernel(Kernel):
+    """A Matérn kernel: functions of it are rougher than those of the Gaussian kernel.
+
+    Args:
+        bandwidth: h, public, in encoded units.
+    """
+
+    twice: ClassVar[int]
+    """2 nu."""
+
+    bandwidth: float = attrs.field(default=1.0, validator=positive)
+
+    def __attrs_post_init__(self) -> None:
+        if not _NARROWEST <= self.bandwidth <= _WIDEST:
+            raise ParameterError(
+                "a Matérn kernel",
+                f"a bandwidth in [{_NARROWEST:g}, {_WIDEST:g}]",
+                "bandwidth",
+                self.bandwidth,
+            )
+
+    @abstractmethod
+    def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """K at the distances t >= 0."""
+
+    def norm(self, domain: Domain) -> float:
+        """1."""
+        return 1.0
+
+    def error(self, domain: Domain) -> float:
+        """(p + 16) u: |t K'(t)| is at most 0.61, so that a relative error in t stays small.
+
+        t is off by a relative (p + 10) u/2 or less, so that K moves by at most 0.31 (p + 10) u; the
+        exponential and the products err by less than 9 units in the last place of 1.
+        """
+        return gamma(domain.width + 16)
+
+    def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """1."""
+        return np.ones(rows.shape[0])
+
+    def __call__(
+        self, left: NDArray[np.float64], right: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """By distances of the rows themselves."""
+        return self.at(
+            scipy.spatial.distance.cdist(left, right) * (math.sqrt(self.twice) / self.bandwidth)
+        )
+
+
+@attrs.frozen(kw_only=True)
+class ExponentialKernel(MaternKernel):
+    """nu = 1/2: functions are continuous, with kinks."""
+
+    twice: ClassVar[int] = 1
+
+    def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """exp(-t)."""
+        return np.exp(-t)
+
+
+@attrs.frozen(kw_only=True)
+class Matern32Kernel(MaternKernel):
+    """nu = 3/2: functions are once differentiable."""
+
+    twice: ClassVar[int] = 3
+
+    def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(1 + t) exp(-t)."""
+        return (1 + t) * np.exp(-t)
+
+
+@attrs.frozen(kw_only=True)
+class Matern52Kernel(MaternKernel):
+    """nu = 5/2: functions are twice differentiable."""
+
+    twice: ClassVar[int] = 5
+
+    def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(1 + t + t^2/3) exp(-t)."""
+        return (1 + t + t * t / 3) * np.exp(-t)

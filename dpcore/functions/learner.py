@@ -1,0 +1,85 @@
+"""Functions as statistics: a learner that fits one in the space of a public kernel.
+
+Such a function is a sum over records. It is never released itself: an `Interactive` mechanism
+keeps it on the private side and answers questions about it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dpcore.checks import non_negative, positive, positive_integer
+from dpcore.errors import SpecError
+from dpcore.functions.kernels.base import Expansion, Kernel
+from dpcore.learner import AnyLearner, Public
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins
+from dpcore.records.records import Records
+
+
+@attrs.frozen(kw_only=True)
+class FunctionQuery(Query):
+    """A question whose statistic is a function; a bound limits its movement in the kernel's norm.
+
+    Args:
+        kernel: In whose space the function lies.
+        width: Number of encoded columns of a point.
+        kappa: sqrt(K(x, x)) is at most this at every point that may be asked about.
+        label_bound: M: answers are about values in [-M, M].
+        evaluation_error: How far a computed f(x) may lie from the exact one, on any dataset.
+    """
+
+    shape: tuple[int, ...] = ()
+    kernel: Kernel
+    width: int = attrs.field(validator=positive_integer)
+    kappa: float = attrs.field(validator=positive)
+    label_bound: float = attrs.field(validator=positive)
+    evaluation_error: float = attrs.field(validator=non_negative)
+
+    def __attrs_post_init__(self) -> None:
+        if self.sampling is not None:
+            raise SpecError(f"the function {self.name!r} is fitted on all records: no sampling")
+
+    def unfit(self, value: Any) -> str:
+        """Why a value is not the function that is asked for, or empty."""
+        if not isinstance(value, Expansion):
+            return f"{type(value).__name__} instead of a function"
+        if value.kernel != self.kernel:
+            return "another kernel than planned"
+        if value.points.shape[1] != self.width:
+            return f"points of {value.points.shape[1]} columns instead of {self.width}"
+        finite = np.isfinite(value.points).all() and np.isfinite(value.coefficients).all()
+        return "" if finite else "not finite"
+
+    def nothing(self) -> Any:
+        """The function 0."""
+        none = np.zeros((0, self.width))
+        return Expansion(kernel=self.kernel, points=none, coefficients=np.zeros(0))
+
+
+class FunctionLearner(AnyLearner):
+    """A learner of one function: nothing is released through the door, all through an oracle."""
+
+    @abstractmethod
+    def function_query(self, public: Public) -> FunctionQuery:
+        """Its only query. Pure in `public`."""
+
+    @abstractmethod
+    def function(
+        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
+    ) -> Expansion:
+        """PRIVATE, pure: the fitted function, with the query's kernel."""
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """The function."""
+        return (self.function_query(public),)
+
+    def compute(
+        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
+    ) -> Any:
+        """PRIVATE: `function`."""
+        return self.function(query, records, public, secret)

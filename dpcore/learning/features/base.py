@@ -1,0 +1,54 @@
+"""FeatureMap: a public map from encoded rows to features, with a norm that holds for every row."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from dpcore.domain.domain import Domain
+from dpcore.randomness import PublicCoins
+
+
+class Features(ABC):
+    """A feature map whose public coins are drawn: a fixed function of one row."""
+
+    rescaled: ClassVar[bool] = False
+    """Whether a row put together from `columns` is yet to be divided by max(1, its length)."""
+
+    @abstractmethod
+    def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
+        """Features of encoded rows, shape (n, p) to (n, width); each row at most `norm` long."""
+
+    def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """The same features a block of columns at a time, for fits that never hold all of them.
+
+        Blocks of shape (n, b), from the first column to the last, to within rounding; a map
+        overrides it where it can do with less than n times `width` numbers at once.
+        """
+        yield self(encoded)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was drawn, by name, to be published with the model."""
+        return {}
+
+
+class FeatureMap(ABC):
+    """A recipe for features: its width and norm are known before any coin is drawn."""
+
+    @abstractmethod
+    def width(self, domain: Domain) -> int:
+        """Number of features."""
+
+    @abstractmethod
+    def norm(self, domain: Domain) -> float:
+        """kappa: an l2 bound on the features of *every* row of the domain, whatever the coins."""
+
+    @abstractmethod
+    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+        """The fixed function, drawn from the public stream "features"."""
+
+    def drawn(self, domain: Domain, coins: PublicCoins) -> Features:
+        """`draw`, done once for releases in a row with this map, domain and coins."""
+        return coins.once((self, domain), partial(self.draw, domain, coins))

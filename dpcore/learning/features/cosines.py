@@ -1,0 +1,70 @@
+r"""Random-phase cosines: :math:`\sqrt{2/N}\cos(w_k^T x + b_k)`, rows rescaled to norm at most 1."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import positive, positive_integer
+from dpcore.domain.domain import Domain
+from dpcore.learning.features.base import FeatureMap, Features
+from dpcore.learning.features.frequencies import ROUNDING, gaussian_frequencies, shared
+from dpcore.learning.features.turns import Turns, cosines
+from dpcore.randomness import PublicCoins
+
+
+@attrs.frozen(eq=False)
+class _Cosines(Features):
+    frequencies: NDArray[np.float64]
+    phases: NDArray[np.float64]
+    rescaled: ClassVar[bool] = True
+
+    def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
+        waves: NDArray[Any] = cosines(Turns(self.frequencies, self.phases).at(encoded))
+        waves *= math.sqrt(2 / self.phases.size)
+        waves /= np.maximum(1.0, np.linalg.norm(waves, axis=1, keepdims=True))
+        return waves
+
+    def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        for angles in Turns(self.frequencies, self.phases).blocks(encoded):
+            waves = cosines(angles)
+            waves *= math.sqrt(2 / self.phases.size)
+            yield waves
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"frequencies": self.frequencies, "phases": self.phases}
+
+
+@attrs.frozen(kw_only=True)
+class Cosines(FeatureMap):
+    """`count` cosines of the Gaussian kernel with `bandwidth`, kappa = 1.
+
+    Without rescaling the worst-case norm is sqrt(2), though typical rows are near 1; every row is
+    therefore divided by max(1, its norm), in the fit and in prediction alike.
+
+    Source: Rahimi & Recht (2007), Figure 1; the rescaling is T2's remark in docs/theorems.md.
+
+    Args:
+        count: How many frequencies are drawn, from public coins.
+        bandwidth: Of the Gaussian kernel, in encoded units.
+    """
+
+    count: int = attrs.field(validator=positive_integer)
+    bandwidth: float = attrs.field(default=1.0, validator=positive)
+
+    def width(self, domain: Domain) -> int:
+        """`count`."""
+        return self.count
+
+    def norm(self, domain: Domain) -> float:
+        """1, with room for rounding."""
+        return ROUNDING
+
+    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+        """Frequencies from the Gaussian's spectrum, phases uniform on [0, 2 pi)."""
+        stream = coins.stream("features")
+        frequencies = gaussian_frequencies(stream, domain.width, self.count, self.bandwidth)
+        return _Cosines(frequencies, shared(2 * math.pi * stream.uniform(self.count)))

@@ -1,0 +1,35 @@
+"""The encoded columns themselves."""
+
+from typing import Any
+
+import attrs
+from numpy.typing import NDArray
+
+from dpcore.domain.domain import Domain
+from dpcore.learning.features.base import FeatureMap, Features
+from dpcore.randomness import PublicCoins
+
+
+class _Same(Features):
+    def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
+        return encoded
+
+
+@attrs.frozen(kw_only=True)
+class Identity(FeatureMap):
+    """phi(x) = x, with kappa the domain's norm: linear models without an intercept.
+
+    Labels are centred at the middle of their public range, which stands in for the intercept.
+    """
+
+    def width(self, domain: Domain) -> int:
+        """The encoded width."""
+        return domain.width
+
+    def norm(self, domain: Domain) -> float:
+        """The domain's `feature_norm`."""
+        return domain.feature_norm
+
+    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+        """Draws nothing."""
+        return _Same()

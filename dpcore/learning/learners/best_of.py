@@ -1,0 +1,261 @@
+r"""The best of several learners, chosen by private losses; all of it in one guarantee.
+
+Theorem: with every candidate's model fixed by earlier answers, a record's loss
+
+.. math:: \min\Big(1,\Big(\frac{\mathrm{clip}(f(x),\pm M)-y}{2Mc}\Big)^2\Big)
+          \quad\text{or, of two classes,}\quad 1[\text{wrong}]
+
+is a number in [0, 1] that depends on that record alone. Minus their sum moves by at most 1, in the
+maximum norm over all candidates, when a record comes, goes or is replaced. Permute-and-flip chooses
+(McKenna & Sheldon 2020), and its epsilon is composed with what the candidates cost.
+
+Candidates see the same records as the choice does: a loss on records that a model was fitted on is
+too small, but what is private cannot be far from what it would be on others.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import fraction, positive
+from dpcore.distance import Distance
+from dpcore.domain.domain import Domain
+from dpcore.errors import ContractError, ParameterError
+from dpcore.learner import Answer, Learner, Model, Public, ScoringModel, State
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins
+from dpcore.records.records import Records
+
+CHOICE = "choice"
+FITS = "fits"
+_UNIT = 2.0**-30  # losses are rounded to multiples of it, so that their sums are exact
+_MOST = 2**53  # units; sums saturate there
+
+
+def _candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> None:
+    """At least two learners that publish models."""
+    if len(value) < 2 or not all(isinstance(one, Learner) for one in value):
+        names = [type(one).__name__ for one in value]
+        raise ParameterError(
+            "best_of", "two or more learners that publish parameters", attribute.name, names
+        )
+
+
+def _at_most_one(instance: Any, attribute: Any, value: float) -> None:
+    """In (0, 1]."""
+    positive(instance, attribute, value)
+    if value > 1:
+        raise ParameterError("best_of", "a clip in (0, 1]", attribute.name, value)
+
+
+def _all_total(learner: "BestOf") -> bool:
+    return all(candidate.total for candidate in learner.candidates)
+
+
+@attrs.frozen(eq=False)
+class _Fitted:
+    """A model, equal to another with the same arrays."""
+
+    model: ScoringModel
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Fitted):
+            return NotImplemented
+        mine, theirs = self.model.arrays(), other.model.arrays()
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(mine[name], theirs[name]) for name in mine
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equality is about arrays, which have none
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _State:
+    """Which candidate is under way, and the models that are fixed."""
+
+    public: Public
+    planned: Mapping[str, Query]
+    models: tuple[Model, ...]
+    inner: State
+    chosen: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class BestOf(Learner):
+    """Fit every candidate on an equal share of the budget, and publish the choice and all of them.
+
+    Query `fits.2.gradient` is the query `gradient` of the second candidate; a spec gives all their
+    mechanisms at once under `fits`, and that of the choice under `choice` (permute-and-flip).
+    Losses are computed record by record.
+
+    Total: where all candidates are; a score that is no finite number counts as the largest loss.
+
+    Args:
+        candidates: Two or more learners, whose models score encoded columns.
+        share: Of the budget, for the choice.
+        clip: c in (0, 1]: an error of that part of the label's range, or more, is a loss of 1.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("best_of",)
+
+    candidates: tuple[Learner, ...] = attrs.field(converter=tuple, validator=_candidates)
+    share: float = attrs.field(default=0.1, validator=fraction)
+    clip: float = attrs.field(default=0.25, validator=_at_most_one)
+    total: bool = attrs.field(  # type: ignore[misc]  # the candidates', per instance
+        init=False, default=attrs.Factory(_all_total, takes_self=True)
+    )
+
+    def part(self, public: Public) -> Public:
+        """What a candidate knows: its own share of the budget."""
+        if public.mu is None:
+            return public
+        each = (1 - self.share) / len(self.candidates)
+        return attrs.evolve(public, mu=public.mu * math.sqrt(each))
+
+    def own(self, query: Query, public: Public) -> tuple[int, Query]:
+        """The candidate that a query of the fits belongs to, counted from 0, and its own query."""
+        _, number, name = query.name.split(".", 2)
+        index = int(number) - 1
+        (found,) = (q for q in self.candidates[index].queries(self.part(public)) if q.name == name)
+        return index, attrs.evolve(found, args=query.args)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """All that the candidates may ask, and `choice` once."""
+        planned: list[Query] = []
+        each = (1 - self.share) / len(self.candidates)
+        for number, candidate in enumerate(self.candidates, start=1):
+            queries = candidate.queries(self.part(public))
+            total = math.fsum(query.share for query in queries)
+            planned += [
+                attrs.evolve(
+                    query, name=f"{FITS}.{number}.{query.name}", share=each * query.share / total
+                )
+                for query in queries
+            ]
+        shape = (len(self.candidates),)
+        return (
+            *planned,
+            Query(name=CHOICE, shape=shape, distance=Distance.LINF, share=self.share),
+        )
+
+    def start(self, public: Public) -> _State:
+        """The first candidate's start."""
+        state = _State(
+            public=public,
+            planned={query.name: query for query in self.queries(public)},
+            models=(),
+            inner=self.candidates[0].start(self.part(public)),
+        )
+        return self._settled(state)
+
+    def _settled(self, state: _State) -> _State:
+        """With the models of candidates that have no more to ask, and the next one started."""
+        while len(state.models) < len(self.candidates):
+            candidate = self.candidates[len(state.models)]
+            if candidate.ask(state.inner) is not None:
+                return state
+            models = (*state.models, candidate.model(state.inner))
+            after = self.candidates[len(models) :]
+            inner = after[0].start(self.part(state.public)) if after else None
+            state = attrs.evolve(state, models=models, inner=inner)
+        return state
+
+    def ask(self, state: _State) -> Query | None:
+        """The candidate's ask; after the last one's, the choice."""
+        if state.chosen is not None:
+            return None
+        number = len(state.models)
+        if number == len(self.candidates):
+            return attrs.evolve(state.planned[CHOICE], args={"models": _scoring(state.models)})
+        query = self.candidates[number].ask(state.inner)
+        assert query is not None, "a candidate that has no more to ask is settled"
+        planned = state.planned[f"{FITS}.{number + 1}.{query.name}"]
+        return attrs.evolve(planned, args=query.args)
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """The candidate's statistic, or minus each candidate's sum of losses."""
+        if query.name != CHOICE:
+            index, own = self.own(query, public)
+            return self.candidates[index].statistic(own, records, self.part(public), secret)
+        assert query.args is not None, "an ask carries the models"
+        models = [fitted.model for fitted in query.args["models"]]
+        return -np.array([self._loss(model, records, public.domain) for model in models])
+
+    def _loss(self, model: ScoringModel, records: Records, domain: Domain) -> float:
+        """PRIVATE: the exact sum of a model's rounded losses, each a function of its record."""
+        row = np.empty((1, records.features.shape[1]))
+        scores = np.empty(len(records))
+        for number, features in enumerate(records.features):
+            row[0] = features
+            scores[number] = float(model.score(row)[0])
+        losses = self._losses(scores, records.labels, domain)
+        units = int(np.rint(losses / _UNIT).astype(np.int64).sum())
+        return min(units, _MOST) * _UNIT
+
+    def _losses(
+        self, scores: NDArray[np.float64], labels: NDArray[np.float64], domain: Domain
+    ) -> NDArray[np.float64]:
+        if domain.classes:
+            right = (scores >= 0) == (labels >= 0)
+            return np.where(right & np.isfinite(scores), 0.0, 1.0)
+        bound = domain.label_bound
+        with np.errstate(invalid="ignore"):
+            away = np.abs(np.clip(scores, -bound, bound) - labels) / (2 * bound * self.clip)
+        return np.where(np.isfinite(scores), np.minimum(1.0, away) ** 2, 1.0)
+
+    def update(self, state: _State, answer: Answer) -> _State:
+        """The candidate's update, or the choice."""
+        number = len(state.models)
+        if number == len(self.candidates):
+            return attrs.evolve(state, chosen=int(np.argmax(answer.value)))
+        name = answer.query.name.split(".", 2)[2]
+        query = attrs.evolve(answer.query, name=name)
+        own = attrs.evolve(answer, query=query)
+        return self._settled(
+            attrs.evolve(state, inner=self.candidates[number].update(state.inner, own))
+        )
+
+    def model(self, state: _State) -> "ChosenModel":
+        """The chosen candidate's model."""
+        assert state.chosen is not None, "the choice is made"
+        return ChosenModel(model=state.models[state.chosen], chosen=state.chosen)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ChosenModel:
+    """The model of the chosen candidate.
+
+    Args:
+        chosen: Which one, counted from 0.
+    """
+
+    model: Model
+    chosen: int
+
+    def predict(self, table: Any) -> NDArray[Any]:
+        """The chosen model's predictions."""
+        return self.model.predict(table)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The chosen model's arrays, and which candidate it is."""
+        return {**self.model.arrays(), "chosen": np.array(self.chosen)}
+
+
+def _scoring(models: tuple[Model, ...]) -> tuple[_Fitted, ...]:
+    """Models ready to be scored.
+
+    Raises:
+        ContractError: one of them cannot score encoded columns.
+    """
+    for model in models:
+        if not isinstance(model, ScoringModel):
+            raise ContractError(
+                f"best_of needs models with a method score, {type(model).__name__} has none"
+            )
+    return tuple(_Fitted(model) for model in models if isinstance(model, ScoringModel))

@@ -1,0 +1,276 @@
+r"""Ball-constrained ridge: the minimiser of
+:math:`\tfrac12\sum(\phi_i\cdot c-y_i)^2+\tfrac\Lambda2\|c\|^2` over :math:`\|c\|\le R`.
+
+If plain ridge leaves the ball, the minimiser is c(nu), the solution of (G + Lam + nu) c = b for the
+one nu > 0 at which |c(nu)| = R.
+
+Certificate. For any c and nu >= 0 let r = sum phi_i (phi_i . c - y_i) + (Lam + nu) c. Let |c| = R,
+or nu = 0 and |c| <= R; let c* be the exact minimiser. Strong convexity, then the variational
+inequality at c*, then <c, c - c*> >= 0 on the sphere (or nu = 0) give
+
+    Lam |c - c*|^2 <= <g(c) - g(c*), c - c*> <= <r - nu c, c - c*> <= |r| |c - c*|,
+
+so that |c - c*| <= |r|/Lam. A computed c misses the sphere by some gap; moving it there changes r
+by at most (n kappa^2 + Lam + nu) gap. `distance_to_minimiser` evaluates that on the records and
+adds what the evaluation itself may err by.
+
+Search. nu is bracketed by lo (solution outside) and hi (solution inside) until hi - lo is small;
+then a point of the segment between the two solutions has norm R, and its residual is at most the
+larger of theirs plus (hi - lo) R. No smoothness and no lucky Newton step is needed: Newton's
+method only shortens the search. Cholesky leaves a residual of at most 2 s gamma_{3s+1} times the
+matrix's norm times the solution's (Higham 2002, Theorem 10.4), which is what makes the public
+tolerance of `error` reachable for every dataset.
+"""
+
+import math
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.errors import CertificateError
+from dpcore.learning.solvers.ball import into_ball
+from dpcore.learning.solvers.certified import Certified
+from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.theorems.sum_form import (
+    ball_ridge_add_remove,
+    ball_ridge_replace_label,
+    ball_ridge_replace_one,
+)
+from dpcore.rounding import gamma, up
+
+_STEPS = 400
+
+
+@attrs.frozen(kw_only=True)
+class BallRidge(Certified):
+    """The public parameters of the problem.
+
+    Args:
+        radius: R > 0.
+    """
+
+    radius: float
+
+    def moves(self) -> ByRelation:
+        """T6(a)."""
+        given = (self.kappa, self.label_bound, self.total_regularization, self.radius)
+        return ByRelation(
+            add_remove=ball_ridge_add_remove(*given),
+            replace_one=ball_ridge_replace_one(*given),
+            replace_label=ball_ridge_replace_label(*given),
+        )
+
+    def norm(self, records: int) -> float:
+        """R."""
+        return self.radius
+
+    def pull(self, records: int) -> float:
+        """n kappa (kappa R + M): a bound on the data's part of the gradient, inside the ball."""
+        return records * self.kappa * (self.kappa * self.radius + self.label_bound)
+
+    def error(self, records: int, width: int) -> float:
+        r"""As `Certified.error`.
+
+        With W = n kappa (kappa R + M), no residual below is more than: 4 (gamma + 2 s gamma_{3s+1})
+        W from forming and solving the primal system (its solution is at most 2R long, and Lam + nu
+        times it at most 2W); the same with 1 + n kappa^2/Lam as a further factor from the dual one,
+        whose unknowns are carried back by the features; 2^-46 W from missing the sphere; 3 gamma W
+        from evaluating. The sum is taken four times. Infinity stands for: too ill-conditioned (a
+        relative error of the matrix times its condition number above 1/8), or an error above one
+        record's pull kappa (M + kappa R)/Lam or above R, at which no claim but the diameter would
+        be worth making. (Below R, nu is found to Lam/8, so that the solutions at both ends are at
+        most 2R long.)
+        """
+        kappa, lam, radius = self.kappa, self.total_regularization, self.radius
+        if not plain(kappa, self.label_bound, lam, radius, records):
+            return math.inf
+        pulled = self.pull(records)
+        relative = gamma(depth(records) + 2) + 2 * width * gamma(3 * width + 1)
+        residual = 4 * relative * pulled
+        worst = relative * (1 + records * kappa * kappa / lam)
+        few = min(records, (width - 1) // 2)
+        if few:
+            dual = gamma(width + few + 2) + 2 * few * gamma(3 * few + 1)
+            condition = 1 + few * kappa * kappa / lam
+            residual += 4 * dual * condition * self.pull(few)
+            worst = max(worst, dual * condition)
+        residual += (gamma(128) + 3 * gamma(width + depth(records) + 8)) * pulled
+        tolerance = 4 * residual
+        one_record = kappa * (self.label_bound + kappa * radius)
+        if not (worst <= 0.125 and tolerance <= one_record and tolerance <= lam * radius):
+            return math.inf
+        return up(tolerance / lam + gamma(512) * radius, roundings=5000)
+
+    def solve(
+        self, features: NDArray[np.float64], labels: NDArray[np.float64], tolerance: float
+    ) -> NDArray[np.float64]:
+        """As `Certified.solve`, of true norm at most R.
+
+        An infinite tolerance asks for the best effort, which is always some point of the ball and
+        never raises.
+        """
+        if features.shape[0] == 0:
+            return np.zeros(features.shape[1])
+        if math.isinf(tolerance):
+            with np.errstate(all="ignore"):
+                found, _ = _search(self, features, labels, 0.0)
+                return into_ball(found, self.radius)
+        slack = tolerance * self.total_regularization / 8
+        found, shift = _search(self, features, labels, slack)
+        result = into_ball(found, self.radius)
+        moved = up(norm(result - found), roundings=5)
+        distance = distance_to_minimiser(self, features, labels, found, shift) + moved
+        if not distance <= tolerance:
+            raise CertificateError("ball_ridge", distance, tolerance)
+        return result
+
+
+def _takes_dual(records: int, width: int) -> bool:
+    return 2 * records < width
+
+
+def distance_to_minimiser(
+    problem: BallRidge,
+    features: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+    shift: float,
+) -> float:
+    """The certificate: how far `coefficients` can be from the exact minimiser, rounding included.
+
+    Args:
+        shift: nu >= 0; whichever is given, the result is valid.
+    """
+    records, width = features.shape
+    kappa, lam = problem.kappa, problem.total_regularization
+    length: float = up(norm(coefficients), roundings=4)
+    inside = shift == 0 and length <= problem.radius
+    gap = 0.0 if inside else abs(length - problem.radius) + gamma(16) * length
+    data = pull(features, features @ coefficients - labels)
+    residual: float = up(norm(data + (lam + shift) * coefficients), roundings=4)
+    size = records * kappa * (kappa * length + problem.label_bound) + (lam + shift) * length
+    residual += gamma(width + depth(records) + 8) * size
+    residual += (records * kappa * kappa + lam + shift) * gap
+    return up(residual / lam + gap, roundings=5000)
+
+
+def _search(
+    problem: BallRidge,
+    features: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    slack: float,
+) -> tuple[NDArray[np.float64], float]:
+    """Coefficients and nu: nu = 0 inside the ball, else a point of norm about R.
+
+    Args:
+        slack: How far nu may be off, times R.
+    """
+    system = _System.of(problem, features, labels)
+    outside = system.at(0.0)
+    if outside is not None and outside.length <= problem.radius:
+        return outside.coefficients, 0.0
+    inside = system.at(2 * system.pulled / problem.radius)
+    if inside is None or not inside.length <= problem.radius:
+        return np.zeros(features.shape[1]), 0.0
+    low = 0.0
+    goal = max(slack / problem.radius, 2.0**-50 * inside.shift)
+    for step in range(_STEPS):
+        width = inside.shift - low
+        middle = low + width / 2
+        if width <= goal or not low < middle < inside.shift:
+            break
+        guess = math.nan if outside is None else outside.newton(problem.radius) + goal / 2
+        candidate = min(guess, inside.shift - 0.75 * goal)  # beside the end it would meet
+        if step % 4 == 3 or not low < candidate < inside.shift:
+            candidate = middle
+        found = system.at(candidate)
+        if found is not None and found.length <= problem.radius:
+            inside = found
+        else:
+            low, outside = candidate, found
+    if outside is None:
+        return inside.coefficients, inside.shift
+    return _meet_sphere(inside, outside, problem.radius), low if low > 0 else inside.shift
+
+
+@attrs.frozen(eq=False)
+class _Solution:
+    """c(nu), its norm, and minus half the derivative of its squared norm in nu."""
+
+    shift: float
+    coefficients: NDArray[np.float64]
+    length: float
+    slope: float
+
+    def newton(self, radius: float) -> float:
+        """Newton's next nu for 1/|c(nu)| = 1/R (Moré & Sorensen 1983)."""
+        step = self.length * self.length / self.slope * (self.length / radius - 1)
+        return self.shift + step if math.isfinite(step) else math.nan
+
+
+@attrs.frozen(eq=False)
+class _System:
+    """(A + Lam + nu) z = h with c = z, or c = features^T z in the dual form."""
+
+    features: NDArray[np.float64]
+    matrix: NDArray[np.float64]
+    right: NDArray[np.float64]
+    regularization: float
+    dual: bool
+    pulled: float
+
+    @classmethod
+    def of(
+        cls, problem: BallRidge, features: NDArray[np.float64], labels: NDArray[np.float64]
+    ) -> "_System":
+        """Primal unless there are far fewer records than features."""
+        right = pull(features, labels)
+        dual = _takes_dual(*features.shape)
+        return cls(
+            features=features,
+            matrix=features @ features.T if dual else gram(features),
+            right=labels if dual else right,
+            regularization=problem.total_regularization,
+            dual=dual,
+            pulled=norm(right),
+        )
+
+    def at(self, shift: float) -> _Solution | None:
+        """The solution at nu, or None where Cholesky breaks down."""
+        matrix = self.matrix.copy(order="F")
+        matrix.flat[:: matrix.shape[0] + 1] += self.regularization + shift
+        try:
+            factor = scipy.linalg.cho_factor(
+                matrix, lower=True, overwrite_a=True, check_finite=False
+            )
+        except scipy.linalg.LinAlgError:
+            return None
+        unknowns = scipy.linalg.cho_solve(factor, self.right, check_finite=False)
+        coefficients = self._carry(unknowns)
+        length = norm(coefficients)
+        if not math.isfinite(length):
+            return None
+        again = self._carry(scipy.linalg.cho_solve(factor, unknowns, check_finite=False))
+        slope = max(float(again @ coefficients), 2.0**-1000)
+        return _Solution(shift, coefficients, length, slope)
+
+    def _carry(self, unknowns: NDArray[np.float64]) -> NDArray[np.float64]:
+        carried: NDArray[np.float64] = self.features.T @ unknowns if self.dual else unknowns
+        return carried
+
+
+def _meet_sphere(inside: _Solution, outside: _Solution, radius: float) -> NDArray[np.float64]:
+    """The point of norm R on the segment between two solutions."""
+    along = outside.coefficients - inside.coefficients
+    square, across = float(along @ along), float(inside.coefficients @ along)
+    short = (radius - inside.length) * (radius + inside.length)
+    root = math.sqrt(max(across * across + square * short, 0.0))
+    share = short / (across + root) if across > 0 else (root - across) / max(square, 2.0**-1000)
+    share = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
+    met = inside.coefficients + share * along
+    length = norm(met)
+    # what rounding left: far too little to change the residual by more than the certificate sees
+    return met * (radius / length) if abs(length - radius) <= 2.0**-40 * radius else met

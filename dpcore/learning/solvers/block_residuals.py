@@ -1,0 +1,116 @@
+r"""Residuals of steps that follow one another, from one block's Gram matrix.
+
+A stochastic gradient step subtracts its residual times its feature row, so that each residual is
+the error at the block's start less what earlier steps of the block took away:
+
+.. math:: u_j = \mathrm{clip}_{\ell_j}\Big(e_j - \sum_{i<j} G_{ji}u_i\Big).
+
+Without clipping that is a unit lower triangular system, (I + tril(G, -1)) u = e: the very numbers
+of the sequential loop up to rounding, in one BLAS call. Rows may repeat; features need not exist as
+arrays, as only G and e are read.
+"""
+
+from __future__ import annotations
+
+from operator import mul
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+_SHORT = 16  # rows up to which plain floats are faster than a few more BLAS calls
+
+
+def block_residuals(
+    gram: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    limits: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """u as above.
+
+    Args:
+        gram: G, how much a unit residual of step i (column) lowers the error of step j (row); only
+            the part below the diagonal is read. Shape (b, b), best in Fortran order.
+        errors: Predictions less labels, with the weights at the block's start; shape (b,), or
+            (b, c) for c chains that use the same rows.
+        limits: How large a residual may be, >= 0 and possibly infinite: shape (b,), where a row of
+            c residuals is scaled down to that l2 length; or (b, c), each by itself. None: free.
+    """
+    if limits is None:
+        return _free(gram, errors)
+    if errors.ndim == 1:
+        return _clipped(gram, errors, limits)
+    return _clipped_chains(gram, errors, limits)
+
+
+def _free(gram: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    if errors.ndim == 1:
+        return scipy.linalg.blas.dtrsv(gram, errors, lower=1, diag=1)
+    return scipy.linalg.blas.dtrsm(1.0, gram, errors, lower=1, diag=1)
+
+
+def _clipped(
+    gram: NDArray[np.float64], errors: NDArray[np.float64], limits: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The free solution if no limit is met; else by the route that is faster at this length."""
+    u = _free(gram, errors)
+    over = np.abs(u) > limits
+    if not over.any():
+        return u
+    if len(u) <= _SHORT:
+        return _row_by_row(gram, errors, limits, u[: int(over.argmax())].tolist())
+    return _by_guessing(gram, errors, limits, u, over)
+
+
+def _row_by_row(
+    gram: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    limits: NDArray[np.float64],
+    found: list[float],
+) -> NDArray[np.float64]:
+    """Substitution from the first residual that is not `found` yet, in plain floats."""
+    first = len(found)
+    rows, starts, ends = gram[first:].tolist(), errors[first:].tolist(), limits[first:].tolist()
+    for row, start, end in zip(rows, starts, ends, strict=True):
+        raw = start - sum(map(mul, row, found))  # as far as `found` goes: the steps before
+        found.append(min(max(raw, -end), end))
+    return np.array(found)
+
+
+def _by_guessing(
+    gram: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    limits: NDArray[np.float64],
+    u: NDArray[np.float64],
+    over: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Hold the residuals that seem to be over at their limits, solve for the others, look again.
+
+    Each look settles at least one more step, in order, so that at most b + 1 are needed; mostly it
+    takes two or three. The last clip matters only where a residual is at its limit to rounding.
+    """
+    strict = gram * np.asfortranarray(np.tri(len(u), k=-1))
+    held = np.copysign(limits, u)
+    for _ in range(len(u) + 1):
+        u = _free(strict * np.where(over, 0.0, 1.0)[:, None], np.where(over, held, errors))
+        raw = errors - strict @ u
+        again, ends = np.abs(raw) > limits, np.copysign(limits, raw)
+        if np.array_equal(again, over) and np.array_equal(ends[over], held[over]):
+            break
+        over, held = again, ends
+    return np.clip(u, -limits, limits)
+
+
+def _clipped_chains(
+    gram: NDArray[np.float64], errors: NDArray[np.float64], limits: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Forward substitution, one row of chains at a time."""
+    u = np.empty_like(errors)
+    for row in range(len(errors)):
+        raw = errors[row] - gram[row, :row] @ u[:row]
+        if limits.ndim == 2:
+            u[row] = np.clip(raw, -limits[row], limits[row])
+            continue
+        length = float(np.linalg.norm(raw))
+        u[row] = raw * (limits[row] / length) if length > limits[row] else raw
+    return u

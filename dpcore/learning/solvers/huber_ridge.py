@@ -1,0 +1,211 @@
+r"""Huber ridge: the minimiser of :math:`F(c)=\sum h_B(\phi_i\cdot c-y_i)+\tfrac\Lambda2\|c\|^2`,
+where h_B' is the residual clipped to [-B, B].
+
+Certificate. F is Lam-strongly convex, so that |c - c*| <= |grad F(c)|/Lam, for every c.
+`distance_to_minimiser` evaluates the gradient on the records and adds what that may err by.
+
+Search. Newton's method with exact line search on a convex piecewise quadratic, which finds the
+minimiser in finitely many steps in exact arithmetic (Madsen & Nielsen 1990, BIT 30:682-699). Should
+rounding keep it from the tolerance, gradient steps of length 1/L, L = n kappa^2 + Lam, take over.
+With a computed gradient that errs by at most E, each of them changes the true F by at most
+(E^2 - |g|^2)/(2L) (the descent lemma), so that F falls by a fixed amount while |g| >= 2E: after
+finitely many steps |g| < 2E. The public tolerance of `error` is at least 4E with E at
+its largest over every dataset and every point the steps can visit. So it is always reached.
+"""
+
+import math
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.errors import CertificateError
+from dpcore.learning.solvers.certified import Certified
+from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.theorems.sum_form import huber_ridge, huber_ridge_norm
+from dpcore.rounding import UNIT, gamma, up
+
+_NEWTON_STEPS = 200
+_HALVINGS = 60
+
+
+@attrs.frozen(kw_only=True)
+class HuberRidge(Certified):
+    """The public parameters of the problem.
+
+    Args:
+        clip: B > 0.
+    """
+
+    clip: float
+
+    def moves(self) -> ByRelation:
+        """T6(b)."""
+        return huber_ridge(self.kappa, self.label_bound, self.clip, self.total_regularization)
+
+    def norm(self, records: int) -> float:
+        """A bound on the minimiser's norm for at most `records` records."""
+        return huber_ridge_norm(
+            self.kappa, self.label_bound, self.clip, self.total_regularization, records
+        )
+
+    def noise(self, records: int, width: int, length: float) -> float:
+        r"""What a computed gradient, or a gradient step, errs by at a point of at most this norm.
+
+        A residual errs by gamma_{d+1} (kappa |c| + M), and clipping does not stretch that; the sum
+        of n pulls of at most kappa B errs by gamma_depth of their sum; a step of 1/L rounds its
+        point, which is worth 4 u L |c| in the gradient.
+        """
+        kappa, lam = self.kappa, self.total_regularization
+        residuals = gamma(width + 2) * records * kappa * (kappa * length + self.label_bound)
+        pulled = gamma(depth(records) + 2) * records * kappa * self.clip
+        step = 4 * UNIT * (records * kappa * kappa + lam) * length
+        return up(residuals + pulled + gamma(3) * lam * length + step, roundings=5000)
+
+    def error(self, records: int, width: int) -> float:
+        r"""Eight times the noise, over Lam.
+
+        The gradient steps start at a point within X = `norm` of the minimiser, itself at most X
+        long, and, being non-expansive up to noise, stay within max(X, noise/Lam) of it. Infinity
+        stands for an error not below one record's pull kappa B/Lam.
+        """
+        lam, one_record = self.total_regularization, self.kappa * self.clip
+        if not plain(self.kappa, self.label_bound, lam, self.clip, records):
+            return math.inf
+        longest = 3 * self.norm(records) + one_record / lam  # of the search, where noise matters
+        tolerance = 8 * self.noise(records, width, longest)
+        return up(tolerance / lam, roundings=5000) if tolerance <= one_record else math.inf
+
+    def solve(
+        self, features: NDArray[np.float64], labels: NDArray[np.float64], tolerance: float
+    ) -> NDArray[np.float64]:
+        """Newton's method, then gradient steps; below `error` the search may not end.
+
+        Raises:
+            CertificateError: something is not finite, which no dataset of a domain makes it.
+        """
+        point = _Point.at(self, features, labels, np.zeros(features.shape[1]))
+        for _ in range(_NEWTON_STEPS):
+            if point.distance <= tolerance:
+                return point.coefficients
+            point = point.newton()
+        if not point.distance <= self.norm(features.shape[0]):
+            point = point.moved(np.zeros(features.shape[1]))
+        while not point.distance <= tolerance:
+            if not math.isfinite(point.distance):
+                raise CertificateError("huber_ridge", point.distance, tolerance)
+            point = point.moved(point.coefficients - point.gradient / point.curvature)
+        return point.coefficients
+
+
+def distance_to_minimiser(
+    problem: HuberRidge,
+    features: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+) -> float:
+    """The certificate: how far `coefficients` can be from the minimiser, rounding included."""
+    return _Point.at(problem, features, labels, coefficients).distance
+
+
+@attrs.frozen(eq=False)
+class _Point:
+    """A point of the search with its computed residuals and gradient, and the certificate."""
+
+    problem: HuberRidge
+    features: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    distance: float
+
+    @classmethod
+    def at(
+        cls,
+        problem: HuberRidge,
+        features: NDArray[np.float64],
+        labels: NDArray[np.float64],
+        coefficients: NDArray[np.float64],
+    ) -> "_Point":
+        """Evaluate."""
+        lam, (records, width) = problem.total_regularization, features.shape
+        residuals = features @ coefficients - labels
+        clipped = np.clip(residuals, -problem.clip, problem.clip)
+        gradient = pull(features, clipped) + lam * coefficients
+        length = up(norm(coefficients), roundings=4)
+        steep = up(norm(gradient), roundings=4) + problem.noise(records, width, length)
+        return cls(
+            problem=problem,
+            features=features,
+            labels=labels,
+            coefficients=coefficients,
+            residuals=residuals,
+            gradient=gradient,
+            distance=up(steep / lam, roundings=5000),
+        )
+
+    def moved(self, coefficients: NDArray[np.float64]) -> "_Point":
+        """The same problem at another point."""
+        return _Point.at(self.problem, self.features, self.labels, coefficients)
+
+    @property
+    def curvature(self) -> float:
+        """L: an upper bound on the Hessian."""
+        kappa = self.problem.kappa
+        steepest = len(self.labels) * kappa * kappa + self.problem.total_regularization
+        return up(steepest, roundings=5000)
+
+    def newton(self) -> "_Point":
+        """One Newton step: in full if that shrinks the gradient, else to the line's minimum."""
+        direction = self._direction()
+        full = self.moved(self.coefficients + direction)
+        if full.distance <= 0.9 * self.distance:
+            return full
+        return self.moved(self.coefficients + self._stride(direction) * direction)
+
+    def _direction(self) -> NDArray[np.float64]:
+        """Minus the gradient by (active Gram + Lam), or by L where Cholesky breaks down."""
+        lam = self.problem.total_regularization
+        active = self.features[np.abs(self.residuals) < self.problem.clip]
+        count, width = active.shape
+        try:
+            if 2 * count < width:  # the same by Woodbury's identity, in the active records' space
+                kernel = active @ active.T
+                kernel.flat[:: count + 1] += lam
+                inner = _solve(kernel, active @ self.gradient)
+                return (active.T @ inner - self.gradient) / lam
+            matrix = gram(active)
+            matrix.flat[:: width + 1] += lam
+            return -_solve(matrix, self.gradient)
+        except scipy.linalg.LinAlgError:
+            return -self.gradient / self.curvature
+
+    def _stride(self, direction: NDArray[np.float64]) -> float:
+        """Where the objective is least along `direction`: a root of its increasing derivative."""
+        lam, clip = self.problem.total_regularization, self.problem.clip
+        steps = self.features @ direction
+        along, square = float(self.coefficients @ direction), float(direction @ direction)
+
+        def derivative(stride: float) -> float:
+            pulled = np.clip(self.residuals + stride * steps, -clip, clip) @ steps
+            return float(pulled) + lam * (along + stride * square)
+
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            if derivative(high) >= 0:
+                break
+            low, high = high, 2 * high
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if derivative(middle) >= 0 else (middle, high)
+        return high
+
+
+def _solve(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    if right.size == 0:
+        return right
+    factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False))

@@ -1,0 +1,116 @@
+r"""The law of one record's uses: sums of independent hits, on a grid, rounded up.
+
+* Drawing with replacement: at each step the record is used with probability p = 1/n, and then adds
+  v_t. The law is a product of sparse polynomials, one per interval of steps, of Binomial hits.
+* Permutations: in each pass the record stands at one uniform place. The law is a product of dense
+  polynomials, one per pass.
+
+Values are rounded up to a grid; all terms are positive, so that masses keep their relative accuracy
+however small they are (a Fourier transform would leave an absolute error of 1e-16 everywhere).
+What falls off the grid or the ends of a Binomial is `uncovered`.
+
+Source: T15 in docs/theorems.md.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.rounding import down, up
+from dpcore.sampling.hit_law import HitLaw
+
+_CELLS = 8192  # of the grid
+_BEYOND = 1e-18  # probability of more hits than the grid is made for
+_LEAST = 1e-24  # Binomial terms below it are left uncovered
+_FORGIVEN, _PAID_BACK = 200, 500  # roundings, to a value near a multiple
+
+
+def _places(values: NDArray[np.float64], step: float) -> NDArray[np.intp]:
+    """Values in steps, rounded up."""
+    return np.ceil(down(values / step, roundings=_FORGIVEN)).astype(np.intp)
+
+
+def _law(masses: NDArray[np.float64], step: float, uncovered: float) -> HitLaw:
+    """Masses on multiples of the step, all rounded up."""
+    step = up(step, roundings=_PAID_BACK)
+    return HitLaw.of_masses(
+        up(masses, roundings=5000), step, min(1.0, up(uncovered, roundings=5000))
+    )
+
+
+def with_replacement_law(
+    values: NDArray[np.float64], lengths: NDArray[np.intp], records: int
+) -> HitLaw:
+    """Every step uses the record with probability 1/records, independently.
+
+    Args:
+        values: What one use adds, > 0, at most, in each interval of steps, shape (k,).
+        lengths: How many draws each interval has, shape (k,).
+        records: n >= 2.
+    """
+    chance = 1 / records
+    # the largest value is a whole number of steps: equal values lose nothing
+    step = float(values.max()) / max(1, (_CELLS - 1) // _most_hits(int(lengths.sum()), chance))
+    places = _places(values, step)
+    masses = np.zeros(_CELLS)
+    masses[0] = 1.0
+    uncovered = 0.0
+    for place, length in zip(places.tolist(), lengths.tolist(), strict=True):
+        terms, lost = _binomial(length, chance)
+        uncovered += lost
+        found = terms[0] * masses
+        for count, term in enumerate(terms[1:], start=1):
+            away = min(count * place, _CELLS)
+            found[away:] += term * masses[: _CELLS - away]
+            uncovered += term * float(masses[_CELLS - away :].sum())
+        masses = found
+    return _law(masses, step, uncovered)
+
+
+def _most_hits(draws: int, chance: float) -> int:
+    """A number of hits that is exceeded with probability `_BEYOND` at most."""
+    below, above = 0, 1
+    while above < draws and scipy.stats.binom.sf(above, draws, chance) > _BEYOND:
+        below, above = above, 2 * above
+    while above - below > 1:
+        middle = (below + above) // 2
+        if scipy.stats.binom.sf(middle, draws, chance) > _BEYOND:
+            below = middle
+        else:
+            above = middle
+    return min(above, draws)
+
+
+def _binomial(trials: int, chance: float) -> tuple[list[float], float]:
+    """Probabilities of 0, 1, ... successes, and at most what is left out."""
+    odds = chance / (1 - chance)
+    terms = [math.exp(trials * math.log1p(-chance))]
+    for k in range(trials):
+        following = terms[-1] * (trials - k) / (k + 1) * odds
+        if following < _LEAST and k + 1 > trials * chance:
+            return terms, 2 * following if (k + 1) > 2 * trials * odds else 1e-20
+        terms.append(following)
+    return terms, 0.0
+
+
+def permutation_law(
+    passes: Sequence[tuple[NDArray[np.float64], NDArray[np.intp]]], records: int
+) -> HitLaw:
+    """In every pass the record stands at one uniform place, independent of other passes.
+
+    Args:
+        passes: For every pass, what a use adds at most in each interval of places, and how many
+            places it has. Only the last pass may have fewer than `records` places.
+    """
+    largest = math.fsum(float(values.max()) for values, _ in passes)
+    step = largest / (_CELLS - 1)
+    masses = np.ones(1)
+    for values, lengths in passes:
+        places = _places(values, step)
+        one = np.bincount(places, weights=lengths / records)
+        one[0] += (records - int(lengths.sum())) / records
+        masses = np.convolve(masses, one)
+    return _law(masses, step, 0.0)

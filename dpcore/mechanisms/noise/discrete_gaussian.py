@@ -1,0 +1,47 @@
+r"""The discrete Gaussian, exact: P(z) proportional to exp(-z^2/(2 width^2)) on the integers.
+
+Source: Canonne, Kamath & Steinke (2020), arXiv:2004.00010, Definition 1. The law is theirs; their
+rejection sampler is replaced by the staircase of `dpcore.mechanisms.noise.magnitudes`, which is as
+exact and works on whole arrays.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.randomness import Stream
+
+
+def discrete_gaussian(width: Fraction | float, count: int, stream: Stream) -> NDArray[np.int64]:
+    """Independent draws, shape (count,).
+
+    Args:
+        width: In (0, 2^53]; a float means the rational number it is.
+
+    Raises:
+        ValueError: `width` is outside that range, or not finite.
+    """
+    return gaussian_law(width, count).symmetric(count, stream)
+
+
+def gaussian_law(width: Fraction | float, count: int) -> Magnitudes:
+    """The law of what `discrete_gaussian` draws `count` at a time, to draw from again and again.
+
+    Raises:
+        ValueError: as for `discrete_gaussian`.
+    """
+    exact = positive_rational(width, "width")
+    return Magnitudes.for_draws(1 / (2 * exact * exact), 2, count)
+
+
+def positive_rational(value: Fraction | float, name: str) -> Fraction:
+    """`value` exactly.
+
+    Raises:
+        ValueError: it is not finite, or not in (0, 2^53].
+    """
+    if not 0 < value <= 2**53:  # false for NaN
+        raise ValueError(f"{name} must be in (0, 2^53], got {name}={value!r}")
+    return Fraction(value)

@@ -1,0 +1,77 @@
+r"""Laplace noise on the integers, exact, in two kinds.
+
+* `discrete_laplace`: P(z) proportional to :math:`e^{-|z|/t}`. For two integer vectors at l1
+  distance D the likelihood ratio is at most :math:`e^{D/t}`. Source: Ghosh, Roughgarden &
+  Sundararajan (2012); Canonne, Kamath & Steinke (2020).
+* `floored_laplace`: floor(X) of a continuous X of density :math:`e^{-|x|/t}/(2t)`. Its nonnegative
+  and its negative half are geometric, so that it needs no continuous draw. Added to an integer,
+  floor(v + X) = v + floor(X): it is the continuous Laplace mechanism, post-processed.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.mechanisms.noise.discrete_gaussian import positive_rational
+from dpcore.mechanisms.noise.exponential import bernoulli_exp
+from dpcore.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.uniform import uniform_below
+from dpcore.randomness import Stream
+
+
+def discrete_laplace(scale: Fraction | float, count: int, stream: Stream) -> NDArray[np.int64]:
+    """Independent draws with P(z) proportional to exp(-|z|/scale), shape (count,).
+
+    Args:
+        scale: In (0, 2^53]; a float means the rational number it is.
+
+    Raises:
+        ValueError: `scale` is outside that range, or not finite.
+    """
+    return laplace_law(scale, count).symmetric(count, stream)
+
+
+def floored_laplace(
+    scale: Fraction | float, count: int, stream: Stream, *, steps: int | None = None
+) -> NDArray[np.int64]:
+    """Independent draws of floor(X), shape (count,), for X of density exp(-|x|/scale)/(2 scale).
+
+    Args:
+        scale: In (0, 2^53]; a float means the rational number it is.
+        steps: Condition on -steps <= X < steps, an integer in [1, 2^62].
+
+    Raises:
+        ValueError: `scale` or `steps` is outside its range.
+    """
+    exact = positive_rational(scale, "scale")
+    if steps is not None and not 1 <= steps <= 1 << 62:
+        raise ValueError(f"steps must be in [1, 2^62], got steps={steps!r}")
+    if steps is not None and steps <= exact:
+        return _below(steps, exact, count, stream)
+    law = laplace_law(exact, count)
+    values = law.floored(count, stream)
+    while (
+        steps is not None and (beyond := np.flatnonzero((values >= steps) | (values < -steps))).size
+    ):
+        values[beyond] = law.floored(beyond.size, stream)
+    return values
+
+
+def laplace_law(scale: Fraction | float, count: int) -> Magnitudes:
+    """The law of what is drawn `count` at a time above, to draw from again and again.
+
+    Raises:
+        ValueError: `scale` is outside (0, 2^53], or not finite.
+    """
+    return Magnitudes.for_draws(1 / positive_rational(scale, "scale"), 1, count)
+
+
+def _below(steps: int, scale: Fraction, count: int, stream: Stream) -> NDArray[np.int64]:
+    """Floored draws conditioned on a range shorter than `scale`, from uniform proposals."""
+    values = uniform_below(steps, count, stream)
+    waiting = np.arange(count)
+    while waiting.size:
+        waiting = waiting[~bernoulli_exp(values[waiting], 1 / scale, stream)]
+        values[waiting] = uniform_below(steps, waiting.size, stream)
+    return np.where(stream.words(count) & np.uint64(1), -1 - values, values)

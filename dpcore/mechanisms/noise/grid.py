@@ -1,0 +1,99 @@
+r"""Grid: a public lattice of step 2^exponent on which a release is exact.
+
+A statistic is rounded to the grid, clamped to a range that fits 64 bits, and gets integer noise;
+what is published is a multiple of the step (or of half of it), whose low bits say nothing about
+the statistic (Mironov 2012). The grid depends on the plan only. Rounding moves each of d
+coordinates by at most half a step, on either neighbour, so that a sensitivity of Delta becomes
+
+.. math:: \Delta/g + \sqrt d \quad (l_2), \qquad \Delta/g + d \quad (l_1), \qquad
+          \Delta/g + 1 \quad (l_\infty)
+
+steps; clamping moves no two values apart. Source: theorem T13, "Rounding".
+"""
+
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.distance import Distance
+from dpcore.errors import ParameterError
+from dpcore.rounding import up
+
+_FINENESS = 1000  # rounding adds at most 1/1000 of the sensitivity
+_LOWEST, _HIGHEST = -960, 900  # exponents: every multiple up to 2^63 is a normal float
+LARGEST = 1 << 62
+"""Rounded statistics are clamped to plus and minus this many steps."""
+
+
+@attrs.frozen(kw_only=True)
+class Grid:
+    """Multiples of 2^exponent in `dimension` coordinates.
+
+    Args:
+        exponent: log2 of the step, in the units of the statistic.
+        dimension: Number of real coordinates.
+        distance: The norm of the sensitivities it is for: l1, l2 or linf.
+    """
+
+    exponent: int
+    dimension: int
+    distance: Distance
+
+    @classmethod
+    def for_release(cls, unit: float, dimension: int, distance: Distance) -> "Grid":
+        """The coarsest grid whose rounding adds at most 1/1000 of the sensitivity `unit`.
+
+        Raises:
+            ParameterError: `unit` is so small or so large that the grid would leave the floats.
+        """
+        coarsest = Fraction(unit) / (_FINENESS * _rounding(dimension, distance))
+        exponent = coarsest.numerator.bit_length() - coarsest.denominator.bit_length()
+        if Fraction(2) ** exponent > coarsest:
+            exponent -= 1
+        if not _LOWEST <= exponent <= _HIGHEST:
+            raise ParameterError("a grid release", "a sensitivity near 1", "sensitivity", unit)
+        return cls(exponent=exponent, dimension=dimension, distance=distance)
+
+    @property
+    def step(self) -> float:
+        """2^exponent, in the units of the statistic."""
+        return math.ldexp(1.0, self.exponent)
+
+    def sensitivity(self, unit: float) -> Fraction:
+        """The sensitivity `unit` of the statistic, in steps, of the rounded one; rounded up."""
+        return Fraction(unit) / Fraction(2) ** self.exponent + _rounding(
+            self.dimension, self.distance
+        )
+
+    def round(self, coordinates: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The nearest numbers of steps, clamped to +-2^62. Infinities are clamped; NaN is not
+        accepted here: mechanisms check for it before.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            steps = np.ldexp(coordinates, -self.exponent)
+        clamped: NDArray[np.float64] = np.clip(steps, -float(LARGEST), float(LARGEST))
+        return np.rint(clamped).astype(np.int64)
+
+    def values(self, steps: NDArray[np.int64], *, halves: int = 0) -> NDArray[np.float64]:
+        """`steps + halves/2` steps in the units of the statistic.
+
+        Exact up to 2^52 steps; beyond, the nearest float of a number that is itself released.
+        """
+        return np.ldexp(steps.astype(np.float64) + 0.5 * halves, self.exponent)
+
+
+def _rounding(dimension: int, distance: Distance) -> Fraction:
+    """How many steps rounding may add between two neighbours; rounded up."""
+    if distance is Distance.L1:
+        return Fraction(dimension)
+    if distance is Distance.L2:
+        root = math.isqrt(dimension)
+        if root * root == dimension:
+            return Fraction(root)
+        return Fraction(up(math.sqrt(dimension), roundings=3))
+    if distance is Distance.LINF:
+        return Fraction(1)
+    raise ParameterError("a grid release", "l1, l2 or linf", "distance", str(distance))

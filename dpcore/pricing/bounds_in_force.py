@@ -1,0 +1,248 @@
+"""Bounding: which theorem limits each query of a release, evaluated before records are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, singledispatch
+from typing import Any, cast
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.bound import Refused, SensitivityBound
+from dpcore.domain.domain import Domain
+from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
+from dpcore.functions.learner import FunctionLearner, FunctionQuery
+from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.mechanism import AnyMechanism
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins
+from dpcore.registry.kinds import BOUND
+from dpcore.registry.registry import Registry
+from dpcore.running.ask import Ask
+from dpcore.running.conversing import Conversing
+from dpcore.running.request import Release
+from dpcore.running.schedule import Scheduled
+from dpcore.running.serving import Serving
+from dpcore.sampling.schemes import Order
+from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw
+
+
+@attrs.frozen(eq=False, slots=False)
+class Bounds:
+    """Finds each release's bound and evaluates it at the learners' part."""
+
+    part: Domain
+    adjacency: Adjacency
+    registry: Registry | None
+    reproduce: bool = False
+    """Whether refuted bounds are priced, for a reproduction that is marked not private."""
+
+    def release(self, release: Release, mu: float | None, coins: PublicCoins) -> Scheduled:
+        """Every planned query with its bound and uncalibrated mechanism; shares sum to 1.
+
+        The first of the learner's bounds that covers the adjacency for every query is taken.
+
+        Raises:
+            NoClaimError: no bound covers the adjacency.
+        """
+        learner, refusals = release.learner, []
+        at = "learner" if release.bound is None else "bound"
+        for name, bound in self._candidates(release):
+            if not bound.is_about(learner):
+                raise SpecError(
+                    f"bound {name} is not about {type(learner).__name__}: it must name that class "
+                    f"under `learner`, or stand in that class's own `bounds`",
+                    at,
+                )
+            part = self.part
+            if bound.withholds_count:
+                part = attrs.evolve(part, exact=None, limit=part.at_most)
+            public = Public(domain=part, coins=coins, mu=mu)
+            found = self._in_force(bound, release, public)
+            if not isinstance(found, Refused):
+                in_force, asks = found
+                return scheduled(
+                    learner, release=release, bound=in_force, asks=asks, mu=mu, part=part
+                )
+            refusals.append(f"{name}: {found.reason}")
+        reasons = "; ".join(refusals) or "it names none"
+        raise NoClaimError(f"no bound of {type(learner).__name__} gives a claim: {reasons}", at)
+
+    def _in_force(
+        self, bound: SensitivityBound, release: Release, public: Public
+    ) -> tuple[SensitivityBound, dict[str, Ask]] | Refused:
+        """One bound made definite, with every query under it; or the first refusal."""
+        queries = self._queries(release, public)
+        if isinstance(queries, Refused):
+            return queries
+        claims = _Claims(self, release)
+        definite = bound.about(release.learner, public, self.adjacency, claims)
+        if isinstance(definite, Refused):
+            return definite
+        total = sum(release.query_shares.get(q.name, q.share) for q in queries)
+        asks = {}
+        for query in queries:
+            sensitivity = claims.claim(definite, query, release.learner, public, query.name)
+            if isinstance(sensitivity, Refused):
+                return sensitivity
+            mechanism = _mechanism(release, query, query.name)
+            asks[query.name] = Ask(
+                query=mechanism.planned(query),
+                sensitivity=sensitivity,
+                mechanism=mechanism,
+                share=release.query_shares.get(query.name, query.share) / total,
+            )
+        return definite, asks
+
+    def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
+        owner = type(release.learner).__name__
+        if not release.learner.several_classes and public.domain.classes > 2:
+            return Refused(
+                f"{owner} fits a target range or two classes, the target has "
+                f"{public.domain.classes} classes"
+            )
+        try:
+            with below("learner"):
+                queries = release.learner.queries(public)
+        except UndeclaredError as error:
+            return Refused(error.message)
+        names = [query.name for query in queries]
+        if not names or len(set(names)) < len(names):
+            raise SpecError(
+                f"{owner} must plan queries with different names, plans {names}", "learner"
+            )
+        given = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
+        groups = {name.split(".")[0] for name in names}
+        if extra := sorted((given - groups | {*release.query_shares}) - {*names}):
+            hint = near(extra[0], {*names, *groups}) or f"; it has {', '.join(names)}"
+            raise SpecError(f"{owner} has no query {extra[0]!r}{hint}", "mechanism", key=extra[0])
+        lacking = {name for name in names if not {name, name.split(".")[0]} & given}
+        if isinstance(release.mechanism, Mapping) and lacking:
+            raise SpecError(
+                f"no mechanism is given for the query {min(lacking)!r} of {owner}", "mechanism"
+            )
+        return queries
+
+    def _candidates(self, release: Release) -> Iterator[tuple[str, SensitivityBound]]:
+        """The bound that a release is given, else its learner's, in order of preference."""
+        if release.bound is None:
+            yield from self.of_learner(release.learner)
+        else:
+            yield type(release.bound).__name__, release.bound
+
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
+        """A learner's bounds, with their names."""
+        for bound in learner.bounds:
+            if isinstance(bound, str):
+                yield bound, self._known.component(BOUND, bound)()
+            else:
+                yield type(bound).__name__, bound
+
+    @cached_property
+    def _known(self) -> Registry:
+        return Registry.default() if self.registry is None else self.registry
+
+    def evaluate(
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
+    ) -> AnySensitivity | Refused:
+        """What a bound claims of one query, if that serves the run."""
+        try:
+            result = bound.sensitivity(query, learner, public, self.adjacency)
+        except UndeclaredError as error:
+            return Refused(error.message)
+        if isinstance(result, Refused):
+            return result
+        if not result.adjacency.covers(self.adjacency):
+            return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
+        if query.sampling is not None and (reason := query.sampling.refusal(self.adjacency)):
+            return Refused(reason)
+        if isinstance(result, SensitivityLaw) and not isinstance(query.sampling, Order):
+            raise SpecError(
+                f"{type(bound).__name__} states a law over orders, the query {query.name!r} draws "
+                f"none"
+            )
+        if result.distance is not query.distance:
+            raise SpecError(
+                f"{type(bound).__name__} bounds {result.distance}, the query {query.name!r} "
+                f"needs {query.distance}"
+            )
+        if isinstance(result.validity, Refuted) and not self.reproduce:
+            return Refused(f"refuted: {result.validity.reason}")
+        return result
+
+
+@singledispatch
+def scheduled(learner: AnyLearner, **fields: Any) -> Scheduled:
+    """A release of the learner's kind: the one place where the two are told apart."""
+    raise SpecError(f"{type(learner).__name__} must extend Learner or FunctionLearner")
+
+
+@scheduled.register
+def _(learner: Learner, **fields: Any) -> Scheduled:
+    return Conversing(**fields)
+
+
+@scheduled.register
+def _(learner: FunctionLearner, **fields: Any) -> Scheduled:
+    return Serving(**fields)
+
+
+@attrs.frozen(eq=False)
+class _Claims:
+    """What bounds claim, as far as the mechanisms of one release can price it."""
+
+    bounds: Bounds
+    release: Release
+
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
+        return self.bounds.of_learner(learner)
+
+    def claim(
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
+    ) -> AnySensitivity | Refused:
+        found = self.bounds.evaluate(bound, query, learner, public)
+        if isinstance(found, Refused):
+            return found
+        mechanism = _mechanism(self.release, query, name)
+        if not isinstance(found, mechanism.takes):
+            return Refused(
+                f"its sensitivity is a law over the order of records, which mechanism "
+                f"{type(mechanism).__name__} cannot price (gaussian can)"
+            )
+        return found
+
+
+def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
+    """The mechanism of the query called `name`, with what the learner supplies filled in."""
+    chosen = release.mechanism
+    at: list[str]
+    if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
+        group = name.split(".")[0]
+        key = name if name in chosen else group
+        mechanism, at = chosen[key], ["mechanism", key]
+    else:
+        mechanism, at = chosen, ["mechanism"]
+    function = isinstance(query, FunctionQuery)
+    hint = "; gaussian_process and per_query answer a function" if function else ""
+    if mechanism.distance is not query.distance:
+        raise SpecError(
+            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
+            f"{name!r} is bounded in {query.distance}{hint}",
+            at,
+        )
+    if type(query) is not mechanism.answers:
+        raise SpecError(
+            f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
+            f"function is answered by an interactive mechanism, and nothing else is{hint}",
+            at,
+        )
+    if foreign := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
+        raise SpecError(
+            f"the query {name!r} fixes {foreign[0]!r}, which mechanism "
+            f"{type(mechanism).__name__} does not have",
+            at,
+        )
+    unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
+    evolved: AnyMechanism = attrs.evolve(cast(Any, mechanism), **unset)
+    return evolved

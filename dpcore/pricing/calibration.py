@@ -1,0 +1,138 @@
+"""Calibration: the least noise that meets a budget, for any number of queries with shares."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import scipy
+
+from dpcore.accountant import Accountant
+from dpcore.errors import NoClaimError
+from dpcore.events.gaussian import gaussian_mu
+from dpcore.running.ask import Ask
+
+_FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
+_STEEP = 50.0  # stands for infinity in the logarithm of a ratio of epsilons
+_XTOL, _RTOL = 1e-14, 8 * 2.0**-52  # Brent's, for log2 t
+
+
+def compose(asks: Sequence[Ask], accountant: Accountant) -> Accountant:
+    """Every ask, as often as it may be asked."""
+    for ask in asks:
+        accountant = accountant.compose(ask.event(), ask.query.at_most)
+    return accountant
+
+
+def calibrate(
+    asks: Sequence[Ask], accountant: Accountant, epsilon: float, delta: float
+) -> tuple[Ask, ...]:
+    r"""Set every free mechanism so that the whole composition meets (epsilon, delta).
+
+    An ask of query q gets scale :math:`t\sqrt{\text{at\_most}_q / w_q}`, with w the shares
+    normalised over the free ones, for the least t found by Brent's method at which the composed
+    upper end is at most epsilon; the result is checked against the budget itself. For Gaussians the
+    composition then has mu = 1/t whatever the shares.
+
+    Args:
+        asks: All queries of all releases.
+        accountant: Empty, or with what is already spent.
+        epsilon, delta: The target.
+
+    Raises:
+        NoClaimError: no noise meets the budget, or explicit noise alone exceeds it.
+    """
+    weights = [ask.share for ask in asks if not ask.mechanism.calibrated]
+    total = math.fsum(weights)
+
+    def at(log_t: float) -> tuple[Ask, ...]:
+        t = 2.0**log_t
+        placed = []
+        for ask in asks:
+            if ask.mechanism.calibrated:
+                placed.append(ask)
+                continue
+            scale = t * math.sqrt(ask.query.at_most * total / ask.share)
+            placed.append(ask.at(scale))
+        return tuple(placed)
+
+    def meets(placed: Sequence[Ask]) -> bool:
+        try:
+            return compose(placed, accountant).epsilon(delta).upper <= epsilon
+        except NoClaimError:
+            return False
+
+    if not weights:
+        return _explicit(asks, meets, accountant, epsilon, delta)
+
+    def excess(log_t: float) -> float:
+        """log(composed / target): falls in log_t, and crosses 0 where the budget is met."""
+        try:
+            cost = compose(at(log_t), accountant).epsilon(delta).upper
+        except NoClaimError:
+            return _STEEP
+        return min(_STEEP, max(-_STEEP, math.log(cost / epsilon))) if cost > 0 else -_STEEP
+
+    root = _root(excess, -math.log2(_guess(epsilon, delta)))
+    if root is None:
+        quiet = at(-math.log2(_guess(epsilon, delta)) + _FARTHEST)
+        raise NoClaimError(
+            f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}"
+            + _reason(quiet, accountant, delta)
+        )
+    return at(_settle(root, lambda log_t: meets(at(log_t))))
+
+
+def _guess(epsilon: float, delta: float) -> float:
+    """A mu in the region of the target."""
+    return gaussian_mu(epsilon, delta) if delta > 0 else epsilon
+
+
+def _root(excess: Callable[[float], float], start: float) -> float | None:
+    """Where a falling function crosses 0: by widening a bracket around `start`, then Brent.
+
+    None if it is positive even `_FARTHEST` above; `start - _FARTHEST` if it is not positive there.
+    """
+    step = 0.5
+    below = above = start
+    while excess(below) <= 0:
+        if step > _FARTHEST:
+            return below
+        above, below, step = below, start - step, 2 * step
+    step = 0.5
+    while above <= below or excess(above) > 0:
+        if step > _FARTHEST:
+            return None
+        below, above, step = max(below, above), start + step, 2 * step
+    return float(scipy.optimize.brentq(excess, below, above, xtol=_XTOL, rtol=_RTOL))
+
+
+def _settle(log_t: float, meets: Callable[[float], bool]) -> float:
+    """The first of log_t, log_t + 2^-48, log_t + 2^-47, ... that meets the budget."""
+    step = 2.0**-48
+    while not meets(log_t):
+        log_t, step = log_t + step, 2 * step
+    return log_t
+
+
+def _explicit(
+    asks: Sequence[Ask],
+    meets: Callable[[Sequence[Ask]], bool],
+    accountant: Accountant,
+    epsilon: float,
+    delta: float,
+) -> tuple[Ask, ...]:
+    """All noise is given: the budget is a check."""
+    if not meets(asks):
+        raise NoClaimError(
+            f"the explicit noise exceeds the budget epsilon={epsilon!r}, delta={delta!r}"
+            + _reason(asks, accountant, delta)
+        )
+    return tuple(asks)
+
+
+def _reason(asks: Sequence[Ask], accountant: Accountant, delta: float) -> str:
+    """What the composition does cost, or why it has no price."""
+    try:
+        cost = compose(asks, accountant).epsilon(delta).upper
+    except NoClaimError as refusal:
+        return f": {refusal}"
+    return f": it costs epsilon={cost!r} at that delta"

@@ -1,0 +1,195 @@
+"""Statement: the guarantee that a calibrated schedule is entitled to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dpcore.accountant import Accountant
+from dpcore.accounting.budget import PrivacyBudget
+from dpcore.domain.domain import Domain
+from dpcore.errors import NoClaimError, ParameterError, SpecError, near
+from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
+from dpcore.pricing.calibration import compose
+from dpcore.running.ask import Ask
+from dpcore.running.private_look import PrivateLook
+from dpcore.running.schedule import Schedule, Scheduled
+from dpcore.sensitivity import Conditional, Refuted
+
+
+def statement(
+    schedule: Schedule, kind: ReleaseKind, accountant: Accountant, gamma: float
+) -> Guarantee:
+    """What a run of a schedule guarantees.
+
+    Args:
+        kind: What it publishes.
+        accountant: Empty, for the run's relation.
+        gamma: The part of delta that goes to the public coins.
+
+    Raises:
+        NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
+        SpecError: a reproduction of what is neither refuted nor conditional.
+    """
+    request, asks = schedule.request, schedule.asks
+    delta = request.budget.delta - gamma
+    composed = compose(asks, accountant)
+    assumptions = () if request.reproduce else _assumptions(schedule)
+    guarantee = Guarantee(
+        epsilon=composed.epsilon(delta).upper,
+        delta=request.budget.delta,
+        adjacency=request.adjacency,
+        release=kind,
+        status=Status.CONDITIONAL if assumptions else Status.PROVED,
+        assumptions=assumptions,
+        premises=(*_premises(request.domain, request.on_invalid), *_questions(kind)),
+        sampler="exact" if all(a.mechanism.arithmetic == "exact" for a in asks) else "real",
+        statistic=_statistic(asks),
+        accountant=composed.explain(delta) + _target(request.budget),
+        sources=_sources(asks, gamma),
+    )
+    return guarantee.void(_printed(asks)) if request.reproduce else guarantee
+
+
+def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
+    """What the claim rests on, all of it accepted by name.
+
+    Raises:
+        NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
+        ParameterError: something is accepted that nothing needs.
+    """
+    request = schedule.request
+    needed = {
+        name: Assumption(name, text)
+        for ask in schedule.asks
+        if isinstance(ask.sensitivity.validity, Conditional)
+        for name, text in ask.sensitivity.validity.assumptions
+    }
+    accepted = {*request.accept_assumptions}
+    if not all(release.learner.total for release in request.releases):
+        if request.sealed:
+            first = next(n for n, one in enumerate(request.releases) if not one.learner.total)
+            raise NoClaimError(
+                "a sealed run refuses a learner that is not total: it may fail",
+                f"releases.{first}.learner",
+            )
+        needed[NO_FAILURE.name] = NO_FAILURE
+    for number, name in enumerate(request.accept_assumptions):
+        if name not in needed:
+            listed = " and ".join(sorted(needed)) or "no assumptions"
+            raise ParameterError(
+                "this plan", listed, "accept_assumptions", name, "accept_assumptions",
+                message=f"this plan needs {listed}; remove {name!r}{near(name, needed)}",
+                key=str(number),
+            )  # fmt: skip
+    for name, assumption in sorted(needed.items()):
+        if name not in accepted:
+            raise NoClaimError(
+                f"the claim rests on the assumption {name!r} ({assumption.text}); to accept it, "
+                f"list it under accept_assumptions",
+                f"releases.{_resting(schedule, name)}.learner",
+            )
+    return tuple(needed[name] for name in sorted(needed))
+
+
+def _resting(schedule: Schedule, name: str) -> int:
+    """Number of the first release whose claim rests on an assumption."""
+    for number, scheduled in enumerate(schedule.releases):
+        if name == NO_FAILURE.name and not scheduled.learner.total:
+            return number
+        for ask in scheduled.asks.values():
+            validity = ask.sensitivity.validity
+            if isinstance(validity, Conditional) and name in dict(validity.assumptions):
+                return number
+    return 0
+
+
+def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> ReleaseKind:
+    """What a run publishes.
+
+    Raises:
+        SpecError: some functions are asked and others are not, or a paid look needs a function.
+    """
+    kinds = [scheduled.publishes for scheduled in releases]
+    several = {*kinds}
+    if several == {ReleaseKind.PARAMETERS}:
+        return ReleaseKind.PARAMETERS
+    if ReleaseKind.FUNCTION in several and len(several) > 1:
+        path = f"releases.{kinds.index(ReleaseKind.FUNCTION)}.predictions_at"
+        if ReleaseKind.PREDICTIONS in several:
+            raise SpecError(
+                "functions with and without predictions_at need runs of their own", path
+            )
+        raise SpecError(
+            "a function beside parameters needs predictions_at: its oracle ends with the run", path
+        )
+    if look is not None:
+        raise SpecError(
+            "a private look evaluates published models, and a function release publishes answers "
+            "only; the operator's own evaluation works",
+            "evaluate.private",
+        )
+    if len(several) == 1:
+        return kinds[0]
+    return ReleaseKind.PARAMETERS_AND_PREDICTIONS
+
+
+def _printed(asks: Sequence[Ask]) -> str:
+    """Why a reproduction is not private.
+
+    Raises:
+        SpecError: nothing in it is refuted or conditional.
+    """
+    reasons = []
+    for ask in asks:
+        validity = ask.sensitivity.validity
+        if isinstance(validity, Refuted):
+            reasons.append(f"refuted: {validity.reason}")
+        elif isinstance(validity, Conditional):
+            reasons += [f"rests on {name}: {text}" for name, text in validity.assumptions]
+    if not reasons:
+        raise SpecError("nothing here is refuted or conditional: run it instead", "releases.0")
+    return "a reproduction as printed; " + "; ".join(dict.fromkeys(reasons))
+
+
+def _target(budget: PrivacyBudget) -> str:
+    return "" if budget.rho is None else f"; calibrated to {budget.rho!r}-zCDP"
+
+
+def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
+    columns = {**domain.columns, domain.target: domain.labels}
+    rules = ", ".join(f"{name}: {column.describe()}" for name, column in columns.items())
+    fits = (
+        f"every record fits the declared columns ({rules})"
+        if on_invalid == "refuse"
+        else f"the declared columns ({rules}), into which every record is mapped"
+    )
+    count = []
+    if domain.exact is not None:
+        count = [f"there are exactly {domain.exact} records"]
+    elif domain.limit is not None:
+        count = [f"there are at most {domain.limit} records"]
+    return (fits, *count, "one person is at most one record")
+
+
+def _questions(kind: ReleaseKind) -> tuple[str, ...]:
+    """Where answers are published, who may choose the questions."""
+    if kind is ReleaseKind.PARAMETERS:
+        return ()
+    return ("questions are chosen without the records, though maybe from earlier answers",)
+
+
+def _statistic(asks: Sequence[Ask]) -> str:
+    allowance = max(ask.sensitivity.solver_error for ask in asks)
+    if allowance == 0:
+        return "the statistic is taken as computed in real arithmetic"
+    return (
+        f"the statistic is computed in floating point, and an error of up to {allowance:.2e} on "
+        f"either neighbour is part of its sensitivity"
+    )
+
+
+def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:
+    sources = [ask.sensitivity.source for ask in asks] + [ask.mechanism.source for ask in asks]
+    if gamma:
+        sources.append(f"{gamma:.3g} of delta for the public coins")
+    return tuple(dict.fromkeys(sources))

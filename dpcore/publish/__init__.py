@@ -1,0 +1,1 @@
+"""Publishing: the lock, the run folder, and the operator's evaluation."""

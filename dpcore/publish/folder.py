@@ -1,0 +1,249 @@
+"""Run folder: `public/` carries only what came through the door; `operator/` is for insiders."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import DpcoreError, ReplayError
+from dpcore.guarantee import Guarantee, Recorded
+from dpcore.learner import Answer, Model
+from dpcore.publish.lock import Lock, lock_of, require_same
+from dpcore.randomness import PublicCoins
+from dpcore.registry.registry import Registry
+from dpcore.running.private_look import RELEASE, stated
+from dpcore.running.serving import Predictions
+from dpcore.spec.spec import Spec, spec_of_text
+
+LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
+GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
+PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/reproduction"
+_CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
+EVALUATION, PREDICTIONS = "evaluation.json", "predictions.csv"
+
+
+def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """An uncompressed archive whose bytes depend on names and arrays alone."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]  # numpy types the keyword as bool
+    return buffer.getvalue()
+
+
+def public_files(
+    lock: Lock,
+    answers: Mapping[str, tuple[Answer, ...]],
+    models: Mapping[str, Model],
+    guarantee: Guarantee,
+) -> dict[str, bytes]:
+    """Every file of `public/`, by name: a function of the lock, the answers and nothing else."""
+    numbered = {
+        f"{name}.{order:06d}.{answer.query.name}": np.asarray(answer.value)
+        for name, given in answers.items()
+        for order, answer in enumerate(given)
+    }
+    return _files(lock, numbered, means(answers), models, guarantee)
+
+
+def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
+    """What a paid look released, by query name."""
+    return {answer.query.name: answer.value for answer in answers.get(RELEASE, ())}
+
+
+def _files(
+    lock: Lock,
+    numbered: Mapping[str, NDArray[Any]],
+    means: Mapping[str, NDArray[Any]],
+    models: Mapping[str, Model],
+    guarantee: Guarantee,
+) -> dict[str, bytes]:
+    fitted = {
+        f"{name}.{key}": array
+        for name, model in models.items()
+        for key, array in sorted(model.arrays().items())
+    }
+    evaluation = {EVALUATION: _json(stated(means))} if means else {}
+    predictions = {
+        f"{name}.{PREDICTIONS}": _column(model)
+        for name, model in models.items()
+        if isinstance(model, Predictions)
+    }
+    return {
+        LOCK: lock.encode(),
+        ANSWERS: _npz(numbered),
+        MODEL: _npz(fitted),
+        GUARANTEE_JSON: _json(guarantee.to_dict()),
+        GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
+        **evaluation,
+        **predictions,
+    }
+
+
+def _column(model: Predictions) -> bytes:
+    """A CSV file of one column, in the order of the points."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([model.domain.target])
+    values = model.values.tolist()
+    writer.writerows([value if isinstance(value, str) else repr(value)] for value in values)
+    return text.getvalue().encode()
+
+
+def _json(data: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n"
+
+
+def new_folder(parent: Path, stem: str) -> Path:
+    """`parent/STEM-0001`, counting up; never an existing one.
+
+    Raises:
+        DpcoreError: it cannot be made.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            folder = parent / f"{stem}-{number:04d}"
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
+    except OSError as error:
+        raise DpcoreError(f"{parent}: cannot make a run folder ({error.strerror})") from None
+    raise AssertionError("unreachable")
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """All files or none: written beside and renamed at the end."""
+    partial = folder.with_name(f"{folder.name}.partial")
+    partial.mkdir(parents=True)
+    for name, content in files.items():
+        (partial / name).write_bytes(content)
+    partial.rename(folder)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Run:
+    """A run: its guarantee, its models ready to predict, and where it is kept.
+
+    Args:
+        folder: Of the run.
+        channel: Where in it its files are: `public`, or what is below `operator` of a rehearsal or
+            a reproduction.
+        models: By release name, rebuilt from the answers.
+        answers: By release name, released values in order of asking.
+        evaluation: Paid hold-out metrics by release: covered by the guarantee, and published.
+        files: What its channel must hold, byte for byte.
+        operator: NOT covered by the guarantee: what the one who ran it saw besides, such as
+            `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
+    """
+
+    folder: Path
+    channel: str
+    spec: Spec
+    lock: Lock
+    guarantee: Guarantee
+    models: Mapping[str, Model]
+    answers: Mapping[str, tuple[NDArray[Any], ...]]
+    evaluation: Mapping[str, Mapping[str, float]]
+    files: Mapping[str, bytes] = attrs.field(repr=False)
+    operator: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+
+    @property
+    def kept(self) -> Path:
+        """The folder of its files."""
+        return self.folder / self.channel
+
+    @property
+    def model(self) -> Model:
+        """The only model.
+
+        Raises:
+            ValueError: there are several.
+        """
+        (model,) = self.models.values()
+        return model
+
+
+def load_run(folder: Path | str, registry: Registry | None = None) -> Run:
+    """Price the locked spec again and rebuild the models from `answers.npz`.
+
+    Nothing private is needed: anyone with the public folder and the same plugins can do it. What a
+    run says of its ledger is taken as it stands; `dpcore ledger verify --run` asks the ledger.
+
+    Raises:
+        ReplayError: the folder is incomplete, was changed, or was made by other versions.
+    """
+    folder = Path(folder)
+    channel = next((name for name in _CHANNELS if (folder / name).is_dir()), PUBLIC)
+    kept, printed = folder / channel, channel == REPRODUCTION
+    try:
+        lock = msgspec.json.decode((kept / LOCK).read_bytes(), type=Lock)
+        with np.load(kept / ANSWERS, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        told = msgspec.json.decode((kept / GUARANTEE_JSON).read_bytes())
+    except OSError as error:
+        raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
+    except (msgspec.DecodeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
+    spec = spec_of_text(msgspec.json.encode(lock.spec).decode(), LOCK, registry)
+    coins = PublicCoins(lock.key)
+    plan = spec.price(reproduce=printed)
+    if plan.coins is not None:  # None: a bound holds over the coins, and is priced without them
+        plan = spec.price(coins, reproduce=printed)
+    require_same(lock, lock_of(spec, plan, coins))
+    values: dict[str, tuple[NDArray[Any], ...]] = {}
+    looked = {}
+    for name, array in arrays.items():
+        if name.count(".") < 2:
+            raise ReplayError(f"{folder}: damaged (an answer called {name!r})")
+        release, _, query = name.split(".", 2)
+        values[release] = (*values.get(release, ()), array)
+        if release == RELEASE:
+            looked[query] = array
+    models = plan.rebuild(values, coins)
+    guarantee = plan.guarantee
+    if voided := told.get("not private"):
+        guarantee = guarantee.void(voided)
+    if entered := told.get("ledger"):
+        guarantee = guarantee.record(_recorded(entered, folder))
+    return Run(
+        folder=folder,
+        channel=channel,
+        spec=spec,
+        lock=lock,
+        guarantee=guarantee,
+        models=models,
+        answers=values,
+        evaluation=stated(looked),
+        files=_files(lock, arrays, looked, models, guarantee),
+    )
+
+
+def _recorded(entered: Any, folder: Path) -> Recorded:
+    """What the run says of its ledger; only the ledger itself can confirm it."""
+    try:
+        return Recorded.of(entered)
+    except (TypeError, KeyError, AttributeError):
+        raise ReplayError(f"{folder}: damaged (what it says of a ledger)") from None
+
+
+def differing(run: Run) -> list[str]:
+    """Names of files that a run's folder lacks, has too many, or not with these bytes."""
+    names = {path.name for path in run.kept.iterdir()} | {*run.files}
+    return sorted(
+        name
+        for name in names
+        if name not in run.files
+        or not (run.kept / name).is_file()
+        or (run.kept / name).read_bytes() != run.files[name]
+    )

@@ -1,0 +1,193 @@
+"""Lock: the canonical spec, versions, public key and priced plan, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgspec
+
+from dpcore.errors import ReplayError
+from dpcore.mechanism import AnyMechanism
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins
+from dpcore.running.plan import Plan
+from dpcore.spec.spec import Spec
+
+
+class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `check` writes beside a spec and `run` publishes. All of it is public.
+
+    Args:
+        spec: The spec as plain data.
+        versions: Of dpcore, the plugins used and the numerical libraries.
+        key: Of the public coins; None while every run draws its own.
+        plan: Every query with its sensitivity and noise, and the guarantee.
+    """
+
+    spec: dict[str, Any]
+    versions: dict[str, str]
+    key: int | None
+    plan: dict[str, Any]
+
+    def coins(self) -> PublicCoins | None:
+        """The locked public coins."""
+        return None if self.key is None else PublicCoins(self.key)
+
+    def encode(self) -> bytes:
+        """Canonical bytes: two spaces, a final newline; the order of columns is kept."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+    def same_request(self, spec: Spec) -> bool:
+        """Whether it was written for this spec by these versions."""
+        same = _bytes(self.spec) == _bytes(spec.text)
+        return same and self.versions == versions(spec)
+
+
+def _bytes(data: Any) -> bytes:
+    return msgspec.json.encode(data)
+
+
+def _plain(data: Any) -> Any:
+    """Through JSON and back, so that what is written equals what is read again."""
+    return msgspec.json.decode(_bytes(data))
+
+
+def versions(spec: Spec) -> dict[str, str]:
+    """Distributions on which the numbers of a run depend."""
+    libraries = {name: metadata.version(name) for name in ("numpy", "scipy")}
+    return {**spec.registry.versions(), **libraries}
+
+
+def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:
+    """The lock of a priced spec at `coins`."""
+    return Lock(
+        spec=_plain(spec.text),
+        versions=versions(spec),
+        key=None if coins is None else coins.key,
+        plan=_plain(describe(plan)),
+    )
+
+
+def describe(plan: Plan) -> dict[str, Any]:
+    """The priced plan as plain data."""
+    return {
+        "guarantee": plan.guarantee.to_dict(),
+        "look": [
+            {
+                "query": ask.query.name,
+                "sensitivity": ask.sensitivity.plain(),
+                "mechanism": mechanism_dict(ask.mechanism),
+            }
+            for ask in plan.schedule.look
+        ],
+        "releases": {
+            scheduled.name: [
+                {
+                    **({"point": scheduled.release.point} if scheduled.release.point else {}),
+                    "query": ask.query.name,
+                    "shape": list(ask.query.shape),
+                    "at_most": ask.query.at_most,
+                    "share": ask.share,
+                    "distance": str(ask.query.distance),
+                    "sensitivity": ask.sensitivity.plain(),
+                    **_sampling(ask.query),
+                    "solver_error": ask.sensitivity.solver_error,
+                    "source": ask.sensitivity.source,
+                    "mechanism": mechanism_dict(ask.mechanism),
+                }
+                for ask in scheduled.asks.values()
+            ]
+            for scheduled in plan.schedule.releases
+        },
+    }
+
+
+def _sampling(query: Query) -> dict[str, Any]:
+    if query.sampling is None:
+        return {}
+    fields: dict[str, Any] = attrs.asdict(query.sampling)  # type: ignore[arg-type]  # all are attrs
+    return {"sampling": {"class": type(query.sampling).__name__, **fields}}
+
+
+def mechanism_dict(mechanism: AnyMechanism) -> dict[str, Any]:
+    """A mechanism's class and fields."""
+    fields: dict[str, Any] = attrs.asdict(mechanism)  # type: ignore[arg-type]  # attrs by contract
+    return {"class": type(mechanism).__name__, **fields}
+
+
+def queries(plan: Plan) -> list[tuple[str, Query]]:
+    """Every (release name, query) of a plan."""
+    return [(s.name, ask.query) for s in plan.schedule.releases for ask in s.asks.values()]
+
+
+def lock_path(spec_path: Path) -> Path:
+    """Beside the spec: `quickstart.yaml` locks into `quickstart.lock.json`."""
+    return spec_path.with_name(f"{spec_path.stem}.lock.json")
+
+
+@attrs.frozen(eq=False)
+class Locked:
+    """A spec priced at its lock.
+
+    Args:
+        note: Why the lock could not be kept beside the spec, or empty.
+    """
+
+    plan: Plan
+    lock: Lock
+    note: str = ""
+
+
+def locked(spec: Spec, *, write: bool = True) -> Locked:
+    """The plan at the lock beside the spec if that one matches, else at a new lock.
+
+    A lock matches when it was written for the same spec by the same versions and its plan is what
+    pricing at its key gives; otherwise a new key is drawn.
+
+    Args:
+        write: Whether a new lock is written beside the spec's file.
+    """
+    beside = None if spec.path is None else lock_path(spec.path)
+    kept = None if beside is None else _read_lock(beside)
+    if kept is not None and kept.same_request(spec):
+        plan = spec.price(kept.coins())
+        if lock_of(spec, plan, plan.coins).encode() == kept.encode():
+            return Locked(plan, kept)
+    plan = spec.price()
+    lock = lock_of(spec, plan, plan.coins)
+    try:
+        if write and beside is not None:
+            beside.write_bytes(lock.encode())
+    except OSError as error:
+        return Locked(plan, lock, f"{beside} cannot be written ({error.strerror})")
+    return Locked(plan, lock)
+
+
+def _read_lock(path: Path) -> Lock | None:
+    """A lock file, or None if there is none or it is not one."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Lock)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def require_same(found: Lock, again: Lock) -> None:
+    """Raise `ReplayError` naming what differs between a published lock and a new pricing."""
+    ours, theirs = msgspec.to_builtins(again), msgspec.to_builtins(found)
+    for path, published, computed in _differences(theirs, ours, "spec.lock.json"):
+        raise ReplayError(
+            f"{path}: {published!r} was published, {computed!r} is what this installation computes"
+        )
+
+
+def _differences(found: Any, again: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """(path, found, again) of every leaf that differs."""
+    if isinstance(found, dict) and isinstance(again, dict) and found.keys() == again.keys():
+        for key, value in found.items():
+            yield from _differences(value, again[key], f"{path}.{key}")
+    elif found != again:
+        yield path, found, again

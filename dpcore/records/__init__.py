@@ -1,0 +1,1 @@
+"""PRIVATE: records, as the private side sees them."""

@@ -1,0 +1,131 @@
+"""Consent: what the user's own registry file admits and disables, and how it is changed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import yaml
+
+from dpcore.errors import RegistryError, near, nearest
+from dpcore.registry.registry import (
+    DISABLED,
+    Entry,
+    Index,
+    Installed,
+    Provides,
+    installed,
+    user_file,
+)
+
+_INSPECT = """
+import json, sys
+from dpcore.registry.loading import load
+from dpcore.registry.registry import import_plugin
+from dpcore.errors import RegistryError
+try:
+    found = load(import_plugin(sys.argv[1], sys.argv[2]), sys.argv[1])
+except RegistryError as error:
+    print(json.dumps({"error": error.message}))
+else:
+    print(json.dumps({"provides": found.provides()}))
+"""
+
+
+def candidate(name: str) -> Installed:
+    """The one installed distribution that announces plugin `name`.
+
+    Raises:
+        RegistryError: none does, or several do.
+    """
+    found = [plugin for plugin in installed() if plugin.name == name]
+    if not found:
+        others = {plugin.name for plugin in installed()}
+        raise RegistryError(
+            f"no installed distribution announces plugin {name}{nearest(name, others)}"
+        )
+    if len(found) > 1:
+        both = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin in found)
+        raise RegistryError(f"plugin name {name} is claimed by {both}: uninstall one of them")
+    return found[0]
+
+
+def inspect(plugin: Installed) -> dict[str, list[str]]:
+    """What a plugin provides, found out in a child process that has no data.
+
+    Raises:
+        RegistryError: it cannot be imported or breaks the hooks' rules.
+    """
+    child = subprocess.run(
+        [sys.executable, "-c", _INSPECT, plugin.name, plugin.value],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    lines = child.stdout.strip().splitlines()
+    if child.returncode != 0 or not lines:
+        raise RegistryError(f"plugin {plugin.name} cannot be imported: its process ended early")
+    answer = json.loads(lines[-1])
+    if "error" in answer:
+        raise RegistryError(answer["error"])
+    provides: dict[str, list[str]] = answer["provides"]
+    return provides
+
+
+def admit(plugin: Installed, provides: Mapping[str, list[str]]) -> None:
+    """Record consent to exactly this distribution, entry point, version and components."""
+    packaged = Index.packaged().entries.get(plugin.name)
+    if packaged is not None and not plugin.matches(packaged):
+        raise RegistryError(
+            f"plugin {plugin.name} is {packaged.distribution} in the packaged registry; "
+            f"{plugin.distribution} may not take its name"
+        )
+    user = Index.user()
+    entries = dict(user.entries)
+    if packaged is None:
+        entries[plugin.name] = Entry(
+            distribution=plugin.distribution,
+            entry_point=plugin.value,
+            version=f"=={plugin.version}",
+            provides=Provides(**{kind: tuple(names) for kind, names in provides.items()}),
+        )
+    _write(entries, user.disabled - {plugin.name})
+
+
+def withdraw(name: str) -> None:
+    """Disable a plugin: a user's entry is removed, a packaged one is marked.
+
+    Raises:
+        RegistryError: no registry in force admits it.
+    """
+    user, packaged = Index.user(), Index.packaged()
+    if name not in user.entries and name not in packaged.entries:
+        admitted = {*user.entries, *packaged.entries}
+        raise RegistryError(
+            f"plugin {name} is not admitted, so there is nothing to disable{near(name, admitted)}"
+        )
+    entries = {n: entry for n, entry in user.entries.items() if n != name}
+    disabled = user.disabled | ({name} if name in packaged.entries else frozenset())
+    _write(entries, disabled)
+
+
+def _write(entries: Mapping[str, Entry], disabled: frozenset[str]) -> None:
+    content: dict[str, object] = dict.fromkeys(sorted(disabled), DISABLED)
+    for name, entry in sorted(entries.items()):
+        content[name] = {
+            "distribution": entry.distribution,
+            "entry_point": entry.entry_point,
+            "version": entry.version,
+            **({"paper": entry.paper} if entry.paper else {}),
+            "provides": entry.provides.to_dict(),
+        }
+    path = user_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        head = "# Plugins this user admits or disables; written by `dpcore plugins`.\n"
+        path.write_text(head + yaml.safe_dump(content, sort_keys=False), "utf-8")
+    except OSError as error:
+        raise RegistryError(f"{path}: cannot be written ({error.strerror})") from None

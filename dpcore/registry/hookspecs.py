@@ -1,0 +1,69 @@
+"""The whole extension surface: one short hook per kind of component, and one for examples.
+
+A plugin implements any of them in the module that its entry point (group `dpcore.plugins`) names:
+
+    from dpcore import hookimpl
+
+    @hookimpl
+    def dpcore_learners():
+        return {"my_plugin.my_learner": MyLearner}
+
+Names carry the plugin's name, with underscores, before a dot; the core's own have none. What the
+hooks return must equal what the registry says the plugin provides.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pluggy
+
+from dpcore.accountant import Accountant
+from dpcore.bound import SensitivityBound
+from dpcore.events.base import Event
+from dpcore.functions.kernels.base import Kernel
+from dpcore.learner import AnyLearner
+from dpcore.learning.features.base import FeatureMap
+from dpcore.mechanism import AnyMechanism
+
+hookspec = pluggy.HookspecMarker("dpcore")
+hookimpl = pluggy.HookimplMarker("dpcore")
+
+
+@hookspec
+def dpcore_learners() -> Mapping[str, type[AnyLearner]]:  # type: ignore[empty-body]  # pluggy's form
+    """Learners, by the name a spec gives under `learner:`."""
+
+
+@hookspec
+def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:  # type: ignore[empty-body]  # same
+    """Sensitivity bounds, by the name a spec gives under `bound:`."""
+
+
+@hookspec
+def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:  # type: ignore[empty-body]  # same
+    """Mechanisms, by the name a spec gives under `mechanism:`."""
+
+
+@hookspec
+def dpcore_accountants() -> Mapping[str, type[Accountant]]:  # type: ignore[empty-body]  # same
+    """Accountants, by the name a spec gives under `accountant:`; called with the adjacency."""
+
+
+@hookspec
+def dpcore_features() -> Mapping[str, type[FeatureMap]]:  # type: ignore[empty-body]  # same
+    """Feature maps, by the name a spec gives under a learner's `features:`."""
+
+
+@hookspec
+def dpcore_events() -> Mapping[str, type[Event]]:  # type: ignore[empty-body]  # same
+    """Events, by the name a `dpcore account` file gives under `event:` and a ledger stores."""
+
+
+@hookspec
+def dpcore_kernels() -> Mapping[str, type[Kernel]]:  # type: ignore[empty-body]  # same
+    """Kernels, by the name a spec gives under a learner's `kernel:`."""
+
+
+@hookspec
+def dpcore_examples() -> Mapping[str, Path]:  # type: ignore[empty-body]  # same
+    """Spec files that the plugin ships, by name: a paper's named pairing is a YAML file."""

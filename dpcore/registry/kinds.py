@@ -1,0 +1,51 @@
+"""The kinds of component: what each is called, which hook offers it, what it must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from dpcore.accountant import Accountant
+from dpcore.bound import SensitivityBound
+from dpcore.events.base import Event
+from dpcore.functions.kernels.base import Kernel
+from dpcore.learner import AnyLearner
+from dpcore.learning.features.base import FeatureMap
+from dpcore.mechanism import AnyMechanism
+
+
+@attrs.frozen
+class Kind:
+    """One kind of component.
+
+    Args:
+        name: Singular, as messages say it.
+        plural: The key under `provides`, and the hook's name after `dpcore_`.
+        base: The abstract class that every component of this kind extends.
+    """
+
+    name: str
+    plural: str
+    base: type[Any]
+
+    @property
+    def hook(self) -> str:
+        """Name of the hook that offers components of this kind."""
+        return f"dpcore_{self.plural}"
+
+    @property
+    def definition(self) -> str:
+        """Its key under `$defs` in the JSON Schema of a spec."""
+        return self.name.replace(" ", "_")
+
+
+LEARNER = Kind("learner", "learners", AnyLearner)
+BOUND = Kind("bound", "bounds", SensitivityBound)
+MECHANISM = Kind("mechanism", "mechanisms", AnyMechanism)
+ACCOUNTANT = Kind("accountant", "accountants", Accountant)
+FEATURES = Kind("feature map", "features", FeatureMap)
+EVENT = Kind("event", "events", Event)
+KERNEL = Kind("kernel", "kernels", Kernel)
+
+KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL)

@@ -1,0 +1,80 @@
+"""One plugin module, asked through pluggy for what it provides; faults are isolated here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pluggy
+
+from dpcore.errors import RegistryError
+from dpcore.registry import hookspecs
+from dpcore.registry.kinds import KINDS, Kind
+
+
+@attrs.frozen(eq=False)
+class Loaded:
+    """Components of one module by kind and name, and the example specs it ships."""
+
+    components: Mapping[str, Mapping[str, type[Any]]]
+    examples: Mapping[str, Path]
+
+    def of(self, kind: Kind) -> Mapping[str, type[Any]]:
+        """Components of one kind, by name."""
+        return self.components[kind.plural]
+
+    def provides(self) -> dict[str, list[str]]:
+        """Names by kind, sorted; kinds without any are left out."""
+        return {kind: sorted(found) for kind, found in self.components.items() if found}
+
+
+def load(module: ModuleType, plugin: str) -> Loaded:
+    """Call every hook of `module` in a manager of its own.
+
+    Raises:
+        RegistryError: a hook is unknown, raises, or returns something else than its kind.
+    """
+    manager = pluggy.PluginManager("dpcore")
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(module, plugin)
+        manager.check_pending()
+    except Exception as error:
+        raise RegistryError(f"plugin {plugin}: {_first_line(error)}") from error
+    components = {kind.plural: _ask(manager, kind, plugin) for kind in KINDS}
+    examples = _call(manager, "dpcore_examples", plugin)
+    return Loaded(components, {name: Path(path) for name, path in examples.items()})
+
+
+def _call(manager: pluggy.PluginManager, hook: str, plugin: str) -> dict[str, Any]:
+    try:
+        results = getattr(manager.hook, hook)()
+    except Exception as error:
+        raise RegistryError(f"plugin {plugin}: hook {hook} failed: {_first_line(error)}") from error
+    merged: dict[str, Any] = {}
+    for result in results:
+        if not isinstance(result, Mapping):
+            raise RegistryError(f"plugin {plugin}: hook {hook} must return a mapping")
+        merged.update(result)
+    return merged
+
+
+def _ask(manager: pluggy.PluginManager, kind: Kind, plugin: str) -> dict[str, type[Any]]:
+    found = _call(manager, kind.hook, plugin)
+    for name, component in found.items():
+        if not isinstance(name, str):
+            raise RegistryError(f"plugin {plugin}: {kind.hook} must map names, has a {type(name)}")
+        if not (isinstance(component, type) and issubclass(component, kind.base)):
+            raise RegistryError(
+                f"plugin {plugin}: {name!r} is no {kind.name}: a subclass of "
+                f"{kind.base.__name__} was needed"
+            )
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"

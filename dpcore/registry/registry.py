@@ -1,0 +1,356 @@
+"""Registry: admits installed plugins, and looks components up by name.
+
+In force are the index packaged with dpcore, the user's file and whatever a program passes in; never
+a file in the working directory or one that a spec names. An installed plugin that no index admits
+is not imported. The gate is a record of consent, not a sandbox: an admitted plugin's code runs in
+the process that reads the records.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from importlib import metadata, resources
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import attrs
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
+from dpcore.registry import builtin
+from dpcore.registry.kinds import KINDS, Kind
+from dpcore.registry.loading import Loaded, load
+from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.located import Node, parse, read
+from dpcore.strict_yaml.places import placed
+
+GROUP = "dpcore.plugins"
+DISABLED = "disabled"
+
+
+class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Component names by kind."""
+
+    learners: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    mechanisms: tuple[str, ...] = ()
+    accountants: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+
+    def of(self, kind: Kind) -> tuple[str, ...]:
+        """Names of one kind."""
+        names: tuple[str, ...] = getattr(self, kind.plural)
+        return names
+
+    def to_dict(self) -> dict[str, list[str]]:
+        """As `Loaded.provides` states it."""
+        return {kind.plural: sorted(self.of(kind)) for kind in KINDS if self.of(kind)}
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an index says of one plugin."""
+
+    distribution: str
+    entry_point: str
+    version: str
+    provides: Provides
+    paper: str = ""
+
+
+@attrs.frozen
+class Installed:
+    """An entry point of the group `dpcore.plugins` that some distribution announces."""
+
+    name: str
+    value: str
+    distribution: str
+    version: str
+    origin: str
+
+    def matches(self, entry: Entry) -> bool:
+        """Distribution and entry-point value must both be the admitted ones."""
+        return (
+            canonicalize_name(self.distribution) == canonicalize_name(entry.distribution)
+            and self.value == entry.entry_point
+        )
+
+
+def installed() -> tuple[Installed, ...]:
+    """Every plugin announced on this machine, without importing any, sorted by name."""
+    found: dict[tuple[str, str, str], Installed] = {}
+    for point in metadata.entry_points(group=GROUP):
+        dist = point.dist
+        if dist is None:
+            continue
+        announced = Installed(point.name, point.value, dist.name, dist.version, _origin(dist))
+        found.setdefault((point.name, canonicalize_name(dist.name), point.value), announced)
+    return tuple(sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution)))
+
+
+def _origin(dist: metadata.Distribution) -> str:
+    """Where an installer says it took the distribution from (PEP 610), else who installed it."""
+    direct = dist.read_text("direct_url.json")
+    if direct:
+        url = msgspec.json.decode(direct.encode()).get("url")
+        if url:
+            return str(url)
+    installer = (dist.read_text("INSTALLER") or "").strip()
+    return f"a package index, by {installer}" if installer else "unknown"
+
+
+def user_file() -> Path:
+    """The user's own index: `$XDG_CONFIG_HOME/dpcore/registry.yaml`."""
+    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(config) / "dpcore" / "registry.yaml"
+
+
+@attrs.frozen
+class Index:
+    """One registry file: entries by plugin name, and names it disables."""
+
+    entries: Mapping[str, Entry]
+    disabled: frozenset[str]
+
+    @classmethod
+    def of(cls, node: Node) -> Index:
+        """From a parsed file.
+
+        Raises:
+            SpecError: at the misfit.
+        """
+        with placed(node):
+            return cls._of(node)
+
+    @classmethod
+    def _of(cls, node: Node) -> Index:
+        if not isinstance(node.value, dict):
+            raise SpecError("needs a mapping from plugin names to entries")
+        entries, off = {}, set()
+        for name, child in node.value.items():
+            if child.value == DISABLED:
+                off.add(name)
+                continue
+            with below(name):
+                entries[name] = convert(child, Entry)
+                try:
+                    SpecifierSet(entries[name].version)
+                except InvalidSpecifier:
+                    raise ParameterError(
+                        "a plugin", "a version range", "version", entries[name].version
+                    ) from None
+        return cls(entries, frozenset(off))
+
+    @classmethod
+    def packaged(cls) -> Index:
+        """The index that ships with dpcore."""
+        text = resources.files("dpcore.registry").joinpath("registry.yaml").read_text("utf-8")
+        return cls.of(parse(text, "registry.yaml"))
+
+    @classmethod
+    def user(cls) -> Index:
+        """The user's file; empty if there is none."""
+        path = user_file()
+        if not path.exists() or not path.read_text("utf-8").strip():
+            return cls({}, frozenset())
+        return cls.of(read(path))
+
+
+@attrs.define(eq=False)
+class Registry:
+    """Components by name, from the core, from modules a program passes, and from admitted plugins.
+
+    A plugin is imported when one of its components is first asked for, and only then; one that is
+    broken is reported to whoever asks for it and disturbs no other.
+    """
+
+    entries: Mapping[str, Entry]
+    disabled: frozenset[str] = frozenset()
+    modules: Mapping[str, ModuleType] = attrs.field(factory=dict)
+    _loaded: dict[str, Loaded] = attrs.field(factory=dict, init=False)
+
+    @classmethod
+    def default(cls) -> Registry:
+        """The packaged index and the user's file.
+
+        Raises:
+            RegistryError: both define a plugin, differently.
+        """
+        packaged, user = Index.packaged(), Index.user()
+        for name, entry in user.entries.items():
+            ours = packaged.entries.get(name)
+            if ours is not None and (ours.distribution, ours.entry_point) != (
+                entry.distribution,
+                entry.entry_point,
+            ):
+                raise RegistryError(
+                    f"plugin {name} is {ours.distribution} in the packaged registry and "
+                    f"{entry.distribution} in {user_file()}; remove the latter"
+                )
+        return cls(
+            {**packaged.entries, **user.entries},
+            user.disabled | packaged.disabled,
+            {"dpcore": builtin},
+        )
+
+    @classmethod
+    def of(cls, *modules: ModuleType) -> Registry:
+        """The core and the given modules alone: the program's own decision, no gate."""
+        return cls({}, frozenset(), {"dpcore": builtin, **{m.__name__: m for m in modules}})
+
+    def component(self, kind: Kind, name: str) -> type[Any]:
+        """The class that goes by `name`.
+
+        Raises:
+            RegistryError: nobody admitted provides it, its plugin is not installed, disabled,
+                broken, of another version, or two provide it.
+        """
+        owners = [owner for owner, names in self._names(kind).items() if name in names]
+        if not owners:
+            raise RegistryError(self._unknown(kind, name))
+        if len(owners) > 1:
+            both = " and ".join(self._distribution(owner) for owner in owners)
+            raise RegistryError(f"{kind.name} {name!r} is provided by {both}: disable one of them")
+        return self.load(owners[0]).of(kind)[name]
+
+    def names(self, kind: Kind) -> list[str]:
+        """Every admitted name of a kind, sorted, whether or not its plugin is installed."""
+        return sorted({name for names in self._names(kind).values() for name in names})
+
+    def name_of(self, kind: Kind, component: type[Any]) -> str | None:
+        """The name that a class goes by, None if nobody admitted provides it.
+
+        Plugins that provide some of the kind are imported to find out; broken ones are passed over.
+        """
+        for owner, names in self._names(kind).items():
+            if not names:
+                continue
+            try:
+                found = self.load(owner).of(kind)
+            except RegistryError:
+                continue  # reported to whoever asks for one of its components by name
+            for name, provided in sorted(found.items()):
+                if provided is component:
+                    return name
+        return None
+
+    def load(self, plugin: str) -> Loaded:
+        """Import an admitted plugin and check what it provides.
+
+        Raises:
+            RegistryError: as for `component`.
+        """
+        if plugin not in self._loaded:
+            self._loaded[plugin] = self._load(plugin)
+        return self._loaded[plugin]
+
+    def versions(self) -> dict[str, str]:
+        """Distributions whose components were used, with their versions."""
+        used = [self.entries[p].distribution for p in self._loaded if p in self.entries]
+        return {name: metadata.version(name) for name in sorted(["dpcore", *used])}
+
+    def _names(self, kind: Kind) -> dict[str, Iterable[str]]:
+        names: dict[str, Iterable[str]] = {
+            owner: self.load(owner).of(kind) for owner in self.modules
+        }
+        for plugin, entry in self.entries.items():
+            if plugin not in self.disabled:
+                names[plugin] = entry.provides.of(kind)
+        return names
+
+    def _distribution(self, owner: str) -> str:
+        entry = self.entries.get(owner)
+        return f"distribution {entry.distribution}" if entry else f"module {owner}"
+
+    def _load(self, plugin: str) -> Loaded:
+        if plugin in self.modules:
+            return load(self.modules[plugin], plugin)
+        entry = self.entries.get(plugin)
+        if entry is None:
+            known = {*self.entries, *self.modules}
+            raise RegistryError(f"no plugin {shown(plugin)} is admitted{nearest(plugin, known)}")
+        find(plugin, entry)
+        loaded = load(import_plugin(plugin, entry.entry_point), plugin)
+        difference = _difference(entry.provides.to_dict(), loaded.provides())
+        if difference:
+            raise RegistryError(f"plugin {plugin} does not provide what was admitted: {difference}")
+        return loaded
+
+    def _unknown(self, kind: Kind, name: str) -> str:
+        for plugin in sorted(self.disabled):
+            entry = self.entries.get(plugin)
+            if entry and name in entry.provides.of(kind):
+                return (
+                    f"{kind.name} {name!r} belongs to plugin {plugin}, which is disabled; "
+                    f"enable it with `dpcore plugins enable {plugin}`"
+                )
+        prefix = name.split(".")[0]
+        for found in installed():
+            if found.name not in self.entries and found.name.replace("-", "_") == prefix:
+                return (
+                    f"no admitted plugin provides {kind.name} {name!r}; plugin {found.name} "
+                    f"({found.distribution} {found.version}) is installed but not admitted: "
+                    f"look at it with `dpcore plugins enable {found.name}`"
+                )
+        return f"no admitted plugin provides {kind.name} {name!r}{nearest(name, self.names(kind))}"
+
+
+def find(plugin: str, entry: Entry) -> Installed:
+    """The installed distribution that an entry admits.
+
+    Raises:
+        RegistryError: it is not installed, another claims its name, or its version is out of range.
+    """
+    named = [found for found in installed() if found.name == plugin]
+    if len({canonicalize_name(found.distribution) for found in named}) > 1:
+        both = " and ".join(sorted(f"{f.distribution} {f.version}" for f in named))
+        raise RegistryError(f"plugin name {plugin} is claimed by {both}: uninstall one of them")
+    if not named:
+        raise RegistryError(f"plugin {plugin} is not installed: pip install {entry.distribution}")
+    found = named[0]
+    if not found.matches(entry):
+        raise RegistryError(
+            f"plugin {plugin} is admitted as {entry.distribution} ({entry.entry_point}), but "
+            f"{found.distribution} ({found.value}) is installed under that name"
+        )
+    if not SpecifierSet(entry.version).contains(found.version, prereleases=True):
+        raise RegistryError(
+            f"plugin {plugin}: version {entry.version} is admitted, {found.version} is installed"
+        )
+    return found
+
+
+def import_plugin(plugin: str, value: str) -> ModuleType:
+    """Import the module that an entry point names.
+
+    Raises:
+        RegistryError: importing it fails, whatever the reason.
+    """
+    point = metadata.EntryPoint(plugin, value, GROUP)
+    try:
+        module = point.load()
+    except Exception as error:
+        lines = str(error).splitlines() or [""]
+        raise RegistryError(
+            f"plugin {plugin} cannot be imported: {type(error).__name__}: {lines[0]}"
+        ) from error
+    if not isinstance(module, ModuleType):
+        raise RegistryError(f"plugin {plugin}: entry point {value!r} names no module")
+    return module
+
+
+def _difference(admitted: dict[str, list[str]], found: dict[str, list[str]]) -> str:
+    parts = []
+    for kind in sorted({*admitted, *found}):
+        missing = sorted({*admitted.get(kind, [])} - {*found.get(kind, [])})
+        extra = sorted({*found.get(kind, [])} - {*admitted.get(kind, [])})
+        if missing:
+            parts.append(f"{kind} missing: {', '.join(missing)}")
+        if extra:
+            parts.append(f"{kind} not admitted: {', '.join(extra)}")
+    return "; ".join(parts)

@@ -1,0 +1,62 @@
+"""A new plugin, complete from the start: it installs, is admitted and passes the kit.
+
+The templates are ordinary files with `$name` and `$package` in place of the plugin's name.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from dpcore.errors import ParameterError, SpecError
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
+
+
+class PluginKind(enum.StrEnum):
+    """What a new plugin provides at first."""
+
+    LEARNER = "learner"
+    MECHANISM = "mechanism"
+    ACCOUNTANT = "accountant"
+    FEATURES = "features"
+    KERNEL = "kernel"
+
+
+def write_plugin(name: str, kind: PluginKind, parent: Path) -> Path:
+    """Write the folder `parent/name`; nothing that exists is touched.
+
+    Raises:
+        ParameterError: the name is not lower-case words joined by hyphens.
+        SpecError: the folder exists, or cannot be written.
+    """
+    if not _NAME.match(name):
+        raise ParameterError("plugins new", "lower-case words joined by hyphens", "name", name)
+    folder, package = parent / name, name.replace("-", "_")
+    inner = folder / f"dpcore_{package}"
+    templates = resources.files("dpcore.registry.scaffold").joinpath("templates")
+    common = templates.joinpath("common")
+    places = {
+        common.joinpath("pyproject.toml.tmpl"): folder / "pyproject.toml",
+        common.joinpath("README.md.tmpl"): folder / "README.md",
+        common.joinpath("test_conformance.py.tmpl"): folder / "tests" / "test_conformance.py",
+    }
+    for template in templates.joinpath(kind.value).iterdir():
+        if template.name.endswith(".tmpl"):
+            places[template] = inner / template.name.removesuffix(".tmpl")
+    try:
+        folder.mkdir(parents=True)
+        for template, place in places.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            text = Template(template.read_text("utf-8")).substitute(name=name, package=package)
+            place.write_text(text, "utf-8")
+    except FileExistsError:
+        raise SpecError(
+            "it exists already; take another name or another --path", str(folder)
+        ) from None
+    except OSError as error:
+        raise SpecError(f"cannot be written ({error.strerror})", place=str(folder)) from None
+    return folder

@@ -1,0 +1,70 @@
+"""Ask: one planned query with its bound and its mechanism."""
+
+import math
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, Self, cast
+
+import attrs
+from numpy.typing import NDArray
+
+from dpcore.errors import NoClaimError
+from dpcore.events.base import Event
+from dpcore.mechanism import AnyMechanism, Mechanism, Prepared
+from dpcore.query import Query
+from dpcore.sensitivity import AnySensitivity, OverCoins
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class Ask:
+    """One planned query with its bound and mechanism; `share` is relative to all others.
+
+    A mechanism whose free field is set is explicit: composed as it is.
+    """
+
+    query: Query
+    sensitivity: AnySensitivity
+    mechanism: AnyMechanism
+    share: float
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.sensitivity, self.mechanism.takes):
+            raise NoClaimError(
+                f"its sensitivity is a law over the order of records, which mechanism "
+                f"{type(self.mechanism).__name__} cannot price (gaussian can)"
+            )
+
+    def at(self, scale: float) -> Self:
+        """The same ask with its mechanism's free field set."""
+        mechanism = self.mechanism.at(scale, self.query, self.taken)
+        return attrs.evolve(self, mechanism=mechanism)
+
+    def event(self) -> Event:
+        """What one ask costs, with what its sampling spares."""
+        event = self.mechanism.event(self.query, self.taken)
+        return event if self.query.sampling is None else self.query.sampling.amplified(event)
+
+    @cached_property
+    def release(self) -> Prepared:
+        """The calibrated mechanism, with what the plan determines computed once."""
+        return self._releasing.prepared(self.query, self.taken)
+
+    def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
+        """PRIVATE: what releases of a value spread around."""
+        return self._releasing.noiseless(value, query)
+
+    @property
+    def taken(self) -> Any:
+        """The sensitivity, of a class that the mechanism takes."""
+        return self.sensitivity
+
+    @property
+    def _releasing(self) -> Mechanism:
+        """The mechanism of a query that is no function: pricing matches the two."""
+        return cast(Mechanism, self.mechanism)
+
+
+def failure_over_coins(asks: Iterable[Ask]) -> float:
+    """The probability, over the public coins, that some ask's bound does not hold; by addition."""
+    validities = [ask.sensitivity.validity for ask in asks]
+    return math.fsum(one.gamma for one in validities if isinstance(one, OverCoins))

@@ -1,0 +1,154 @@
+"""Conversing: a release of a learner that asks through the door and publishes a model.
+
+The public and the private part of a learner run on separate instances. The model is rebuilt from
+the answers alone, which is also what anyone else can do with a published run.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.domain import Table
+from dpcore.errors import ContractError, ReleaseError, ReplayError, RequestError, SpecError
+from dpcore.guarantee import ReleaseKind
+from dpcore.learner import Answer, Learner, Model, Public, State
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins, PublicCoins
+from dpcore.records.records import Records
+from dpcore.running.ask import Ask
+from dpcore.running.conversation import Conversation, wide_open
+from dpcore.running.schedule import Private, Scheduled
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Conversing(Scheduled):
+    """A release of a `Learner`."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.release.predictions_at is not None:
+            raise SpecError(
+                f"points are for functions: the release {self.name!r} publishes parameters, and "
+                f"parameters predict anywhere",
+                "predictions_at",
+            )
+
+    @property
+    def publishes(self) -> ReleaseKind:
+        """Parameters."""
+        return ReleaseKind.PARAMETERS
+
+    def points(self, tables: Mapping[str, Table]) -> None:
+        """None."""
+        if self.name in tables:
+            raise RequestError(f"points came for {self.name!r}, which publishes parameters")
+
+    def answers(self, held: Conversation) -> Iterator[Answer]:
+        """Ask, compute, release, update, until the learner has no more to ask."""
+        private, speaker = self.private(), self._speaker()
+        asks, public = _Asks(self.asks), self.public(held.coins)
+        state: State = speaker.start(public)
+        while (query := speaker.ask(state)) is not None:
+            ask, number = asks.next(query)
+            facts, own = self.public(held.coins), held.own(query, number)
+            compute = partial(_computed, private, query, held.seen(query, number), facts, own)
+            value, cause = held.reuse.once(self.learner, query, facts, own, compute)
+            value = _statistic(value, cause, ask)
+            released = held.door(ask, query, value, held.noise(query, number))
+            if np.shape(released) != query.shape:
+                owner = type(ask.mechanism).__name__
+                raise ContractError(f"{owner} changed the shape of {query.name}")
+            if not np.isfinite(released).all():
+                raise ContractError(f"{type(ask.mechanism).__name__} released what is no number")
+            answer = Answer(query=query, number=number, value=released, mechanism=ask.mechanism)
+            state = speaker.update(state, answer)
+            held.progress()
+            yield answer
+
+    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Model:
+        """By the learner's state machine."""
+        learner = self._speaker()
+        asks, waiting = _Asks(self.asks), iter(values)
+        state: State = learner.start(self.public(coins))
+        while (query := learner.ask(state)) is not None:
+            ask, number = asks.next(query)
+            value = next(waiting, None)
+            if value is None or value.shape != query.shape:
+                raise ReplayError(f"release {self.name}: no fitting answer to {query.name!r}")
+            answer = Answer(query=query, number=number, value=value, mechanism=ask.mechanism)
+            state = learner.update(state, answer)
+        if next(waiting, None) is not None:
+            raise ReplayError(f"release {self.name}: more answers than the learner asks for")
+        return learner.model(state)
+
+    def evaluated(
+        self, held: Conversation, model: Model, holdout: Table
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The model's, and those of the same learner from exact answers."""
+        exact = [answer.value for answer in self.answers(attrs.evolve(held, door=wide_open))]
+        return model.predict(holdout), self.rebuild(held.coins, exact).predict(holdout)
+
+    def _speaker(self) -> Learner:
+        return copy.deepcopy(cast(Learner, self.learner))
+
+
+class _Asks:
+    """The planned asks, counted down."""
+
+    def __init__(self, planned: Mapping[str, Ask]) -> None:
+        self._planned = planned
+        self._asked: Counter[str] = Counter()
+
+    def next(self, query: Query) -> tuple[Ask, int]:
+        """The plan of this ask and its number.
+
+        Raises:
+            ContractError: the query is not planned as it is, or was asked too often.
+        """
+        ask = self._planned.get(query.name)
+        if ask is None or query != ask.query:  # `args` are no part of equality
+            raise ContractError(f"the query {query.name!r} was asked but not planned like this")
+        self._asked[query.name] += 1
+        number = self._asked[query.name]
+        if number > ask.query.at_most:
+            raise ContractError(
+                f"the query {query.name!r} was planned for {ask.query.at_most} asks, one more came"
+            )
+        return ask, number
+
+
+def _computed(
+    private: Private, query: Query, records: Records, public: Public, secret: LearnerCoins
+) -> tuple[NDArray[Any], str]:
+    """PRIVATE: the statistic, checked, and why it failed if it did.
+
+    The cause of a failure may hold values of records, so that only its type is told.
+    """
+    try:
+        value = np.asarray(private(query, records, public, secret))
+        if query.unfit(value):
+            return value, "a wrong shape or no number"
+        return value.astype(query.dtype), ""
+    except (Exception, SystemExit) as error:
+        return np.empty(0), type(error).__name__
+
+
+def _statistic(value: NDArray[Any], cause: str, ask: Ask) -> NDArray[Any]:
+    """PRIVATE: a copy of the value; 0 stands for a failure only where the bound covers that.
+
+    Raises:
+        ReleaseError: the computation failed, and the bound does not.
+    """
+    query = ask.query
+    if not cause:
+        return value.copy()
+    if ask.sensitivity.covers_fallback:
+        return np.asarray(query.nothing())
+    raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None

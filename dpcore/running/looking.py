@@ -1,0 +1,56 @@
+"""Looking: the paid metrics of a hold-out, once the models are fixed by their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.domain import Domain
+from dpcore.learner import Answer, Model
+from dpcore.randomness import SecretCoins
+from dpcore.running.ask import Ask
+from dpcore.running.conversation import Door
+from dpcore.running.metrics import METRICS
+from dpcore.running.runtime import Opened
+
+
+def look(
+    asks: tuple[Ask, ...],
+    models: Mapping[str, Model],
+    opened: Opened,
+    domain: Domain,
+    secret: SecretCoins,
+    number: int,
+    door: Door,
+) -> Iterator[Answer]:
+    """PRIVATE inside: each metric's mean on the hold-out, through the door.
+
+    Args:
+        number: Of this "release" among the run's, so that its noise is its own.
+    """
+    for ask in asks:
+        release, metric = ask.query.name.rsplit(".", 1)
+        predicted = _predictions(models[release], opened, domain)
+        mean = np.array([METRICS[metric].mean(predicted, opened.holdout_labels)])
+        value = door(ask, ask.query, mean, secret.noise(number, ask.query.name, 1))
+        yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
+
+
+def _predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
+    """PRIVATE: one row at a time, so that no record can move another's prediction.
+
+    What a model cannot predict, or not as a finite number, counts as the middle of the range; of
+    classes, as the first.
+    """
+    predicted = domain.uncentre(np.zeros(opened.holdout_labels.shape))
+    for row in range(predicted.size):
+        one = {name: np.asarray(column)[row : row + 1] for name, column in opened.holdout.items()}
+        try:
+            found = domain.centre(np.asarray(model.predict(one)).reshape((1,)))
+        except Exception:
+            continue
+        predicted[row] = domain.uncentre(found)[0]  # in the range, or one of the classes
+    return predicted

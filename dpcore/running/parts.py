@@ -1,0 +1,53 @@
+"""Parts: what is public about the learners' share of the records, and about the hold-out."""
+
+import math
+
+from dpcore.adjacency import Adjacency
+from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError
+
+
+def held_out(records: int, share: float) -> int:
+    """Records in the hold-out of a public count: floor(share * n)."""
+    return math.floor(share * records)
+
+
+def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
+    """The domain of what the learners see, after the hold-out is taken away.
+
+    Under a replacement relation the count is exact and public; under add/remove every record is
+    kept by a coin of its own and only an upper bound survives.
+
+    Raises:
+        ParameterError: the count does not fit the adjacency, or a part would be empty.
+    """
+    if adjacency.membership:
+        if domain.exact is not None:
+            raise ParameterError(
+                "add_remove",
+                "records: private, or {at_most: ...}: the exact count is what it protects",
+                "records",
+                domain.exact,
+                "data.domain",
+            )
+        return domain
+    if domain.exact is None:
+        raise ParameterError(
+            str(adjacency),
+            "the exact number of records",
+            "records",
+            domain.limit or "private",
+            "data.domain",
+        )
+    if share == 0:
+        return domain
+    kept_out = held_out(domain.exact, share)
+    if kept_out < 1 or kept_out >= domain.exact:
+        raise ParameterError(
+            "evaluate",
+            f"a share that leaves both parts of {domain.exact} records",
+            "holdout",
+            share,
+            "evaluate.holdout",
+        )
+    return domain.of_part(domain.exact - kept_out)

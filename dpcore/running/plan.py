@@ -1,0 +1,253 @@
+"""Plan: a priced run. It states its guarantee before any record is opened, and then keeps it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.domain.domain import Table
+from dpcore.errors import ContractError, RequestError, below
+from dpcore.guarantee import Guarantee, Status
+from dpcore.learner import Answer, Model
+from dpcore.ledger.book import Ledger, Reservation
+from dpcore.ledger.charge import Charge
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.running.ask import failure_over_coins
+from dpcore.running.conversation import Conversation, Door, through_mechanism
+from dpcore.running.looking import look
+from dpcore.running.private_look import RELEASE
+from dpcore.running.request import Request
+from dpcore.running.runtime import Opened, open_records, release
+from dpcore.running.schedule import Schedule
+from dpcore.running.serving import Predictor, Serving
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Outcome:
+    """What a run published, and (private) what it opened.
+
+    Args:
+        models: By release name, rebuilt from the answers.
+        answers: By release name, in order of asking; "evaluation" holds a private look's.
+        guarantee: Of this run; `none` if its coins were known or its door was not private.
+        coins: The published key.
+        opened: PRIVATE: for the operator's own evaluation.
+    """
+
+    models: Mapping[str, Model]
+    answers: Mapping[str, tuple[Answer, ...]]
+    guarantee: Guarantee
+    coins: PublicCoins
+    opened: Opened = attrs.field(repr=False)
+
+    @property
+    def model(self) -> Model:
+        """The only model.
+
+        Raises:
+            ValueError: there are several.
+        """
+        (model,) = self.models.values()
+        return model
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Plan:
+    """A run with its price.
+
+    Args:
+        schedule: What will be done.
+        guarantee: What the run will be entitled to say.
+        coins: The public coins the plan was made at; None if every run draws new ones, because a
+            bound holds with a probability over them.
+    """
+
+    schedule: Schedule
+    guarantee: Guarantee
+    coins: PublicCoins | None
+
+    @property
+    def request(self) -> Request:
+        """What was priced."""
+        return self.schedule.request
+
+    @property
+    def most_asks(self) -> int:
+        """How many answers a run may publish."""
+        releases = self.schedule.releases
+        return sum(ask.query.at_most for one in releases for ask in one.asks.values())
+
+    def run(
+        self,
+        table: Table,
+        *,
+        secret: SecretCoins | None = None,
+        door: Door = through_mechanism,
+        progress: Callable[[], None] = lambda: None,
+        points: Mapping[str, Table] | None = None,
+        reservation: Reservation | None = None,
+    ) -> Outcome:
+        """Open the records and release.
+
+        Args:
+            table: Columns by name, in the file's units.
+            secret: Fresh secure coins if None; known ones void the guarantee.
+            door: Anything but the mechanism's own voids the guarantee.
+            progress: Called after every answer.
+            points: By the name of each function release, public points to predict at: chosen
+                without looking at the records.
+            reservation: What `reserve` spent for this run. The guarantee is committed to its
+                ledger before anything is returned.
+
+        Raises:
+            SourceError: the table does not fit the domain.
+            RequestError: a function release has no points, or more than are paid for.
+            ContractError: the reservation is not for this plan, has been used, or cannot be: known
+                coins, or a door of no privacy.
+            ReleaseError: a private function failed.
+            LedgerError: the guarantee could not be committed; nothing is released.
+        """
+        encoded = self.encode_points({} if points is None else points)
+        secret = SecretCoins.draw() if secret is None else secret
+        if reservation is not None:
+            self._begin(reservation, secret, door)
+        secret.begin()
+        coins = PublicCoins.draw() if self.coins is None else self.coins
+        opened = open_records(self.schedule, table, secret)
+        answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
+        guarantee = self._guarantee(secret)
+        if door is not through_mechanism:
+            guarantee = guarantee.void("the answers did not come from the mechanism")
+        names = [scheduled.name for scheduled in self.schedule.releases]
+        given = dict(zip(names, answers, strict=True))
+        values = {name: tuple(a.value for a in group) for name, group in given.items()}
+        models = self.rebuild(values, coins)
+        if self.schedule.look:
+            asks, number = self.schedule.look, len(names)
+            domain = self.request.domain
+            given[RELEASE] = tuple(look(asks, models, opened, domain, secret, number, door))
+        if reservation is not None:
+            guarantee = reservation.commit(guarantee)
+        return Outcome(
+            models=models,
+            answers=given,
+            guarantee=guarantee,
+            coins=coins,
+            opened=opened,
+        )
+
+    def open(
+        self,
+        table: Table,
+        *,
+        secret: SecretCoins | None = None,
+        reservation: Reservation | None = None,
+    ) -> Predictor:
+        """Open the records and serve the plan's only release, a function, through its oracle.
+
+        Every call is a release of its own: two oracles on the same records add up.
+
+        Args:
+            table: As for `run`.
+            secret: Known coins, for a rehearsal; an oracle for use draws its own, since two with
+                the same would answer different questions with the same noise.
+            reservation: As for `run`; it pays for all answers of this oracle.
+
+        Raises:
+            ContractError: the plan's release is not one function, or secure coins are given.
+            SourceError: the table does not fit the domain.
+            ReleaseError: a private function failed.
+        """
+        match self.schedule.releases:
+            case (Serving() as served,):
+                pass
+            case _:
+                raise ContractError("only a plan of one function release can be opened; run it")
+        if secret is not None and secret.secure:
+            raise ContractError("an oracle draws secret coins of its own: give none")
+        secret = SecretCoins.draw() if secret is None else secret
+        if reservation is not None:
+            self._begin(reservation, secret, through_mechanism)
+        coins = PublicCoins.draw() if self.coins is None else self.coins
+        opened = open_records(self.schedule, table, secret)
+        held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
+        oracle = served.oracle(served.function(held), held)
+        guarantee = self._guarantee(secret)
+        if reservation is not None:
+            guarantee = reservation.commit(guarantee)
+        return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
+
+    def charge(self) -> Charge:
+        """Everything a run of this plan may cost, for a ledger.
+
+        Raises:
+            ContractError: the plan guarantees nothing.
+        """
+        if self.guarantee.status is Status.NONE:
+            raise ContractError("a plan without a guarantee cannot be charged to a ledger")
+        asks = self.schedule.asks
+        events = tuple((ask.event(), ask.query.at_most) for ask in asks)
+        declared = attrs.evolve(self.request.domain, exact=None, limit=None)
+        framed = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
+        return Charge(
+            events=events,
+            failures=failure_over_coins(asks),
+            frame=repr(declared) if framed else "",
+            assumptions=tuple(a.name for a in self.guarantee.assumptions),
+        )
+
+    def reserve(
+        self, ledger: Ledger, what: str = "", uncovered: tuple[str, ...] = ()
+    ) -> Reservation:
+        """Spend this plan's whole charge, before any record is opened.
+
+        Args:
+            ledger: Where.
+            what: What for, in a few public words.
+            uncovered: Looks at the records that the run will take and that nothing accounts for.
+
+        Raises:
+            BudgetExceededError: the ledger refuses.
+            LedgerError: it cannot be written.
+        """
+        return ledger.reserve(self.charge(), what, uncovered)
+
+    def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:
+        if not secret.secure or door is not through_mechanism:
+            raise ContractError("known coins or another door guarantee nothing a ledger could hold")
+        reservation.begin(self.charge())
+
+    def _guarantee(self, secret: SecretCoins) -> Guarantee:
+        return self.guarantee if secret.secure else self.guarantee.void("secret coins are known")
+
+    def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
+        """Encoded points of every function release; needs no record.
+
+        Raises:
+            RequestError: they are not given for exactly these, or are too many.
+            SourceError: a column is missing.
+        """
+        names = {scheduled.name for scheduled in self.schedule.releases}
+        if unknown := sorted({*tables} - names):
+            raise RequestError(f"points came for {unknown[0]!r}, which is no release of the plan")
+        found = {}
+        for number, scheduled in enumerate(self.schedule.releases):
+            with below("releases", number):
+                found[scheduled.name] = scheduled.points(tables)
+        return found
+
+    def rebuild(
+        self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins
+    ) -> dict[str, Model]:
+        """The models that released answers determine, by release name.
+
+        Raises:
+            ReplayError: the answers do not fit the plan.
+        """
+        return {
+            scheduled.name: scheduled.rebuild(coins, answers.get(scheduled.name, ()))
+            for scheduled in self.schedule.releases
+        }

@@ -1,0 +1,89 @@
+"""PrivateLook: a hold-out metric that is paid for, and therefore published.
+
+Each metric of each release is one Laplace release of its mean over the hold-out, after the models
+are fixed by their answers. A record is either in the hold-out or not, so that its replacement moves
+the means by at most `Metric.sensitivity`; the cost is added to the rest of the run all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import REPLACE_ONE, Adjacency
+from dpcore.distance import Distance
+from dpcore.domain.domain import Domain
+from dpcore.errors import NoClaimError, ParameterError
+from dpcore.mechanisms.laplace import Laplace
+from dpcore.query import Query
+from dpcore.rounding import gamma
+from dpcore.running.ask import Ask
+from dpcore.running.metrics import METRICS
+from dpcore.running.parts import held_out
+from dpcore.sensitivity import Sensitivity
+
+RELEASE = "evaluation"
+
+
+@attrs.frozen(kw_only=True)
+class PrivateLook:
+    """What the hold-out is asked.
+
+    Args:
+        metrics: Names of `METRICS`.
+        epsilon: What one metric of one release costs, > 0.
+    """
+
+    metrics: tuple[str, ...]
+    epsilon: float
+
+    def asks(
+        self, releases: tuple[str, ...], domain: Domain, adjacency: Adjacency, holdout: float
+    ) -> tuple[Ask, ...]:
+        """One Laplace release for each metric of each release.
+
+        Raises:
+            NoClaimError: under add/remove, where the size of the hold-out is private.
+            ParameterError: there is no hold-out.
+        """
+        if adjacency.membership:
+            raise NoClaimError(
+                "a private look needs a public hold-out size; add_remove hides it",
+                "evaluate.private",
+            )
+        records = held_out(domain.records, holdout)
+        if records < 1:
+            raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout, "evaluate")
+        return tuple(
+            self._ask(f"{release}.{metric}", metric, domain, records)
+            for release in releases
+            for metric in self.metrics
+        )
+
+    def _ask(self, name: str, metric: str, domain: Domain, records: int) -> Ask:
+        reach = METRICS[metric].reach(domain.labels)
+        if reach is None:
+            fits = "metrics that fit the kind of target"
+            raise ParameterError("evaluate.private", fits, "metrics", metric, "evaluate")
+        sensitivity = Sensitivity(
+            value=METRICS[metric].sensitivity(domain.labels, records),
+            distance=Distance.L1,
+            adjacency=REPLACE_ONE,
+            solver_error=reach * gamma(8),
+            source=f"mean of {metric} terms over the hold-out, each in a public range",
+        )
+        query = Query(name=name, shape=(1,), distance=Distance.L1)
+        mechanism = Laplace().at(1 / self.epsilon, query, sensitivity)
+        return Ask(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
+
+
+def stated(means: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
+    """{release: {metric: value}} from released means, by query name."""
+    found: dict[str, dict[str, float]] = {}
+    for name, mean in means.items():
+        release, metric = name.rsplit(".", 1)
+        found.setdefault(release, {})[metric] = METRICS[metric].stated(float(mean[0]))
+    return found

@@ -1,0 +1,114 @@
+"""Request: everything that a run is priced from, in one frozen object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+import attrs
+
+from dpcore.accountant import Accountant
+from dpcore.accounting.budget import PrivacyBudget
+from dpcore.adjacency import Adjacency
+from dpcore.bound import SensitivityBound
+from dpcore.checks import positive
+from dpcore.domain.domain import Domain
+from dpcore.errors import SpecError
+from dpcore.learner import AnyLearner
+from dpcore.mechanism import AnyMechanism
+from dpcore.randomness import PublicCoins
+from dpcore.registry.registry import Registry
+from dpcore.running.private_look import PrivateLook
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Release:
+    """One thing to publish: a learner, its mechanism or mechanisms, and its part of the budget.
+
+    Args:
+        learner: What to fit.
+        mechanism: For every query, or one by query name.
+        bound: Overrides the learner's own preference.
+        name: Unique within the run.
+        share: Share of the budget relative to the run's other releases.
+        query_shares: Overrides of the learner's own query shares.
+        point: What distinguishes this release in a sweep, by dotted path.
+        predictions_at: Where the public points of a function release stand, if its answers there
+            are what is published.
+    """
+
+    learner: AnyLearner
+    mechanism: AnyMechanism | Mapping[str, AnyMechanism]
+    bound: SensitivityBound | None = None
+    name: str = "release"
+    share: float = attrs.field(default=1.0, validator=positive)
+    query_shares: Mapping[str, float] = attrs.field(factory=dict)
+    point: Mapping[str, Any] = attrs.field(factory=dict)
+    predictions_at: str | None = None
+
+
+def _releases(given: Iterable[Release]) -> tuple[Release, ...]:
+    return tuple(given)
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    return tuple(given)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Request:
+    """What `price` makes a plan from. Nothing in it comes from a record.
+
+    Args:
+        domain: Declared public facts.
+        adjacency: Which datasets are neighbours.
+        budget: The target; noise left free is calibrated to it, explicit noise is checked.
+        releases: What to publish, in order.
+        accountant: Empty, for `adjacency`; the core's `auto` if None.
+        coins: Pinned public coins; drawn if None.
+        separate: The releases form that many equal consecutive groups, each calibrated to the
+            budget by itself; the guarantee is the composition of all.
+        look: Hold-out metrics that are paid for and published.
+        holdout: Share of the records kept from the learners, in [0, 1), for an evaluation.
+        sealed: Whether the run may tell nobody that it failed, and why.
+        on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in.
+        accept_assumptions: Names of the assumptions a conditional claim may rest on.
+        registry: Where a learner's bounds are looked up by name; the default one if None.
+        reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
+    """
+
+    domain: Domain
+    adjacency: Adjacency
+    budget: PrivacyBudget
+    releases: tuple[Release, ...] = attrs.field(converter=_releases)
+    accountant: Accountant | None = None
+    coins: PublicCoins | None = None
+    separate: int = 1
+    look: PrivateLook | None = None
+    holdout: float = 0.0
+    sealed: bool = False
+    on_invalid: Literal["refuse", "project"] = "refuse"
+    accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    registry: Registry | None = None
+    reproduce: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        releases: Sequence[Release] = (),
+        learner: AnyLearner | None = None,
+        mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None,
+        bound: SensitivityBound | None = None,
+        **fields: Any,
+    ) -> Self:
+        """A request whose only release may be given as `learner`, `mechanism` and `bound`.
+
+        Raises:
+            SpecError: neither releases nor a learner with its mechanism are given, or both are.
+        """
+        if (learner is None) == (not releases) or (learner is None) != (mechanism is None):
+            raise SpecError("price needs either releases, or a learner with its mechanism")
+        if learner is not None and mechanism is not None:
+            releases = (Release(learner=learner, mechanism=mechanism, bound=bound),)
+        return cls(releases=releases, **fields)

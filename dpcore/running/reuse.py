@@ -1,0 +1,54 @@
+"""Reuse: releases of one run that ask the same thing of the same records compute it once.
+
+A private function is pure: what it returns is determined by the learner's fields, the query, the
+public facts and the records, unless it reads its secret coins, which are never the same twice. Only
+noise differs between such releases, and every one draws its own.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dpcore.fingerprint import fingerprint
+from dpcore.learner import AnyLearner, Public
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins
+
+Value = TypeVar("Value")
+
+
+class Reuse:
+    """PRIVATE: what private functions returned on one part of the records, for one run.
+
+    Two computations count as the same where the learner, the query and the public facts are the
+    same down to the last byte of their serialised fields; whatever cannot be serialised is computed
+    anew. Queries with `args` follow earlier answers, and those with `sampling` see records drawn
+    for one ask alone: neither are kept.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, ...], Any] = {}
+
+    def once(
+        self,
+        learner: AnyLearner,
+        query: Query,
+        public: Public,
+        secret: LearnerCoins,
+        compute: Callable[[], Value],
+    ) -> Value:
+        """What `compute` returns for these, now or before; the caller leaves it as it is.
+
+        Args:
+            learner: Before any copy of it has seen records.
+            secret: What `compute` has; if it reads them, its result is not kept.
+        """
+        facts = (public.domain, public.coins.key, public.mu)
+        once = query.args is not None or query.sampling is not None
+        key = () if once else fingerprint(learner, query, *facts)
+        if key in self._known:
+            known: Value = self._known[key]
+            return known
+        found = compute()
+        if key and not secret.read:
+            self._known[key] = found
+        return found

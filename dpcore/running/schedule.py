@@ -1,0 +1,115 @@
+"""Schedule: everything a run will do, fixed before any record is opened."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.bound import SensitivityBound
+from dpcore.domain.domain import Domain, Table
+from dpcore.guarantee import ReleaseKind
+from dpcore.learner import Answer, AnyLearner, Model, Public
+from dpcore.randomness import PublicCoins
+from dpcore.running.ask import Ask
+from dpcore.running.conversation import Conversation
+from dpcore.running.request import Release, Request
+
+Private = Callable[..., Any]
+"""A private function: query, records, public facts and learner coins to a value."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Scheduled(ABC):
+    """One release with its calibrated asks, by query name. Its kind is its learner's.
+
+    Args:
+        release: As requested.
+        bound: What priced it: the theorem that the guarantee rests on.
+        mu: The hint the learner gets in `public.mu`.
+        part: What is public about the records that the learner sees.
+        stand_in: In an audit, what is computed in place of the learner's private function.
+    """
+
+    release: Release
+    bound: SensitivityBound
+    asks: Mapping[str, Ask]
+    mu: float | None
+    part: Domain
+    stand_in: Private | None = None
+
+    note: ClassVar[str] = ""
+    """What an operator must know of its evaluation."""
+
+    @property
+    def name(self) -> str:
+        """The release's."""
+        return self.release.name
+
+    @property
+    def learner(self) -> AnyLearner:
+        """The release's."""
+        return self.release.learner
+
+    def public(self, coins: PublicCoins) -> Public:
+        """What the learner's public part may know."""
+        return Public(domain=self.part, coins=coins, mu=self.mu)
+
+    def private(self) -> Private:
+        """PRIVATE: the private function, on an instance of its own."""
+        return self.stand_in or copy.deepcopy(self.learner).compute
+
+    @property
+    @abstractmethod
+    def publishes(self) -> ReleaseKind:
+        """What leaves a run."""
+
+    @abstractmethod
+    def points(self, tables: Mapping[str, Table]) -> NDArray[np.float64] | None:
+        """The encoded points it is asked about, of tables by release name.
+
+        Raises:
+            ContractError: there are none, too many, or some that it has no use for.
+        """
+
+    @abstractmethod
+    def answers(self, held: Conversation) -> Iterator[Answer]:
+        """PRIVATE inside: all its answers, in order of asking."""
+
+    @abstractmethod
+    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Model:
+        """The model, from released values in order of asking: by the public part alone.
+
+        Raises:
+            ReplayError: the values do not fit.
+        """
+
+    @abstractmethod
+    def evaluated(
+        self, held: Conversation, model: Model, holdout: Table
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """PRIVATE: predictions on a hold-out, with noise and without, for the operator alone."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Schedule:
+    """All releases of one run, on one part of the records.
+
+    Args:
+        request: What was priced.
+        look: What is asked of the hold-out once the models are fixed, and paid for.
+    """
+
+    request: Request
+    releases: tuple[Scheduled, ...]
+    look: tuple[Ask, ...]
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """Every ask of every release, then the look's."""
+        return tuple(ask for one in self.releases for ask in one.asks.values()) + self.look

@@ -1,0 +1,189 @@
+"""Serving: a private function behind its oracle, and the answers that a run publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.domain import Domain, Table
+from dpcore.errors import ReleaseError, ReplayError, RequestError, SourceError
+from dpcore.functions.interactive import Interactive, Oracle
+from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.learner import FunctionQuery
+from dpcore.guarantee import Guarantee, ReleaseKind
+from dpcore.learner import Answer, Model
+from dpcore.randomness import PublicCoins
+from dpcore.running.ask import Ask
+from dpcore.running.conversation import Conversation
+from dpcore.running.schedule import Scheduled
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Predictor:
+    """An opened function release. It holds records: serve its answers, never publish it.
+
+    Args:
+        guarantee: Covers all its answers together, however they are chosen from one another.
+    """
+
+    domain: Domain
+    oracle: Oracle = attrs.field(repr=False)
+    guarantee: Guarantee
+
+    def ask(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, clipped to the label range, shape (n,).
+
+        Points are mapped into the domain as records are. Asking one again repeats its answer.
+
+        Raises:
+            ExhaustedError: more different points than were paid for.
+        """
+        return self.domain.uncentre(self.oracle.ask(self.domain.encode(table)))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Predictions:
+    """What a run publishes of a function: its answers at the points of a file, and no more.
+
+    Args:
+        points: Encoded, shape (n, p). values: In the file's units, or classes, shape (n,).
+    """
+
+    domain: Domain
+    points: NDArray[np.float64]
+    values: NDArray[Any]
+
+    def predict(self, table: Table) -> NDArray[Any]:
+        """The published predictions at points among the published ones, shape (n,).
+
+        Raises:
+            SourceError: at a point that was not asked about.
+        """
+        known = {row.tobytes(): value for row, value in zip(self.points, self.values, strict=True)}
+        rows = np.ascontiguousarray(self.domain.encode(table) + 0.0)
+        asked = [known.get(row.tobytes()) for row in rows]
+        if None in asked:
+            raise SourceError(f"point {asked.index(None) + 1} is not among the published ones")
+        return np.array(asked, dtype=self.values.dtype)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Both arrays."""
+        return {"points": self.points, "predictions": self.values}
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Serving(Scheduled):
+    """A release of a `FunctionLearner`: its answers at public points, or an oracle for a host."""
+
+    note: ClassVar[str] = (
+        "answers of oracles opened for this evaluation alone; none of them is published"
+    )
+
+    @property
+    def publishes(self) -> ReleaseKind:
+        """Predictions where points are named, else a function for whoever opens it."""
+        named = self.release.predictions_at is not None
+        return ReleaseKind.PREDICTIONS if named else ReleaseKind.FUNCTION
+
+    @property
+    def ask(self) -> Ask:
+        """The only one."""
+        (ask,) = self.asks.values()
+        return ask
+
+    @property
+    def most_points(self) -> int:
+        """How many different points one oracle answers."""
+        return self._mechanism.most_points
+
+    @property
+    def _mechanism(self) -> Interactive:
+        return cast(Interactive, self.ask.mechanism)
+
+    @property
+    def _query(self) -> FunctionQuery:
+        return cast(FunctionQuery, self.ask.query)
+
+    def points(self, tables: Mapping[str, Table]) -> NDArray[np.float64]:
+        """The table's rows, encoded."""
+        if self.name not in tables:
+            raise RequestError(
+                f"points are needed for {self.name!r}, a function: predict at some, or open it",
+                field="predictions_at",
+            )
+        encoded = self.part.encode(tables[self.name])
+        different = np.unique(encoded, axis=0).shape[0]
+        if different < 1:
+            raise RequestError(
+                "a function release needs points to predict at, or an open oracle", "predictions_at"
+            )
+        if different > self.most_points:
+            raise RequestError(
+                f"{different} points were given, {self.most_points} are paid for", "predictions_at"
+            )
+        return encoded
+
+    def function(self, held: Conversation) -> Expansion:
+        """PRIVATE: the fitted function; one fit serves equal releases.
+
+        Raises:
+            ReleaseError: the private computation failed; the budget is spent.
+        """
+        query = self._query
+        try:
+            own, public = held.own(query, 1), self.public(held.coins)
+            fit = partial(self.private(), query, held.records, public, own)
+            function: Expansion = held.reuse.once(self.learner, query, public, own, fit)
+            cause = "a wrong shape, kernel or no number" if query.unfit(function) else ""
+        except Exception as error:
+            cause = type(error).__name__
+        if cause:
+            told = f"the private computation of {query.name!r} failed ({cause})"
+            raise ReleaseError(told) from None
+        return function
+
+    def oracle(self, function: Expansion, held: Conversation, opened: int = 1) -> Oracle:
+        """A fitted function behind its mechanism's oracle.
+
+        Args:
+            opened: Number of the oracle: each has noise of its own. A run that is covered opens
+                one.
+        """
+        noise = held.noise(self._query, opened)
+        return self._mechanism.open(function, self._query, self.ask.taken, noise)
+
+    def answers(self, held: Conversation) -> Iterator[Answer]:
+        """One answer that holds all of them: rows of (encoded point, centred prediction)."""
+        assert held.points is not None, "a function is asked about points"
+        rows = held.points + 0.0
+        oracle = self.oracle(self.function(held), held)
+        value = np.column_stack([rows, oracle.ask(rows)])
+        yield Answer(query=self._query, number=1, value=value, mechanism=self._mechanism)
+
+    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Predictions:
+        """What one served answer says."""
+        domain = self.part
+        if len(values) != 1 or values[0].ndim != 2 or values[0].shape[1] != domain.width + 1:
+            raise ReplayError(f"release {self.name}: needs one array of points and answers")
+        (rows,) = values
+        points = np.ascontiguousarray(rows[:, :-1])
+        return Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
+
+    def evaluated(
+        self, held: Conversation, model: Model, holdout: Table
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What stand-in oracles answer, as many as it takes; and the function there."""
+        function, domain, most = self.function(held), self.part, self.most_points
+        rows, back = np.unique(domain.encode(holdout) + 0.0, axis=0, return_inverse=True)
+        answers = [
+            self.oracle(function, held, 1 + start // most).ask(rows[start : start + most])
+            for start in range(0, rows.shape[0], most)
+        ]
+        back = back.reshape(-1)
+        private = domain.uncentre(np.concatenate(answers)[back])
+        return private, domain.uncentre(function(rows)[back])

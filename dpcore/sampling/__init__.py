@@ -1,0 +1,1 @@
+"""Sampling: which records, or in what order, an ask sees."""

@@ -1,0 +1,115 @@
+r"""HitLaw: a sensitivity that depends on how often, and when, one record was used.
+
+The order in which records are used is drawn independently of them. For an order I, a replaced
+record moves the statistic by at most Delta_I; a law states the distribution of Delta_I:
+`weights[i]` is the probability that it lies above `atoms[i - 1]` and is at most `atoms[i]`. What is
+left to 1 is the probability that the record was not used at all, so that nothing moves.
+
+Whoever states a law also claims what amplification rests on: given that the record is used, handing
+its places to other records, uniformly, gives the law of an order that does not use it, and moves
+the statistic by no more than Delta_I. It is so for drawing with replacement and for the start of a
+permutation.
+
+Inexact laws round towards more loss: atoms up, mass towards larger atoms, and mass that no atom
+covers is `uncovered`, where the movement may be anything.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import probability
+from dpcore.errors import ParameterError
+from dpcore.rounding import up
+
+
+def _floats(values: object) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
+
+
+@attrs.frozen(kw_only=True)
+class HitLaw:
+    """The distribution of one record's reach, over the secret order alone.
+
+    Args:
+        atoms: Movements, finite, > 0 and increasing, shape (k,).
+        weights: Their probabilities, each >= 0, in all at most 1 (up to rounding), shape (k,).
+        uncovered: Probability of orders that no atom covers, in [0, 1].
+    """
+
+    atoms: tuple[float, ...] = attrs.field(converter=_floats)
+    weights: tuple[float, ...] = attrs.field(converter=_floats)
+    uncovered: float = attrs.field(default=0.0, validator=probability)
+
+    def __attrs_post_init__(self) -> None:
+        atoms = np.array(self.atoms)
+        if not (atoms.size and np.isfinite(atoms).all() and atoms[0] > 0):
+            raise ParameterError("HitLaw", "finite atoms > 0", "atoms", self.atoms)
+        if not (np.diff(atoms) > 0).all():
+            raise ParameterError("HitLaw", "increasing atoms", "atoms", self.atoms)
+        fits = len(self.weights) == atoms.size and min(self.weights) >= 0
+        if not (fits and 0 < math.fsum(self.weights) + self.uncovered <= 1 + 1e-9):
+            raise ParameterError(
+                "HitLaw", "a weight >= 0 for each atom, in all in (0, 1]", "weights", self.weights
+            )
+
+    @property
+    def smallest(self) -> float:
+        """The smallest atom."""
+        return self.atoms[0]
+
+    @property
+    def largest(self) -> float:
+        """The largest atom; `uncovered` may lie beyond it."""
+        return self.atoms[-1]
+
+    def shifted(self, distance: float) -> Self:
+        """Every atom larger by `distance` >= 0, rounded up."""
+        if distance == 0.0:
+            return self
+        return attrs.evolve(self, atoms=[up(a + distance, roundings=1) for a in self.atoms])
+
+    def beyond(self, distance: float) -> float:
+        """Probability of a movement above `distance` >= 0, as the law states it."""
+        return self.uncovered + math.fsum(
+            weight for atom, weight in zip(self.atoms, self.weights, strict=True) if atom > distance
+        )
+
+    @classmethod
+    def of_masses(
+        cls,
+        masses: NDArray[np.float64],
+        step: float,
+        uncovered: float,
+        *,
+        ratio: float = 1.005,
+        rare: float = 1e-9,
+    ) -> Self:
+        """From masses at 0, step, 2 step, ...: few atoms, each cell's mass at its largest value.
+
+        Cells end at values that grow by `ratio`; by ten times as much where less than `rare`
+        mass is left. What lies below a thirty-second of that point is one cell.
+
+        Args:
+            masses: Shape (k,); the first, at 0, is the probability of no hit and is left out.
+        """
+        used = np.flatnonzero(masses[1:]) + 1
+        if not used.size:
+            raise ParameterError("HitLaw", "mass away from 0", "masses", 0.0)
+        above = np.cumsum(masses[::-1])[::-1]
+        common = max(1, int(np.flatnonzero(above > rare)[-1])) if (above > rare).any() else 1
+        ends: list[int] = [max(1, common // 32)]
+        while ends[-1] < used[-1]:
+            growth = ratio if ends[-1] < common else 1 + 10 * (ratio - 1)
+            ends.append(max(ends[-1] + 1, int(ends[-1] * growth)))
+        cells = np.searchsorted(ends, used)  # the first end at or beyond
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        weights = np.add.reduceat(masses[used], starts)
+        tops = used[np.append(starts[1:], used.size) - 1]  # of each cell, what is used of it
+        atoms = tops * (up(step, roundings=3))
+        return cls(atoms=atoms, weights=weights, uncovered=uncovered)

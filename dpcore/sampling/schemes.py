@@ -1,0 +1,214 @@
+r"""Sampling: which records one ask sees, drawn by the runtime from coins that no learner can name.
+
+What a claim averages over is drawn afresh for every ask, independent of the records:
+
+* `Poisson(probability)`: every record with that probability, for add/remove.
+* `WithoutReplacement(size, records)`: a subset of fixed size, for replacement relations.
+* `Order(kind, steps)`: all records, and a sequence of row numbers in `records.order`, for
+  replacement relations. The price of an order is in the sensitivity: a worst case over orders, or a
+  `HitLaw`.
+
+The first two make the cost of an ask smaller, by the events of the same names.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import one_of, positive_integer, probability
+from dpcore.errors import ContractError, ParameterError
+from dpcore.events.base import Event
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.randomness import Stream
+from dpcore.records.records import Records
+
+
+class Sampling(ABC):
+    """How the records of one ask are drawn. Frozen and public; the draw itself is secret."""
+
+    @abstractmethod
+    def refusal(self, adjacency: Adjacency) -> str:
+        """Why no claim can be made for a relation, or empty."""
+
+    @abstractmethod
+    def amplified(self, event: Event) -> Event:
+        """What an ask costs whose mechanism alone costs `event`."""
+
+    @abstractmethod
+    def draw(self, records: Records, stream: Stream) -> Records:
+        """PRIVATE: what the private function sees."""
+
+    @abstractmethod
+    def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
+        """A possible draw in which row `changed` takes part: for attacks, on made-up records."""
+
+
+@attrs.frozen(kw_only=True)
+class Poisson(Sampling):
+    """Every record independently with `probability`, in (0, 1]. Add/remove only.
+
+    Source: see `dpcore.events.poisson`.
+    """
+
+    probability: float = attrs.field(validator=probability)
+
+    def __attrs_post_init__(self) -> None:
+        if self.probability <= 0:
+            raise ParameterError(
+                "Poisson", "a probability in (0, 1]", "probability", self.probability
+            )
+
+    def refusal(self, adjacency: Adjacency) -> str:
+        """For replacement relations."""
+        return "" if adjacency.membership else "Poisson sampling is for add_remove"
+
+    def amplified(self, event: Event) -> Event:
+        """The sampled event."""
+        return PoissonSampledEvent(event=event, sampling_probability=self.probability)
+
+    def draw(self, records: Records, stream: Stream) -> Records:
+        """A subset, in the records' order; it may be empty.
+
+        A record is taken with `probability` rounded down to 63 bits, never with more.
+        """
+        below = np.uint64(int(self.probability * 2.0**63))
+        kept = stream.words(len(records)) >> np.uint64(1) < below
+        return records.take(np.flatnonzero(kept))
+
+    def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
+        """All of them: every subset is possible, and the attack tries datasets of any size."""
+        return records
+
+
+@attrs.frozen(kw_only=True)
+class WithoutReplacement(Sampling):
+    """A uniform subset of `size` of exactly `records` records. Replacement relations only.
+
+    Args:
+        size: In [1, records]. records: The public number of records.
+
+    Source: see `dpcore.events.without_replacement`.
+    """
+
+    size: int = attrs.field(validator=positive_integer)
+    records: int = attrs.field(validator=positive_integer)
+
+    def __attrs_post_init__(self) -> None:
+        if self.size > self.records:
+            raise ParameterError(
+                "WithoutReplacement", f"a size of at most {self.records}", "size", self.size
+            )
+
+    def refusal(self, adjacency: Adjacency) -> str:
+        """For add/remove."""
+        return "" if adjacency.replaces else "a subset of fixed size needs a public number"
+
+    def amplified(self, event: Event) -> Event:
+        """The sampled event."""
+        return WithoutReplacementEvent(event=event, size=self.size, records=self.records)
+
+    def draw(self, records: Records, stream: Stream) -> Records:
+        """A subset, in a random order.
+
+        Raises:
+            ContractError: there are not `records` records.
+        """
+        _require(records, self.records)
+        return records.take(stream.permutation(len(records))[: self.size])
+
+    def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
+        """The changed record stands at a random place of the subset."""
+        order = _with(stream.permutation(len(records)), changed, self.size, stream)
+        return records.take(order[: self.size])
+
+
+@attrs.frozen(kw_only=True)
+class Order(Sampling):
+    """All records, and `steps` row numbers in the order in which they are to be used.
+
+    Args:
+        kind: `with_replacement`, independent uniform rows; `shuffled`, a fresh uniform permutation
+            for every pass; `cyclic`, the rows as they stand, over and over.
+        steps: Length of the sequence; the last pass may be cut short.
+    """
+
+    kind: Literal["with_replacement", "shuffled", "cyclic"] = attrs.field(
+        validator=one_of("with_replacement", "shuffled", "cyclic")
+    )
+    steps: int = attrs.field(validator=positive_integer)
+
+    def refusal(self, adjacency: Adjacency) -> str:
+        """For add/remove: where a record stands depends on how many there are."""
+        return "" if adjacency.replaces else "an order of rows needs a public number of records"
+
+    def amplified(self, event: Event) -> Event:
+        """The event itself: the order is priced in the sensitivity."""
+        return event
+
+    def draw(self, records: Records, stream: Stream) -> Records:
+        """All records with `order`.
+
+        Raises:
+            ContractError: there are no records.
+        """
+        return attrs.evolve(records, order=self.rows(len(records), stream))
+
+    def rows(self, count: int, stream: Stream) -> NDArray[np.intp]:
+        """Row numbers below `count`, shape (steps,).
+
+        Raises:
+            ContractError: `count` is 0.
+        """
+        if count < 1:
+            raise ContractError("an order of rows needs at least one record")
+        if self.kind == "cyclic":
+            return np.arange(self.steps, dtype=np.intp) % count
+        if self.kind == "with_replacement":
+            return _uniform(self.steps, count, stream)
+        passes = -(-self.steps // count)
+        return np.concatenate([stream.permutation(count) for _ in range(passes)])[: self.steps]
+
+    def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
+        """The changed record is used at least once, in a with-replacement order maybe often."""
+        rows = self.rows(len(records), stream)
+        if self.kind == "shuffled" and self.steps < len(records):
+            rows = _with(stream.permutation(len(records)), changed, self.steps, stream)
+            rows = rows[: self.steps]
+        elif self.kind == "with_replacement":
+            times = 1 + int(_uniform(1, 4, stream)[0])
+            rows[_uniform(times, self.steps, stream)] = changed
+        return attrs.evolve(records, order=rows)
+
+
+def _require(records: Records, count: int) -> None:
+    if len(records) != count:
+        raise ContractError(f"a sample of {count} records was planned, there are {len(records)}")
+
+
+def _uniform(size: int, count: int, stream: Stream) -> NDArray[np.intp]:
+    """Exactly uniform numbers below `count`: words at or above its largest multiple are redrawn."""
+    largest = np.uint64((1 << 64) // count * count - 1)
+    kept: list[NDArray[np.uint64]] = []
+    have = 0
+    while have < size:
+        words = stream.words(size - have)
+        words = words[words <= largest]
+        kept.append(words)
+        have += words.size
+    return (np.concatenate(kept) % np.uint64(count)).astype(np.intp)
+
+
+def _with(order: NDArray[np.intp], changed: int, size: int, stream: Stream) -> NDArray[np.intp]:
+    """A permutation with `changed` moved to a random one of the first `size` places."""
+    place = int(_uniform(1, size, stream)[0])
+    now = int(np.flatnonzero(order == changed)[0])
+    order = order.copy()
+    order[[place, now]] = order[[now, place]]
+    return order

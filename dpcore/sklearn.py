@@ -1,0 +1,12 @@
+"""Private estimators for scikit-learn (the extra `sklearn`), from `dpcore.bridges.sklearn`."""
+
+from typing import Any
+
+from dpcore.bridges import sklearn as _home
+from dpcore.bridges.sklearn import PrivateClassifier, PrivateRegressor, ReleaseWarning
+
+__all__ = ["PrivateClassifier", "PrivateRegressor", "ReleaseWarning"]
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_home, name)

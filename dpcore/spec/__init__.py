@@ -1,0 +1,1 @@
+"""Specs: from YAML to what is asked for."""

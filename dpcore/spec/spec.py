@@ -1,0 +1,132 @@
+"""Spec: one YAML file to frozen objects. Whoever reads the file can state the guarantee.
+
+What the text alone says is checked before anything is imported that a right spec needs: a mistyped
+key is told at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dpcore.errors import DpcoreError
+from dpcore.spec.declared import Declared, declared
+from dpcore.spec.grammar import Csv
+from dpcore.spec.sweep import Point, releases
+from dpcore.strict_yaml.located import Node, parse, read
+from dpcore.strict_yaml.places import place, placed
+
+if TYPE_CHECKING:
+    from dpcore.randomness import PublicCoins
+    from dpcore.registry.registry import Registry
+    from dpcore.running.plan import Plan
+    from dpcore.running.request import Request
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Spec:
+    """A validated spec: what to ask for, and where the records stand.
+
+    Args:
+        text: The spec as plain data, for the lock.
+        points: The spec as it was read, once for every point of a sweep.
+        request: What is priced. A sweep's points are releases one after the other.
+        source: As written: a path relative to the spec, or LOADER:NAME.
+        path: Of its file; None for one rebuilt from a lock.
+        metrics: What the operator wants to see of the hold-out without paying.
+        ledger: Name of the ledger that every run is charged to, if any.
+        registry: Where every component was found.
+    """
+
+    text: Mapping[str, Any]
+    points: tuple[Point, ...]
+    request: Request
+    source: str
+    path: Path | None
+    csv: Csv
+    metrics: tuple[str, ...]
+    ledger: str | None
+    registry: Registry
+
+    @property
+    def folder(self) -> Path | None:
+        """What its paths are relative to."""
+        return None if self.path is None else self.path.parent
+
+    def price(self, coins: PublicCoins | None = None, *, reproduce: bool = False) -> Plan:
+        """The priced plan, at the spec's pinned coins, else at `coins`, else at fresh ones.
+
+        Args:
+            reproduce: Price refuted and conditional claims as printed, without any guarantee.
+
+        Raises:
+            NoClaimError: no guarantee can be stated.
+            SpecError: components do not fit together, at the place of the one that does not.
+        """
+        from dpcore.pricing.price import price
+
+        with self.placed():
+            return price(self.request, coins=self.request.coins or coins, reproduce=reproduce)
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """What is raised inside about a part of the request says where it stands in the file.
+
+        A release is counted over all points of a sweep; a value that a sweep puts in is at fault
+        where the sweep lists it.
+        """
+        try:
+            yield
+        except DpcoreError as error:
+            node, steps = self.points[0].node, error.steps
+            if len(steps) > 1 and steps[0] == "releases":
+                point, number = divmod(int(steps[1]), len(releases(node)))
+                node = self.points[point].node
+                error.steps = (*releases(node)[number][0], *steps[2:])
+            place(error, node)
+            raise
+
+
+def load_spec(path: Path | str, registry: Registry | None = None) -> Spec:
+    """Read and validate a spec file. No data is opened.
+
+    Raises:
+        SpecError: at file:line:column.
+    """
+    return _spec(read(Path(path)), Path(path), registry)
+
+
+def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec:
+    """The same from text, with paths relative to nowhere."""
+    return _spec(parse(text, name), None, registry)
+
+
+def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:
+    with placed(node):
+        said = declared(node)
+        return _with_components(said, node, path, registry)
+
+
+def _with_components(
+    said: Declared, node: Node, path: Path | None, registry: Registry | None
+) -> Spec:
+    from dpcore.registry.registry import Registry
+    from dpcore.spec.requested import requested
+
+    registry = Registry.default() if registry is None else registry
+    request = requested(said, node, registry)
+    return Spec(
+        text=node.plain(),
+        points=said.points,
+        request=request,
+        source=said.text.data.source,
+        path=path,
+        csv=said.text.data.csv,
+        metrics=said.metrics if request.look is None else (),
+        ledger=said.text.ledger,
+        registry=registry,
+    )

@@ -1,0 +1,1 @@
+"""YAML read by strict rules, with the place of every value."""

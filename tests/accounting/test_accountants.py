@@ -1,0 +1,233 @@
+"""Laws of accountants and filters, and composition against independent truths."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcore.accountant import UnsupportedEventError
+from dpcore.accounting import conversions
+from dpcore.accounting.account import account
+from dpcore.accounting.filters import BasicFilter, BudgetExceededError, RenyiFilter
+from dpcore.accounting.methods.auto import AutoAccountant, all_methods
+from dpcore.accounting.methods.homogeneous import HomogeneousAccountant
+from dpcore.accounting.methods.pld import PldAccountant
+from dpcore.accounting.methods.renyi import RenyiAccountant
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.errors import AdjacencyError, ContractError, NoClaimError, SpecError
+from dpcore.events.concentrated import ZcdpEvent
+from dpcore.events.exponential import ExponentialMechanismEvent
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.randomized_response import ApproximateEvent, PureEvent
+
+from oracles import accounting as oracles
+
+A = ADD_REMOVE
+GAUSSIAN = GaussianEvent(mu=0.2, adjacency=A)
+LAPLACE = LaplaceEvent(shift=0.1, adjacency=A)
+EVENTS = [
+    GAUSSIAN,
+    LAPLACE,
+    PureEvent(epsilon=0.1, adjacency=A),
+    ZcdpEvent(rho=0.01, adjacency=A),
+    ExponentialMechanismEvent(epsilon=0.2, adjacency=A),
+    ApproximateEvent(epsilon=0.1, delta=1e-9, adjacency=A),
+    PoissonSampledEvent(event=GaussianEvent(mu=1.0, adjacency=A), sampling_probability=0.01),
+]
+METHODS = list(all_methods(A))
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
+def test_a_count_is_that_many_single_events(name, event):
+    try:
+        at_once = all_methods(A)[name].compose(event, 6)
+    except UnsupportedEventError:
+        pytest.skip("unsupported")
+    singly = all_methods(A)[name]
+    for _ in range(6):
+        singly = singly.compose(event)
+    assert singly.epsilon(1e-6).upper == pytest.approx(at_once.epsilon(1e-6).upper, rel=1e-12)
+    nothing = at_once.compose(event, 0)
+    assert nothing.epsilon(1e-6) == at_once.epsilon(1e-6)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_refused_event_changes_nothing(name):
+    accountant = all_methods(A)[name]
+    spent = accountant.compose(GAUSSIAN) if name in ("gdp", "zcdp", "renyi", "pld") else accountant
+    before = spent.epsilon(1e-6)
+    with pytest.raises(AdjacencyError):
+        spent.compose(GaussianEvent(mu=1.0, adjacency=REPLACE_ONE))
+    for count in (-1, True, 0.5):
+        with pytest.raises(ValueError, match="count"):
+            spent.compose(LAPLACE, count)
+    assert spent.epsilon(1e-6) == before
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(1, 30)), min_size=1, max_size=4),
+    st.sampled_from([1e-3, 1e-6, 1e-10]),
+)
+def test_methods_never_contradict_each_other(events, delta):
+    auto = AutoAccountant(A)
+    for event, count in events:
+        try:
+            auto = auto.compose(event, count)
+        except NoClaimError:
+            return
+    ends, _ = auto.intervals(delta)
+    if not ends:  # infinite losses are likelier than delta
+        return
+    highest = max(end.lower for end in ends.values())
+    assert all(end.upper >= highest for end in ends.values())
+    assert auto.epsilon(delta).upper <= min(end.upper for end in ends.values()) * (1 + 1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0.05, 3.0), st.floats(1.05, 3.0), st.integers(2, 200))
+def test_more_noise_never_costs_more(shift, factor, count):
+    less = PldAccountant(A).compose(LaplaceEvent(shift=shift, adjacency=A), count)
+    more = PldAccountant(A).compose(LaplaceEvent(shift=shift / factor, adjacency=A), count)
+    assert more.epsilon(1e-6).lower <= less.epsilon(1e-6).upper
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
+@pytest.mark.parametrize(("count", "epsilon"), [(1, 0.7), (7, 0.4), (60, 0.1)])
+def test_homogeneous_composition_is_the_sum_over_outcomes(count, epsilon, delta):
+    event = PureEvent(epsilon=epsilon, adjacency=A)
+    found = HomogeneousAccountant(A).compose(event, count).epsilon(delta).upper
+    truth = oracles.response_epsilon(count, epsilon, 2, delta)
+    assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-8) + 1e-12
+
+
+def test_renyi_composition_covers_the_exact_gaussian_within_a_tenth():
+    found = RenyiAccountant(A).compose(GaussianEvent(mu=0.05, adjacency=A), 1000).epsilon(1e-6)
+    truth = oracles.gaussian_epsilon(1e-6, 0.05 * math.sqrt(1000))
+    assert truth <= found.upper <= 1.1 * truth
+
+
+def test_renyi_conversions_match_a_brute_force_minimum():
+    orders = 1 + np.geomspace(1e-3, 1e4, 100_001)
+    for rho, delta in ((0.01, 1e-6), (0.5, 1e-3), (20.0, 1e-10)):
+        value = (
+            rho * orders + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+        )
+        found = conversions.zcdp_to_epsilon(rho, delta)
+        assert found == pytest.approx(float(np.min(value)), rel=1e-6)
+        assert conversions.zcdp_to_delta(rho, np.array([found]))[0] == pytest.approx(
+            delta, rel=1e-4
+        )
+
+
+def test_group_privacy_adds_the_chain():
+    epsilon, delta = conversions.approximate_group(0.3, 1e-6, 4)
+    assert epsilon == pytest.approx(1.2)
+    assert delta == pytest.approx(1e-6 * sum(math.exp(0.3 * i) for i in range(4)))
+    assert conversions.zcdp_group(0.5, 3) == pytest.approx(4.5)
+    assert conversions.gdp_group(0.5, 3) == pytest.approx(1.5)
+
+
+def test_gaussians_are_never_composed_numerically():
+    class Refusing(PldAccountant):
+        def epsilon(self, delta):
+            raise AssertionError
+
+    auto = AutoAccountant(A).compose(GAUSSIAN, 10)
+    methods = {**auto.methods, "pld": Refusing(A)}
+    assert AutoAccountant(A, methods).epsilon(1e-6).width < 1e-9
+
+
+def test_a_contradiction_names_both_methods():
+    class TooSmall(RenyiAccountant):
+        def epsilon(self, delta):
+            return PureEvent(epsilon=1e-3, adjacency=A).epsilon(delta)
+
+    auto = AutoAccountant(A).compose(LAPLACE, 100)
+    broken = AutoAccountant(A, {**auto.methods, "renyi": TooSmall(A)})
+    with pytest.raises(ContractError, match=r"renyi claims .* certifies"):
+        broken.epsilon(1e-6)
+
+
+def test_a_filter_lets_through_its_budget_and_no_more():
+    budget = RenyiFilter(adjacency=A, epsilon=1.0, delta=1e-6)
+    spent = 0
+    try:
+        while True:
+            budget = budget.spend(GaussianEvent(mu=0.02, adjacency=A))
+            spent += 1
+    except BudgetExceededError:
+        pass
+    exact = oracles.gaussian_epsilon(1e-6, 0.02 * math.sqrt(spent))
+    assert 0.8 < exact <= 1.0
+    assert budget.epsilon_spent() <= 1.0
+    basic = BasicFilter(adjacency=A, epsilon=1.0)
+    for _ in range(10):
+        basic = basic.spend(LAPLACE)
+    with pytest.raises(BudgetExceededError):
+        basic.spend(LAPLACE)
+    with pytest.raises(UnsupportedEventError):
+        basic.spend(GAUSSIAN)
+    with pytest.raises(AdjacencyError):
+        basic.spend(PureEvent(epsilon=0.1, adjacency=REPLACE_ONE))
+
+
+def test_an_account_states_every_method():
+    data = {
+        "adjacency": "add_remove",
+        "events": [
+            {"event": "gaussian", "mu": 0.05, "count": 100},
+            {
+                "event": "poisson_sampled",
+                "sampling_probability": 0.01,
+                "of": {"event": "laplace", "shift": 1.0},
+                "count": 50,
+            },
+        ],
+    }
+    found = account(data, 1e-6)
+    assert set(found.intervals) == {"basic", "zcdp", "renyi", "pld"}
+    assert found.best == "pld"
+    assert found.data()["epsilon"]["upper"] == found.intervals["pld"].upper
+
+
+@pytest.mark.parametrize(
+    ("event", "where"),
+    [
+        ({"event": "gausian", "mu": 1.0}, "events.0.event"),
+        ({"event": "gaussian", "mu": -1.0}, "events.0.mu"),
+        ({"event": "gaussian", "sigma": 1.0}, "events.0.sigma"),
+        ({"event": "gaussian"}, "events.0.mu"),
+        ({"event": "gaussian", "mu": 1.0, "adjacency": "replace_one"}, "events.0.adjacency"),
+        ({"mu": 1.0}, "events.0.event"),
+        ({"event": "gaussian", "mu": 1.0, "count": 0}, "events.0.count"),
+        ({"event": "poisson_sampled", "sampling_probability": 0.1}, "events.0.of"),
+    ],
+)
+def test_a_wrong_event_is_located(event, where):
+    with pytest.raises(SpecError) as error:
+        account({"adjacency": "add_remove", "events": [event]}, 1e-6)
+    assert error.value.where == where
+
+
+def test_the_peer_lies_between_the_certified_ends_and_its_slack():
+    dp = pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import pld_privacy_accountant as peer
+
+    theirs = peer.PLDAccountant(value_discretization_interval=1e-3)
+    theirs.compose(dp.PoissonSampledDpEvent(0.02, dp.GaussianDpEvent(1.1)), 3000)
+    theirs.compose(dp.LaplaceDpEvent(8.0), 40)
+    ours = PldAccountant(A)
+    sampled = PoissonSampledEvent(
+        event=GaussianEvent(mu=1 / 1.1, adjacency=A), sampling_probability=0.02
+    )
+    found = ours.compose(sampled, 3000).compose(LaplaceEvent(shift=1 / 8, adjacency=A), 40)
+    value = theirs.get_epsilon(1e-6)
+    interval = found.epsilon(1e-6)
+    assert interval.lower <= value
+    assert interval.upper <= value * (1 + 1e-3)

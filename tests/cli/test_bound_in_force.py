@@ -1,0 +1,63 @@
+"""Reports are about the bound that the guarantee rests on, and about no other."""
+
+import pytest
+
+from dpcore.cli.check import check
+from dpcore.cli.falsify import falsify_spec
+from dpcore.conformance.audits.run_audit import audit_run
+from dpcore.conformance.effort import Effort
+from dpcore.spec.spec import load_spec
+
+# sgd.regression prefers a law over orders, which l2_gamma cannot price:
+# its second bound is in force
+SPEC = """\
+dpcore: 1
+data:
+  source: people.csv
+  target: y
+  domain:
+    records: 12
+    columns: {a: [-1, 1], b: [-1, 1]}
+    target: [-1, 1]
+adjacency: replace_one
+budget: {epsilon: 2, delta: 1e-5}
+release:
+  learner: {name: sgd.regression, features: identity, steps: 12, rate: 0.05}
+  mechanism: l2_gamma
+"""
+
+
+@pytest.fixture
+def spec(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path = tmp_path / "s.yaml"
+    path.write_text(SPEC)
+    return path
+
+
+def test_check_names_the_bound_in_force(spec, capsys):
+    check(spec)
+    told = capsys.readouterr().out
+    assert "release, bound PassesBound: never attacked" in told
+    assert "PathBound" not in told
+
+
+def test_falsify_attacks_the_bound_in_force_and_check_tells_how_hard(spec, capsys):
+    falsify_spec(spec, effort=0.01)
+    told = capsys.readouterr().out
+    assert "Regression / PassesBound" in told
+    assert "PathBound" not in told
+    check(spec)
+    assert "release, bound PassesBound: attacked: " in capsys.readouterr().out
+
+
+def test_an_audit_takes_its_pair_from_the_bound_in_force(spec, monkeypatch):
+    attacked = []
+    monkeypatch.setattr(
+        "dpcore.conformance.audits.run_audit.falsify",
+        lambda case, *_, **__: attacked.append(type(case.bound).__name__) or (),
+    )
+    with pytest.raises(Exception, match="nothing can be audited"):
+        audit_run(load_spec(spec).price(), Effort(pairs=1))
+    assert attacked == ["PassesBound"]

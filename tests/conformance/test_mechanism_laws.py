@@ -1,0 +1,127 @@
+"""Laws of every mechanism of the core: calibration, monotony in scale, what it declares."""
+
+import attrs
+import numpy as np
+import pytest
+
+from dpcore.accounting.methods.basic import BasicAccountant
+from dpcore.adjacency import REPLACE_ONE
+from dpcore.events.base import Direction
+from dpcore.functions.interactive import Interactive
+from dpcore.mechanism import Mechanism, free_field
+from dpcore.pricing.calibration import calibrate, compose
+from dpcore.query import Query
+from dpcore.registry.builtin import dpcore_mechanisms
+from dpcore.running.ask import Ask
+
+from mechanisms.mechanism_checks import bound, noise
+
+
+def _serves(made: type[Mechanism]) -> bool:
+    """Whether it answers questions about a function: test_interactive holds their laws."""
+    return issubclass(made, Interactive)
+
+
+FIXED = {"truncated_laplace": {"truncation": 1e-6}, "gaussian_sampling": {"lam0": 2.0}}
+VARIANTS = [
+    *((name, {}) for name, made in sorted(dpcore_mechanisms().items()) if not _serves(made)),
+    ("gaussian", {"noise": "float"}),
+    ("laplace", {"noise": "float"}),
+    ("randomized_response", {"categories": 7}),
+]
+UNITS = {"gaussian_sampling": 0.01}
+SUMS = ("discrete_gaussian", "gaussian_sampling", "l2_gamma")
+
+
+def planned(name: str, extra: dict[str, object], size: int = 3) -> tuple[Mechanism, Query, float]:
+    made = dpcore_mechanisms()[name]
+    mechanism = made(**FIXED.get(name, {}), **extra)
+    shape = (size, size) if made.distance == "psd_rows" else (size,)
+    return mechanism, Query(name="q", shape=shape, distance=made.distance), UNITS.get(name, 1.0)
+
+
+CALIBRATED = [
+    pytest.param(
+        name,
+        extra,
+        size,
+        # their curves are sums over many cells, asked for some thousand times
+        marks=[pytest.mark.slow] if size == 3 and name in SUMS else [],
+    )
+    for name, extra in VARIANTS
+    for size in (1, 3)
+]
+
+
+@pytest.mark.parametrize(("name", "extra", "size"), CALIBRATED)
+def test_a_mechanism_is_calibrated_to_a_budget_and_not_far_below_it(
+    name: str, extra: dict[str, object], size: int
+) -> None:
+    mechanism, query, unit = planned(name, extra, size)
+    sensitivity = bound(unit, query.distance)
+    ask = Ask(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
+    accountant = BasicAccountant(REPLACE_ONE)
+    (placed,) = calibrate([ask], accountant, epsilon=1.0, delta=1e-5)
+    spent = compose([placed], accountant).epsilon(1e-5).upper
+    assert 0.97 < spent <= 1.0
+    value = np.zeros(query.shape) if query.distance != "psd_rows" else np.eye(size)
+    released = placed.mechanism.release(value, query, sensitivity, noise(name))
+    assert released.shape == query.shape
+    assert np.isfinite(released).all()
+
+
+@pytest.mark.parametrize(("name", "extra"), VARIANTS)
+@pytest.mark.parametrize("size", [1, 3])
+def test_loss_never_increases_in_scale(name: str, extra: dict[str, object], size: int) -> None:
+    mechanism, query, unit = planned(name, extra, size)
+    sensitivity = bound(unit, query.distance)
+    before = [1.0] * 4
+    for scale in 2.0 ** np.arange(-6, 9, 0.5):
+        event = mechanism.at(float(scale), query, sensitivity).event(query, sensitivity)
+        deltas = [
+            max(event.delta(e, direction) for direction in Direction) for e in (0.0, 0.1, 1.0, 5.0)
+        ]
+        assert all(d <= b * (1 + 1e-6) + 1e-12 for d, b in zip(deltas, before, strict=True))
+        before = deltas
+
+
+@pytest.mark.parametrize(("name", "extra"), VARIANTS)
+def test_equal_streams_give_equal_releases_and_others_do_not(
+    name: str, extra: dict[str, object]
+) -> None:
+    mechanism, query, unit = planned(name, extra, 40)
+    sensitivity = bound(unit, query.distance)
+    mechanism = mechanism.at(3.0, query, sensitivity)
+    value = np.zeros(query.shape) if query.distance != "psd_rows" else np.eye(40)
+    one, same, other = (
+        mechanism.release(value, query, sensitivity, noise(name, number)) for number in (1, 1, 2)
+    )
+    assert (one == same).all()
+    assert (one != other).any()
+
+
+@pytest.mark.parametrize(("name", "extra"), VARIANTS)
+def test_the_value_is_left_as_it_was(name: str, extra: dict[str, object]) -> None:
+    mechanism, query, unit = planned(name, extra)
+    sensitivity = bound(unit, query.distance)
+    value = np.zeros(query.shape) if query.distance != "psd_rows" else np.eye(3)
+    kept = value.copy()
+    value.flags.writeable = False
+    mechanism.at(1.0, query, sensitivity).release(value, query, sensitivity, noise(name))
+    assert (value == kept).all()
+
+
+@pytest.mark.parametrize(("name", "extra"), VARIANTS)
+def test_a_mechanism_declares_what_it_must(name: str, extra: dict[str, object]) -> None:
+    mechanism, _, _ = planned(name, extra)
+    assert free_field(type(mechanism))
+    assert not mechanism.calibrated
+    assert mechanism.arithmetic in ("exact", "real")
+    assert len(mechanism.source) > 10
+    assert "rithmetic" in type(mechanism).__doc__  # says whether it is exact
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        setattr(mechanism, free_field(type(mechanism)), 1.0)
+
+
+def test_every_mechanism_of_the_core_draws_from_the_asks_stream():
+    assert not any(made.draws_elsewhere for made in dpcore_mechanisms().values())

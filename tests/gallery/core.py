@@ -1,0 +1,115 @@
+"""What reported and mutated components take from the inside of dpcore, and how the kit is called.
+
+Whatever dpcore exports is imported from there. When a module moves, this file is the one to edit.
+"""
+
+from dpcore import Registry
+from dpcore.accountant import UnsupportedEventError
+from dpcore.accounting.methods.basic import BasicAccountant
+from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.accounting.methods.homogeneous import HomogeneousAccountant
+from dpcore.accounting.methods.pld import PldAccountant
+from dpcore.accounting.methods.renyi import RenyiAccountant
+from dpcore.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.checks import positive
+from dpcore.conformance.effort import Effort
+from dpcore.conformance.kit import examine
+from dpcore.conformance.laws.interactive import interactive_cases
+from dpcore.conformance.laws.mechanisms import mechanism_cases
+from dpcore.errors import NoClaimError
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.features.cosines import Cosines
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.theorems.ridge import ridge_replace_one
+from dpcore.mechanism import coordinates, free, from_real
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.gaussian_process import GaussianProcess
+from dpcore.mechanisms.gaussian_sampling import GaussianSampling
+from dpcore.mechanisms.l2_gamma import L2Gamma
+from dpcore.mechanisms.laplace import Laplace
+from dpcore.mechanisms.per_query import PerQuery
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.mechanisms.randomized_response import RandomizedResponse
+from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
+from dpcore.registry.kinds import BOUND, LEARNER
+from dpcore.sampling.schemes import Sampling
+from dpcore.spec.spec import load_spec
+from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne
+from dpcore_kernel_ridge.ridge import KernelRidge
+from dpcore_linear.affine import Affine
+from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
+from dpcore_linear.output_perturbation import OutputPerturbation, OutputPerturbationBound
+from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
+from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
+from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
+from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
+
+__all__ = [
+    "BOUND",
+    "LEARNER",
+    "Affine",
+    "BallRidgeBound",
+    "BallRidgeLearner",
+    "BasicAccountant",
+    "ClippedGradient",
+    "ClippedGradientBound",
+    "CosSin",
+    "Cosines",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Gaussian",
+    "GaussianEvent",
+    "GaussianKernel",
+    "GaussianProcess",
+    "GaussianSampling",
+    "GdpAccountant",
+    "HomogeneousAccountant",
+    "Identity",
+    "KernelRidge",
+    "KernelRidgeReplaceOne",
+    "L2Gamma",
+    "Laplace",
+    "LaplaceEvent",
+    "NoClaimError",
+    "OutputPerturbation",
+    "OutputPerturbationBound",
+    "PerQuery",
+    "PermuteAndFlip",
+    "PldAccountant",
+    "PoissonSampledEvent",
+    "ProjectedMinNorm",
+    "ProjectedMinNormBound",
+    "PureEvent",
+    "RandomizedResponse",
+    "RandomizedResponseEvent",
+    "RenyiAccountant",
+    "Ridge",
+    "RidgeReplaceOne",
+    "Sampling",
+    "SufficientStatistics",
+    "SufficientStatisticsBound",
+    "TruncatedLaplace",
+    "UnsupportedEventError",
+    "ZcdpAccountant",
+    "coordinates",
+    "examined",
+    "free",
+    "from_real",
+    "interactive_cases",
+    "load_spec",
+    "mechanism_cases",
+    "positive",
+    "ridge_replace_one",
+]
+
+
+def examined(module, effort=1.0, seed=0):
+    """The kit's report on one plugin module; an effort of 1 is what the kit does by default."""
+    return examine(module.__name__, Registry.of(module), Effort().times(effort), seed)

@@ -1,0 +1,1 @@
+"""Independent oracles: definitions, quadrature, brute force. Nothing here imports dpcore."""

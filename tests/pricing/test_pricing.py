@@ -1,0 +1,225 @@
+import math
+
+import attrs
+import pytest
+
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Conditional,
+    OverCoins,
+    PrivacyBudget,
+    PublicCoins,
+    Refuted,
+    Release,
+    SecretCoins,
+    Status,
+    price,
+)
+from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
+from dpcore.events.gaussian import gaussian_mu
+from dpcore.mechanisms.gaussian import Gaussian
+
+from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
+
+BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
+
+
+def mean_plan(bound=None, learner=None, **options):
+    arguments = {"domain": domain(), "adjacency": REPLACE_ONE, "budget": BUDGET, **options}
+    return price(
+        learner=learner or LabelMean(),
+        bound=bound or LabelMeanBound(),
+        mechanism=options.pop("mechanism", Gaussian()),
+        **{k: v for k, v in arguments.items() if k != "mechanism"},
+    )
+
+
+def staged_plan(**options):
+    return price(
+        domain=domain(),
+        adjacency=REPLACE_ONE,
+        budget=BUDGET,
+        learner=Staged(**options),
+        bound=StagedBound(),
+        mechanism=Gaussian(),
+    )
+
+
+def multipliers(plan):
+    return [
+        (ask.query.at_most, ask.mechanism.noise_multiplier)
+        for scheduled in plan.schedule.releases
+        for ask in scheduled.asks.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        ((0.05, 1), (0.05, 1), (0.25, 180), (0.65, 510)),
+        ((3.0, 7), (1.0, 1)),
+        ((1.0, 100_000),),
+    ],
+)
+def test_adaptive_stages_compose_to_exactly_the_target(stages):
+    plan = staged_plan(plan=stages)
+    composed = math.fsum(count / sigma**2 for count, sigma in multipliers(plan))
+    assert math.sqrt(composed) == pytest.approx(gaussian_mu(1, 1e-5), rel=1e-10)
+    for (share, count), (asks, sigma) in zip(stages, multipliers(plan), strict=True):
+        assert asks == count
+        part = share / sum(s for s, _ in stages)
+        assert count / sigma**2 / composed == pytest.approx(part, rel=1e-10)
+    assert plan.guarantee.epsilon <= 1
+    assert plan.guarantee.epsilon == pytest.approx(1, rel=1e-9)
+
+
+def test_releases_share_one_budget_and_the_hint_is_split_alike():
+    releases = [
+        Release(
+            name=name, learner=LabelMean(), bound=LabelMeanBound(), mechanism=Gaussian(), share=s
+        )
+        for name, s in (("a", 3.0), ("b", 1.0))
+    ]
+    plan = price(domain=domain(), adjacency=REPLACE_ONE, budget=BUDGET, releases=releases)
+    (_, first), (_, second) = multipliers(plan)
+    assert (second / first) ** 2 == pytest.approx(3)
+    mu = gaussian_mu(1, 1e-5)
+    hints = [scheduled.mu for scheduled in plan.schedule.releases]
+    assert hints == pytest.approx([mu * math.sqrt(0.75), mu * 0.5])
+    assert [*plan.run(table()).models] == ["a", "b"]
+
+
+def test_explicit_noise_is_checked_not_changed():
+    enough = mean_plan(mechanism=Gaussian(noise_multiplier=5.0))
+    assert multipliers(enough) == [(1, 5.0)]
+    assert enough.guarantee.epsilon < 0.8
+    with pytest.raises(NoClaimError, match="explicit noise exceeds"):
+        mean_plan(mechanism=Gaussian(noise_multiplier=3.7))
+
+
+def test_a_rho_budget_is_met_in_zcdp_and_quoted_tighter():
+    budget = PrivacyBudget.from_rho(0.25, 1e-6)
+    plan = mean_plan(budget=budget)
+    ((_, sigma),) = multipliers(plan)
+    assert 1 / (2 * sigma**2) == pytest.approx(0.25, rel=1e-9)
+    assert 1 / (2 * sigma**2) <= 0.25 * (1 + 1e-12)
+    assert gaussian_mu(plan.guarantee.epsilon, 1e-6) == pytest.approx(math.sqrt(0.5), rel=1e-9)
+    assert plan.guarantee.epsilon < budget.epsilon
+    assert "0.25-zCDP" in plan.guarantee.accountant
+
+
+def test_a_pure_budget_has_no_gaussian_answer():
+    with pytest.raises(NoClaimError, match="delta = 0"):
+        mean_plan(budget=PrivacyBudget(epsilon=1))
+
+
+def test_a_bound_is_evaluated_at_the_part_that_the_learner_sees():
+    plan = mean_plan(holdout=0.25)
+    ask = plan.schedule.releases[0].asks["mean"]
+    assert ask.sensitivity.value == pytest.approx(2 / 30)
+    assert plan.schedule.releases[0].part.records == 30
+    assert "there are exactly 40 records" in plan.guarantee.premises
+
+
+def test_a_claim_serves_smaller_relations_and_no_other():
+    assert mean_plan(adjacency=REPLACE_LABEL).guarantee.adjacency == REPLACE_LABEL
+    private = attrs.evolve(domain(), exact=None)
+    with pytest.raises(NoClaimError, match="exact number of records"):
+        mean_plan(adjacency=ADD_REMOVE, domain=private)
+    with pytest.raises(ParameterError, match="exact count is what it protects"):
+        mean_plan(adjacency=ADD_REMOVE)
+    with pytest.raises(ParameterError, match="exact number of records"):
+        mean_plan(domain=private)
+
+
+def test_a_refuted_bound_gives_no_claim_and_says_why():
+    with pytest.raises(NoClaimError, match="refuted: a counterexample is known"):
+        mean_plan(LabelMeanBound(validity=Refuted("a counterexample is known")))
+
+
+def test_a_conditional_bound_needs_its_assumption_accepted_by_name():
+    bound = LabelMeanBound(validity=Conditional((("tame", "labels are tame"),)))
+    with pytest.raises(NoClaimError, match="'tame'"):
+        mean_plan(bound)
+    guarantee = mean_plan(bound, accept_assumptions=["tame"]).guarantee
+    assert guarantee.status is Status.CONDITIONAL
+    assert "CONDITIONAL" in guarantee.paragraph()
+    with pytest.raises(ParameterError, match="accept_assumptions"):
+        mean_plan(accept_assumptions=["tame"])
+
+
+def test_a_learner_that_is_not_total_rests_on_no_failure():
+    class Partial(LabelMean):
+        total = False
+
+    class PartialBound(LabelMeanBound):
+        learner = Partial
+
+    with pytest.raises(NoClaimError, match="no_failure"):
+        mean_plan(PartialBound(), Partial())
+    accepted = mean_plan(PartialBound(), Partial(), accept_assumptions=["no_failure"])
+    assert accepted.guarantee.status is Status.CONDITIONAL
+
+
+def test_a_failure_probability_over_coins_is_taken_out_of_delta():
+    plan = mean_plan(LabelMeanBound(validity=OverCoins(4e-6)))
+    assert plan.coins is None
+    ((_, sigma),) = multipliers(plan)
+    assert 1 / sigma == pytest.approx(gaussian_mu(1, 6e-6), rel=1e-9)
+    assert plan.guarantee.delta == 1e-5
+    first, second = plan.run(table()), plan.run(table())
+    assert first.coins != second.coins
+    with pytest.raises(SpecError, match="do not pin"):
+        mean_plan(LabelMeanBound(validity=OverCoins(4e-6)), coins=PublicCoins(3))
+    with pytest.raises(SpecError, match="may not read"):
+        mean_plan(LabelMeanBound(validity=OverCoins(4e-6), read_coins=True))
+    with pytest.raises(NoClaimError, match="uses up delta"):
+        mean_plan(LabelMeanBound(validity=OverCoins(1e-5)))
+
+
+def test_a_bound_may_read_the_locked_coins():
+    assert mean_plan(LabelMeanBound(read_coins=True), coins=PublicCoins(9)).coins == PublicCoins(9)
+
+
+def test_components_that_do_not_fit_are_errors():
+    with pytest.raises(SpecError, match="StagedBound"):
+        mean_plan(StagedBound())
+    with pytest.raises(SpecError, match="no query 'nope'"):
+        mean_plan(mechanism={"mean": Gaussian(), "nope": Gaussian()})
+    with pytest.raises(SpecError, match="no mechanism is given for the query 'mean'"):
+        mean_plan(mechanism={})
+    with pytest.raises(ParameterError, match="holdout"):
+        mean_plan(holdout=0.01)
+
+
+def test_an_accountant_of_another_relation_is_refused():
+    with pytest.raises(SpecError, match="accountant is about replace_label"):
+        mean_plan(accountant=AutoAccountant(REPLACE_LABEL))
+
+
+def test_a_learner_may_fix_only_what_the_mechanism_has():
+    class Fixing(LabelMean):
+        def queries(self, public):
+            return tuple(attrs.evolve(q, fixed={"lam0": 1.0}) for q in super().queries(public))
+
+    class FixingBound(LabelMeanBound):
+        learner = Fixing
+
+    with pytest.raises(SpecError, match="'lam0', which mechanism Gaussian does not have"):
+        mean_plan(FixingBound(), Fixing())
+
+
+def test_asking_more_often_than_planned_ends_the_run():
+    plan = staged_plan(plan=((1.0, 3),), greedy=True)
+    with pytest.raises(ContractError, match="planned for 3 asks"):
+        plan.run(table())
+
+
+def test_known_coins_void_the_guarantee():
+    outcome = mean_plan().run(table(), secret=SecretCoins.rehearsal(1))
+    assert outcome.guarantee.status is Status.NONE
+    assert "NOT PRIVATE" in outcome.guarantee.paragraph()
+    assert mean_plan().run(table()).guarantee.status is Status.PROVED

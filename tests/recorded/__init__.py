@@ -1,0 +1,1 @@
+"""Runs recorded once, and how to record them again."""

@@ -1,0 +1,270 @@
+"""The gate: what is admitted, what is imported, and how faults are told."""
+
+import subprocess
+import sys
+import textwrap
+import types
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dpcore import Mechanism, Registry, hookimpl
+from dpcore.errors import RegistryError, SpecError
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.registry.consent import admit, candidate, inspect, withdraw
+from dpcore.registry.kinds import KINDS, LEARNER, MECHANISM
+from dpcore.registry.registry import Index, find, installed, user_file
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def own_configuration(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def plant(tmp_path, monkeypatch):
+    """Plant distributions on the import path: metadata and a module, no pip needed."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+
+    def make(name="stranger", code="", distribution=None, version="1.2", module=None):
+        module = module or name.replace("-", "_") + "_module"
+        distribution = distribution or f"dpcore-{name}"
+        info = site / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+        )
+        (info / "entry_points.txt").write_text(f"[dpcore.plugins]\n{name} = {module}\n")
+        (site / f"{module}.py").write_text(textwrap.dedent(code))
+        monkeypatch.setenv("PYTHONPATH", str(site))
+        return module
+
+    return make
+
+
+GOOD = """
+    import sys
+    from dpcore import hookimpl
+    from dpcore.mechanisms.gaussian import Gaussian
+    sys.stranger_was_imported = True
+
+    @hookimpl
+    def dpcore_mechanisms():
+        return {"stranger.gaussian": Gaussian}
+"""
+
+
+def test_the_index_equals_the_folders_and_their_entry_points():
+    import tomllib
+
+    index = Index.packaged().entries
+    folders = {path.parent.name: path for path in (ROOT / "plugins").glob("*/pyproject.toml")}
+    assert list(index) == sorted(index)
+    assert {*index} == {*folders}
+    for name, path in folders.items():
+        project = tomllib.loads(path.read_text())["project"]
+        entry = index[name]
+        assert project["name"] == entry.distribution
+        assert project["entry-points"]["dpcore.plugins"] == {name: entry.entry_point}
+
+
+def test_every_admitted_plugin_provides_what_the_index_says():
+    registry = Registry.default()
+    for name in registry.entries:
+        registry.load(name)
+    for kind in KINDS:
+        for name in registry.names(kind):
+            assert issubclass(registry.component(kind, name), kind.base)
+
+
+def test_the_core_registers_through_the_same_hooks():
+    assert Registry.of().component(MECHANISM, "gaussian") is Gaussian
+
+
+def test_modules_passed_in_python_need_no_gate():
+    module = types.ModuleType("mine")
+
+    class Mine(Gaussian):
+        pass
+
+    @hookimpl
+    def dpcore_mechanisms():
+        return {"mine.noise": Mine}
+
+    module.dpcore_mechanisms = dpcore_mechanisms
+    assert Registry.of(module).component(MECHANISM, "mine.noise") is Mine
+
+
+def test_an_installed_plugin_is_not_imported_until_it_is_admitted_and_asked_for(plant):
+    plant(code=GOOD)
+    with pytest.raises(RegistryError, match="installed but not admitted"):
+        Registry.default().component(MECHANISM, "stranger.gaussian")
+    assert not hasattr(sys, "stranger_was_imported")
+    plugin = candidate("stranger")
+    provides = inspect(plugin)
+    assert provides == {"mechanisms": ["stranger.gaussian"]}
+    assert not hasattr(sys, "stranger_was_imported")
+    admit(plugin, provides)
+    registry = Registry.default()
+    assert "stranger.gaussian" in registry.names(MECHANISM)
+    assert not hasattr(sys, "stranger_was_imported")
+    assert issubclass(registry.component(MECHANISM, "stranger.gaussian"), Mechanism)
+    del sys.stranger_was_imported
+    withdraw("stranger")
+    with pytest.raises(RegistryError):
+        Registry.default().component(MECHANISM, "stranger.gaussian")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import no_such_module", "cannot be imported: ModuleNotFoundError"),
+        ("raise RuntimeError('x')", "cannot be imported: RuntimeError: x"),
+        ("def f(:", "cannot be imported: SyntaxError"),
+        (
+            "from dpcore import hookimpl\n@hookimpl\ndef dpcore_mechanisms():\n    1 / 0",
+            "hook dpcore_mechanisms failed: ZeroDivisionError",
+        ),
+        (
+            "from dpcore import hookimpl\n@hookimpl\ndef dpcore_mechanisms():\n    return [1]",
+            "must return a mapping",
+        ),
+        (
+            "from dpcore import hookimpl\n@hookimpl\ndef dpcore_mechanisms():\n    return {'a': 1}",
+            "'a' is no mechanism",
+        ),
+        (
+            "from dpcore import hookimpl\n@hookimpl\ndef dpcore_mecanisms():\n    pass",
+            "unknown hook",
+        ),
+        ("x = 1", "mechanisms missing: stranger.gaussian"),
+        (
+            GOOD.replace(
+                '"stranger.gaussian": Gaussian', '"stranger.gaussian": Gaussian, "b": Gaussian'
+            ),
+            "mechanisms not admitted: b",
+        ),
+    ],
+)
+def test_a_broken_plugin_is_one_clear_line_and_disturbs_no_other(plant, code, message):
+    plant(code=code, module=f"stranger_{abs(hash(code))}")
+    plugin = candidate("stranger")
+    admit(plugin, {"mechanisms": ["stranger.gaussian"]})
+    registry = Registry.default()
+    with pytest.raises(RegistryError) as caught:
+        registry.component(MECHANISM, "stranger.gaussian")
+    assert message in str(caught.value)
+    assert "stranger" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert registry.component(MECHANISM, "gaussian") is Gaussian
+    assert registry.component(LEARNER, "random_features.ridge").__name__ == "Ridge"
+
+
+def test_another_distribution_may_not_take_an_admitted_name(plant):
+    plant("random-features", distribution="dpcore-planted", module="planted_module")
+    with pytest.raises(RegistryError, match=r"claimed by .*dpcore-planted.*dpcore-random-features"):
+        Registry.default().component(LEARNER, "random_features.ridge")
+    with pytest.raises(RegistryError, match="claimed by"):
+        candidate("random-features")
+
+
+def test_another_entry_point_or_version_is_not_what_was_admitted(plant):
+    plant(code=GOOD)
+    entry = {
+        "distribution": "dpcore-stranger",
+        "entry_point": "elsewhere",
+        "version": ">=1",
+        "provides": {"mechanisms": ["stranger.gaussian"]},
+    }
+    user_file().parent.mkdir(parents=True)
+    for change, message in (
+        ({}, "is installed under that name"),
+        ({"entry_point": "stranger_module", "version": ">=2"}, "version >=2 is admitted, 1.2 is"),
+        ({"distribution": "dpcore-other"}, "is installed under that name"),
+    ):
+        user_file().write_text(yaml.safe_dump({"stranger": {**entry, **change}}))
+        with pytest.raises(RegistryError, match=message):
+            Registry.default().component(MECHANISM, "stranger.gaussian")
+
+
+def test_two_plugins_with_one_component_name_are_both_named(plant):
+    plant(code=GOOD)
+    plant("second", code=GOOD, module="second_module")
+    for name in ("stranger", "second"):
+        admit(candidate(name), {"mechanisms": ["stranger.gaussian"]})
+    with pytest.raises(RegistryError, match=r"dpcore-second and distribution dpcore-stranger"):
+        Registry.default().component(MECHANISM, "stranger.gaussian")
+
+
+def test_the_user_may_not_redirect_a_packaged_name():
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text(
+        "random-features: {distribution: evil, entry_point: evil, version: '>=0', provides: {}}"
+    )
+    with pytest.raises(RegistryError, match="evil"):
+        Registry.default()
+
+
+def test_a_packaged_plugin_can_be_disabled_and_enabled_again():
+    withdraw("random-features")
+    with pytest.raises(RegistryError, match="is disabled"):
+        Registry.default().component(LEARNER, "random_features.ridge")
+    plugin = candidate("random-features")
+    admit(plugin, inspect(plugin))
+    assert Registry.default().component(LEARNER, "random_features.ridge")
+    with pytest.raises(RegistryError, match="not admitted"):
+        withdraw("nobody")
+
+
+def test_a_file_in_the_working_directory_is_never_read(tmp_path, monkeypatch, plant):
+    plant(code=GOOD)
+    (tmp_path / "registry.yaml").write_text(
+        "stranger: {distribution: dpcore-stranger, entry_point: stranger_module, "
+        "version: '>=0', provides: {mechanisms: [stranger.gaussian]}}"
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RegistryError):
+        Registry.default().component(MECHANISM, "stranger.gaussian")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1]",
+        "a: 1",
+        "a: {distribution: d}",
+        "a: {distribution: d, entry_point: e, version: 'one', provides: {}}",
+        "a: {distribution: d, entry_point: e, version: '>=1', provides: {learner: [x]}}",
+    ],
+)
+def test_a_wrong_registry_file_is_a_located_error(text):
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text(text)
+    with pytest.raises(SpecError, match=r"registry.yaml:1:\d+"):
+        Registry.default()
+
+
+def test_a_plugin_that_is_not_installed_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("dpcore.registry.registry.installed", lambda: ())
+    with pytest.raises(RegistryError, match="pip install dpcore-random-features"):
+        find("random-features", Index.packaged().entries["random-features"])
+
+
+def test_importing_the_registry_imports_no_plugin():
+    code = (
+        "import sys; from dpcore import Registry; r = Registry.default(); "
+        "from dpcore.registry.registry import installed; installed(); "
+        "assert 'dpcore_random_features' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_installed_plugins_are_listed_with_their_origin():
+    (ours,) = [plugin for plugin in installed() if plugin.name == "random-features"]
+    assert ours.distribution == "dpcore-random-features"
+    assert ours.value == "dpcore_random_features"

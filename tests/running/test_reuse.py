@@ -1,0 +1,252 @@
+import copy
+import pickle
+
+import attrs
+import numpy as np
+import pytest
+
+from dpcore import (
+    REPLACE_ONE,
+    OneShot,
+    Order,
+    PrivacyBudget,
+    PublicCoins,
+    Query,
+    Release,
+    SecretCoins,
+    Sensitivity,
+    SensitivityBound,
+    price,
+)
+from dpcore.fingerprint import fingerprint
+from dpcore.learning.features.cosines import Cosines
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.features.model import LinearModel
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.per_query import PerQuery
+from dpcore.publish.evaluation import evaluate
+from dpcore.running.conversation import wide_open
+from dpcore_kernel_ridge.ridge import KernelRidge
+from dpcore_linear.staged_gradient import StagedGradient
+
+from doubles import domain, table
+
+COMPUTED = []
+
+
+@pytest.fixture(autouse=True)
+def counted():
+    COMPUTED.clear()
+
+
+@attrs.frozen(kw_only=True)
+class Total(OneShot):
+    """The clipped sum of labels, and whatever else a test wants of a statistic."""
+
+    bounds = ()
+    total = True
+    factor: float = 1.0
+    hidden: float = attrs.field(default=0.0, eq=False)
+    coins: bool = False
+    asks: tuple[str, ...] = ("sum",)
+    sampling: Order | None = None
+
+    def queries(self, public):
+        shared = {"shape": (2,), "distance": "l2", "sampling": self.sampling}
+        return tuple(Query(name=name, **shared) for name in self.asks)
+
+    def statistic(self, query, records, public, secret):
+        COMPUTED.append(query.name)
+        drawn = secret.stream("own").uniform(2) if self.coins else np.zeros(2)
+        return self.factor * np.array([records.labels.sum(), self.hidden + len(query.name)]) + drawn
+
+    def assemble(self, answers, public):
+        zero = np.zeros(public.domain.width)
+        return LinearModel(
+            domain=public.domain,
+            features=Identity().drawn(public.domain, public.coins),
+            coefficients=zero,
+        )
+
+
+class Two(SensitivityBound):
+    learner = Total
+
+    def sensitivity(self, query, learner, public, adjacency):
+        return Sensitivity(value=40.0, distance="l2", adjacency=REPLACE_ONE, source="made up")
+
+
+def run(*learners, door=None, shares=None, records=20):
+    shares = shares or [1.0] * len(learners)
+    releases = [
+        Release(name=f"r{k}", learner=learner, mechanism=Gaussian(), bound=Two(), share=share)
+        for k, (learner, share) in enumerate(zip(learners, shares, strict=True))
+    ]
+    plan = price(
+        domain=domain(records, 2),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1, delta=1e-5),
+        releases=releases,
+        on_invalid="project",
+    )
+    rng = np.random.default_rng(0)
+    names = [*plan.request.domain.columns, plan.request.domain.target]
+    people = {name: rng.uniform(-1, 1, records) for name in names}
+    how = {} if door is None else {"door": door}
+    return plan.run(people, secret=SecretCoins.rehearsal(1), **how)
+
+
+def values(outcome):
+    return [answer.value for answers in outcome.answers.values() for answer in answers]
+
+
+def test_equal_releases_compute_once_and_each_gets_noise_of_its_own():
+    released = values(run(Total(), Total(), Total()))
+    assert COMPUTED == ["sum"]
+    assert len({value.tobytes() for value in released}) == 3
+    exact = values(run(Total(), Total(), Total(), door=wide_open))
+    assert np.array_equal(exact[0], exact[1])
+    assert np.array_equal(exact[0], exact[2])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Total(factor=2.0), Total(hidden=3.0), Total(asks=("other",)), Total(factor=-1.0)],
+)
+def test_whatever_differs_is_computed_anew(other):
+    together = values(run(Total(), other, door=wide_open))
+    assert len(COMPUTED) == 2
+    alone = values(run(other, door=wide_open))
+    assert np.array_equal(together[1], alone[0])
+
+
+def test_every_query_of_a_learner_is_its_own():
+    first, second = values(run(Total(asks=("sum", "other")), door=wide_open))
+    assert COMPUTED == ["sum", "other"]
+    assert second[1] - first[1] == len("other") - len("sum")
+
+
+def test_what_reads_secret_coins_is_computed_anew():
+    first, second = values(run(Total(coins=True), Total(coins=True), door=wide_open))
+    assert len(COMPUTED) == 2
+    assert not np.array_equal(first, second)
+
+
+def test_another_hint_is_another_computation():
+    run(Total(), Total(), shares=[1.0, 3.0])
+    assert len(COMPUTED) == 2
+
+
+def test_no_release_can_change_what_the_next_one_gets():
+    def spoils(ask, query, value, noise):
+        kept = value.copy()
+        value[:] = 0
+        return kept
+
+    first, second = values(run(Total(), Total(), door=spoils))
+    assert len(COMPUTED) == 1
+    assert np.array_equal(first, second)
+    assert first.any()
+
+
+def test_nothing_is_kept_from_run_to_run():
+    run(Total())
+    run(Total())
+    assert len(COMPUTED) == 2
+
+
+def test_what_cannot_be_serialised_has_no_fingerprint():
+    assert fingerprint(Total(), 1) == fingerprint(Total(), 1)
+    assert fingerprint(Total(hidden=1.0)) != fingerprint(Total(hidden=2.0))
+    assert fingerprint(Total(), lambda: 0) == ()
+
+
+def test_an_evaluation_fits_equal_learners_once():
+    releases = [
+        Release(name=name, learner=Total(), mechanism=Gaussian(), bound=Two()) for name in "ab"
+    ]
+    plan = price(
+        domain=domain(20, 2),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1, delta=1e-5),
+        releases=releases,
+        holdout=0.2,
+        on_invalid="project",
+    )
+    outcome = plan.run(table(20, 2), secret=SecretCoins.rehearsal(1))
+    COMPUTED.clear()
+    found = evaluate(plan, outcome, ("mse",))
+    assert COMPUTED == ["sum"]
+    assert found["a"]["mse"]["without noise"] == found["b"]["mse"]["without noise"]
+
+
+def test_one_function_serves_equal_releases(monkeypatch):
+    learner = KernelRidge(regularization=1.0)
+    releases = [
+        Release(name=name, learner=learner, mechanism=PerQuery(questions=3)) for name in "ab"
+    ]
+    plan = price(
+        domain=domain(20, 2),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=20, delta=1e-5),
+        releases=releases,
+        on_invalid="project",
+    )
+    fits, fit = [], KernelRidge.function
+    monkeypatch.setattr(KernelRidge, "function", lambda *a: fits.append(1) or fit(*a))
+    points = {name: {"a": [0.0, 0.5], "b": [0.0, -0.5]} for name in "ab"}
+    outcome = plan.run(table(20, 2), secret=SecretCoins.rehearsal(1), points=points)
+    assert len(fits) == 1
+    first, second = (answers[0].value for answers in outcome.answers.values())
+    assert np.array_equal(first[:, :2], second[:, :2])
+    assert not np.array_equal(first[:, 2], second[:, 2])
+
+
+def test_a_mechanism_is_prepared_once_for_all_asks_of_a_query(monkeypatch):
+    made, prepared = [], Gaussian.prepared
+
+    def counted(self, query, sensitivity):
+        made.append(query)
+        return prepared(self, query, sensitivity)
+
+    monkeypatch.setattr(Gaussian, "prepared", counted)
+    plan = price(
+        domain=domain(60, 2),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1, delta=1e-5),
+        learner=StagedGradient(),
+        mechanism=Gaussian(),
+    )
+    outcome = plan.run(table(60, 2))
+    planned = [ask.query for ask in plan.schedule.releases[0].asks.values()]
+    assert made == planned
+    assert len(outcome.answers["release"]) > 20 * len(planned)
+
+
+def test_public_draws_in_a_row_are_shared_and_read_only():
+    facts, coins = domain(20, 2), PublicCoins(5)
+    first = Cosines(count=30).drawn(facts, coins)
+    assert copy.deepcopy(Cosines(count=30)).drawn(facts, coins) is first
+    assert all(not array.flags.writeable for array in first.arrays().values())
+    other = Cosines(count=30, bandwidth=2.0).drawn(facts, coins)
+    again = Cosines(count=30).drawn(facts, coins)
+    assert again is not first
+    for name, array in first.arrays().items():
+        assert np.array_equal(again.arrays()[name], array)
+    assert not np.array_equal(other.arrays()["frequencies"], first.arrays()["frequencies"])
+
+
+def test_coins_travel_as_their_key_alone():
+    coins = PublicCoins(5)
+    size = len(pickle.dumps(coins))
+    Cosines(count=3000).drawn(domain(20, 2), coins)
+    assert len(pickle.dumps(coins)) == size
+    for original in (coins, PublicCoins(None)):
+        assert copy.deepcopy(original) == original
+        assert copy.copy(original).key == original.key
+
+
+def test_records_that_are_drawn_for_an_ask_are_never_reused():
+    drawn = Order(kind="shuffled", steps=20)
+    run(Total(sampling=drawn), Total(sampling=drawn))
+    assert COMPUTED == ["sum", "sum"]

@@ -1,0 +1,59 @@
+import pytest
+
+from dpcore.errors import SourceError
+from dpcore.sources.text import LONGEST_LINE, load_table
+from dpcore.spec.grammar import Csv
+
+from doubles import domain
+
+
+def load(path, layout=None):
+    return load_table(path.name, path.parent, layout or Csv(), domain(records=2))
+
+
+def write(tmp_path, content):
+    path = tmp_path / "people.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_declared_columns_are_read_in_any_order_and_others_ignored(tmp_path):
+    path = write(tmp_path, '\ufeffy, b ,extra,a\n1,0.5,"x, y",-1\n0,0,,1\n\n')
+    table = load(path)
+    assert table == {"a": ["-1", "1"], "b": ["0.5", "0"], "y": ["1", "0"]}
+
+
+def test_delimiter_and_decimal_comma(tmp_path):
+    path = write(tmp_path, "a;b;y\n0,5;1;0,25\n")
+    assert load(path, Csv(delimiter=";", decimal=",")) == {"a": ["0.5"], "b": ["1"], "y": ["0.25"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file is empty"),
+        ("a,b,y\n", "a header and no records"),
+        ("a,b\n1,2\n", "column 'y' is missing"),
+        ("a,B,y\n1,2,3\n", "column 'b' is missing"),
+        ("a;b;y\n1;2;3\n", "one column only with the delimiter ','"),
+        ("a,b,y,y\n1,2,3,4\n", "column 'y' stands in the header twice"),
+        ("a,b,y\n1,2,3\n1,2\n", "line 3: 3 fields were needed, 2 came"),
+        ("a,b,y\n1,2,3,4\n", "line 2: 3 fields were needed, 4 came"),
+        (b"a,b,y\n1,2,\xff\n", "not UTF-8"),
+        (b"a,b,y\n1,2,\x00\n", "not a text file"),
+        ('a,b,y\n1,2,"3\n', "not a CSV file"),
+        ("a,b,y\n1,2," + "3" * LONGEST_LINE, "a line is longer than"),
+    ],
+)
+def test_a_broken_file_is_named_without_any_value(tmp_path, content, message):
+    with pytest.raises(SourceError) as caught:
+        load(write(tmp_path, content))
+    assert message in str(caught.value)
+
+
+def test_places_that_hold_no_file(tmp_path):
+    for path, message in ((tmp_path / "none.csv", "no such file"), (tmp_path, "not a file")):
+        with pytest.raises(SourceError, match=message):
+            load(path)
+    with pytest.raises(SourceError, match="did you mean 'diabetes'"):
+        load_table("sklearn:diabetis", None, Csv(), domain())

@@ -1,0 +1,71 @@
+"""The law of the two channels: equal answers and an equal key give a byte-identical `public/`."""
+
+import numpy as np
+import pytest
+
+from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, SecretCoins, Status, price
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.publish.folder import public_files
+from dpcore.publish.lock import Lock, describe
+from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
+
+from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
+
+
+def forced(ask, query, value, noise):
+    """A test double for the door: the same answer whatever the records say."""
+    return np.full(query.shape, 0.125)
+
+
+CASES = [
+    (Ridge(features=CosSin(count=5), regularization=0.2), RidgeReplaceOne()),
+    (LabelMean(), LabelMeanBound()),
+    (Staged(plan=((1.0, 3), (1.0, 4))), StagedBound()),
+]
+
+
+@pytest.mark.parametrize(("learner", "bound"), CASES)
+def test_equal_answers_give_byte_identical_public_files(learner, bound):
+    plan = price(
+        domain=domain(),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1, delta=1e-5),
+        learner=learner,
+        bound=bound,
+        mechanism=Gaussian(),
+        coins=PublicCoins(11),
+        holdout=0.2,
+    )
+    one, other = table(seed=1), table(seed=2)
+    files = []
+    for records, secret in ((one, SecretCoins.draw()), (other, SecretCoins.draw())):
+        outcome = plan.run(records, secret=secret, door=forced)
+        assert outcome.guarantee.status is Status.NONE
+        lock = Lock(spec={}, versions={}, key=outcome.coins.key, plan=describe(plan))
+        files.append(public_files(lock, outcome.answers, outcome.models, outcome.guarantee))
+    assert files[0] == files[1]
+    assert {*files[0]} == {
+        "spec.lock.json",
+        "answers.npz",
+        "model.npz",
+        "guarantee.json",
+        "guarantee.txt",
+    }
+
+
+def test_the_law_can_fail():
+    """The same comparison tells the two data sets apart when the answers do."""
+    from dpcore.running.conversation import wide_open
+
+    learner, bound = CASES[0]
+    plan = price(
+        domain=domain(),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1, delta=1e-5),
+        learner=learner,
+        bound=bound,
+        mechanism=Gaussian(),
+    )
+    values = [plan.run(table(seed=s), door=wide_open).model.coefficients for s in (1, 2)]
+    assert not np.allclose(*values)

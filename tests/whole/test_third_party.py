@@ -1,0 +1,94 @@
+"""A stranger's plugin, as a stranger would use it: installed apart, not admitted, admitted, run."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PLUGIN = Path(__file__).parents[2] / "examples" / "third-party" / "acme-bins"
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory):
+    """A runner of `dpcore` in an environment where the plugin is installed and nothing admitted."""
+    home = tmp_path_factory.mktemp("stranger")
+    quiet = ["-q", "--no-index", "--no-deps", "--no-build-isolation"]
+    target = ["--target", str(home / "site"), str(PLUGIN)]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", *quiet, *target], check=True, capture_output=True
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(home / "site"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_DATA_HOME": str(home / "data"),
+    }
+
+    def dpcore(*words):
+        return subprocess.run(
+            [sys.executable, "-c", "from dpcore.cli import main; main()", *words],
+            env=environment,
+            cwd=home,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return home, dpcore
+
+
+def test_a_strangers_plugin_is_admitted_tested_and_run(stranger):
+    home, dpcore = stranger
+    spec = home / "site" / "acme_bins" / "example.yaml"
+    refused = dpcore("check", str(spec))
+    assert refused.returncode == 2
+    assert "acme-bins" in refused.stderr
+    assert dpcore("plugins", "enable", "acme-bins", "--yes").returncode == 0
+    assert "never attacked" in dpcore("check", str(spec)).stdout
+
+    tested = dpcore("test", "acme-bins", "--effort", "0.1", "--json")
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    report = json.loads(tested.stdout)
+    assert report["passed"]
+    assert {v["law"] for v in report["verdicts"] if v["outcome"] == "passed"} > {
+        "learner.statistic-pure",
+        "bound.holds",
+        "mechanism.event-matches-noise",
+        "event.renyi",
+    }
+    for relation in ("replace_one", "add_remove", "replace_label"):
+        name = f"Histogram / HistogramBound, {relation}, n=500"
+        ratios = [a["worst_ratio"] for a in report["attacks"] if a["case"] == name]
+        assert 0.99 < max(ratios) <= 1
+    checked = dpcore("check", str(spec))
+    assert "proved" in checked.stdout
+    assert "attacked: " in checked.stdout
+
+    rng = np.random.default_rng(0)
+    hours, waits = rng.uniform(0, 24, 500), rng.uniform(0, 120, 500)
+    lines = [f"{hour:.4f},{wait:.4f}" for hour, wait in zip(hours, waits, strict=True)]
+    source = home / "waiting.csv"
+    source.write_text("\n".join(["hour,minutes", *lines, ""]))
+    ran = dpcore("run", str(spec), "--source", str(source))
+    assert ran.returncode == 0, ran.stderr
+    (folder,) = (home / "runs").iterdir()
+    assert dpcore("replay", str(folder)).returncode == 0
+    assert len(np.load(folder / "public" / "model.npz")["release.means"]) == 8
+
+
+@pytest.mark.slow
+def test_its_own_tests_pass(stranger):
+    home, _ = stranger
+    own = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
+        env={**os.environ, "PYTHONPATH": str(home / "site")},
+        cwd=PLUGIN,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert own.returncode == 0, own.stdout
