@@ -49,4 +49,4 @@ class Accountant(ABC):
         """Check what every accountant checks before it composes."""
         if isinstance(count, bool) or count != int(count) or count < 0:
             raise ValueError(f"count must be an integer >= 0, got count={count!r}")
-        self.adjacency.require_covered_by(event.adjacency, f"{type(event).__name__}")
+        self.adjacency.require_covered_by(event.adjacency, event.label)

@@ -1,13 +1,13 @@
-"""attrs validators for the ranges the field uses: positive, probability, and so on.
+"""What many check: ranges, by attrs validators (positive, probability, ...), and a mapping's keys.
 
-Each refuses NaN and infinities, and raises `ParameterError` with the component's class name.
+A validator refuses NaN and infinities, and raises `ParameterError` with the component's class name.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, SpecError, nearest, shown
 
 Validator = Callable[[Any, Any, Any], None]
 
@@ -54,3 +54,30 @@ def one_of(*choices: str) -> Validator:
             )
 
     return check
+
+
+def require_keys(data: Mapping[Any, Any], needed: Iterable[str], more: Iterable[str] = ()) -> None:
+    """Refuse a mapping with an unknown key, or without one that is needed.
+
+    Raises:
+        SpecError: about the key, with the nearest valid one.
+    """
+    needed = list(needed)
+    valid = {*needed, *more}
+    for key in map(str, data):
+        if key not in valid:
+            raise SpecError(f"unknown key {shown(key)}{nearest(key, valid)}", field=key, key=key)
+    for key in needed:
+        if key not in data:
+            raise SpecError(f"the key {key!r} is missing", field=key)
+
+
+def need_positive(owner: str, **values: float) -> None:
+    """Refuse arguments of a formula that are not finite and positive.
+
+    Raises:
+        ParameterError: one is not.
+    """
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ParameterError(owner, f"a finite {name} > 0", name, value)

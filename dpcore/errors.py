@@ -1,28 +1,123 @@
 """Every exception that dpcore raises on purpose.
 
 An error says where, what was needed, what came instead and the way out. It may show a parameter;
-it never shows a record: tracebacks and messages are not private. `exit_code` is what the command
-line returns for it.
+it never shows a record: tracebacks and messages are not private. Where is a path of keys, as a spec
+spells them (`releases.1.mechanism`): whoever raises gives the last of them, whoever calls puts its
+own in front (`below`), and who has read the file finds line and column (`strict_yaml.places`).
+`exit_code` is what the command line returns for an error.
 """
 
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
+
+LONGEST_VALUE = 80  # characters of one value in a message
+LONGEST_MESSAGE = 1000
+NEAR = 0.6  # of two names, by difflib's ratio; a name of two or three letters has fewer to share
+MOST_LISTED = 20  # names that a hint lists
+
+
+def one_line(text: str, longest: int = LONGEST_MESSAGE) -> str:
+    """Printable text without line breaks, its middle left out where it is longer than `longest`."""
+    words = " ".join(text.split())
+    if len(words) > 2 * longest:  # so that a value of megabytes costs no more than a word
+        words = f"{words[:longest]} {words[-longest:]}"
+    clean = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
+    if len(clean) <= longest:
+        return clean
+    end = longest // 4
+    return f"{clean[: longest - end - 5]} ... {clean[-end:]}"
+
+
+def shown(value: object) -> str:
+    """A parameter as messages show it: its `repr`, shortened."""
+    return one_line(repr(value), LONGEST_VALUE)
+
+
+def near(name: str, valid: Iterable[str]) -> str:
+    """A hint with the closest valid name, if one is close; capitals aside."""
+    names = {one.casefold(): one for one in sorted(valid)}
+    cutoff = NEAR if len(name) > 3 else NEAR - 0.1
+    close = difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=cutoff)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """A hint with the closest valid name, or with all of them if they are few.
+
+    The names are those of a public grammar, never any that were read from data.
+    """
+    names = sorted(valid)
+    listed = f"; valid: {', '.join(names)}" if 0 < len(names) <= MOST_LISTED else ""
+    return near(name, names) or listed
+
+
+def unknown(what: str, name: object, valid: Iterable[str]) -> str:
+    """`no WHAT is called NAME`, with the nearest valid name."""
+    hint = nearest(name if isinstance(name, str) else "", valid)
+    return f"no {what} is called {shown(name)}{hint}"
 
 
 class DpcoreError(Exception):
-    """Base of everything raised on purpose."""
+    """Base of everything raised on purpose.
+
+    Args:
+        message: What was needed, what came and the way out; kept to one line of bounded length.
+        path: Dotted path of the key that it is about, or the keys.
+        field: The key below `path` whose value is at fault, which the message names.
+        key: The key below `path` that is itself at fault, which the message names.
+        top: Whether `path` counts from the top of a spec, whoever calls.
+        place: FILE, or FILE:LINE:COLUMN, where it is known.
+    """
 
     exit_code: ClassVar[int] = 1
 
+    def __init__(
+        self,
+        message: str = "",
+        path: str | Sequence[str] = (),
+        *,
+        field: str | None = None,
+        key: str | None = None,
+        top: bool = False,
+        place: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = one_line(message)
+        self.steps = tuple(path.split(".") if isinstance(path, str) else path) if path else ()
+        self.field, self.key, self.top, self.place = field, key, top, place
+
+    @property
+    def path(self) -> str:
+        """The keys, dotted; empty where the error is about no key."""
+        return one_line(".".join(self.steps), 2 * LONGEST_VALUE)
+
+    @property
+    def where(self) -> str | None:
+        """FILE:LINE:COLUMN if it is known, else the dotted path down to the field, else None."""
+        steps = self.steps if self.field is None else (*self.steps, self.field)
+        return self.place or ".".join(steps) or None
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.place, self.path, self.message) if part)
+
+
+@contextmanager
+def below(*keys: str | int) -> Iterator[None]:
+    """What is raised inside is about something below these keys."""
+    try:
+        yield
+    except DpcoreError as error:
+        if not error.top:
+            error.steps = (*map(str, keys), *error.steps)
+        raise
+
 
 class SpecError(DpcoreError):
-    """A spec or a command line is wrong: `where` is FILE:LINE:COLUMN or a dotted path."""
+    """A spec, a command line or a request is wrong."""
 
     exit_code: ClassVar[int] = 2
-
-    def __init__(self, message: str, where: str | None = None) -> None:
-        super().__init__(f"{where}: {message}" if where else message)
-        self.message = message
-        self.where = where
 
 
 class ParameterError(SpecError, ValueError):
@@ -33,13 +128,27 @@ class ParameterError(SpecError, ValueError):
         needed: What it accepts, in words.
         field: Name of the parameter.
         got: The value that came.
+        path: Of what holds the field, where a spec has it elsewhere than the owner.
+        message: In place of these parts in a sentence. key: As for every error.
     """
 
-    def __init__(self, owner: str, needed: str, field: str, got: object) -> None:
-        super().__init__(f"{owner} needs {needed}, got {field}={got!r}")
+    def __init__(
+        self,
+        owner: str,
+        needed: str,
+        field: str,
+        got: object,
+        path: str | Sequence[str] = (),
+        *,
+        message: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        told = f"{owner} needs {needed}, got {field}={shown(got)}" if message is None else message
+        super().__init__(told, path, field=None if key else field, key=key)
+        if self.steps[-1:] == (field,):
+            self.field = None
         self.owner = owner
         self.needed = needed
-        self.field = field
         self.got = got
 
 
@@ -80,11 +189,18 @@ class SourceError(DpcoreError):
 
 
 class ReleaseError(DpcoreError):
-    """A run failed after the records were opened: nothing is released, the budget is spent."""
+    """A release failed after the records were opened; what was reserved for it stays spent."""
 
 
-class ContractError(ReleaseError):
-    """A learner or mechanism broke what its interface promises (asked an unplanned query, ...)."""
+class ContractError(DpcoreError):
+    """A component or a caller broke what an interface promises (an unplanned query, ...).
+
+    It says nothing about the budget: it may come before the records are opened, or after.
+    """
+
+
+class RequestError(SpecError, ContractError):
+    """A run was asked for what its plan does not hold; no record was opened."""
 
 
 class ExhaustedError(DpcoreError):

@@ -22,8 +22,9 @@ from dpcore.checks import fraction, positive, probability
 from dpcore.errors import DpcoreError, NoClaimError, ParameterError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent, gaussian_mu
+from dpcore.rounding import up
 
-_UP = 1 + 2.0**-48
+_FORGIVEN = 20  # roundings of a sum of a budget's equal parts
 
 
 class BudgetExceededError(DpcoreError):
@@ -57,7 +58,7 @@ class Filter(ABC):
         """Check what every filter checks."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"count must be an integer >= 1, got count={count!r}")
-        self.adjacency.require_covered_by(event.adjacency, type(event).__name__)
+        self.adjacency.require_covered_by(event.adjacency, event.label)
 
 
 def order_for(epsilon: float, delta: float) -> float:
@@ -128,11 +129,11 @@ class RenyiFilter(Filter):
         self.accept(event, count)
         divergence = event.renyi(np.array([self.order]))
         if divergence is None:
-            raise UnsupportedEventError(f"{type(event).__name__} has no Rényi divergences")
-        total = (self.spent + count * float(divergence[0])) * _UP
+            raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
+        total = up(self.spent + count * float(divergence[0]), roundings=20)
         if not total <= self.budget:
             raise BudgetExceededError(
-                f"{count} x {type(event).__name__} needs a divergence of {total!r} at order "
+                f"{count} x {event.label} needs a divergence of {total!r} at order "
                 f"{self.order!r}, the budget is {self.budget!r}"
             )
         return attrs.evolve(self, spent=total)
@@ -179,14 +180,14 @@ class GaussianFilter(Filter):
             pure = event.pure_epsilon()
             if pure is None:
                 raise UnsupportedEventError(
-                    f"{type(event).__name__} is neither Gaussian nor known by a pure epsilon"
+                    f"{event.label} is neither Gaussian nor known by a pure epsilon"
                 )
             mu = pure_to_gdp(pure)
         whole = self._sum().compose(GaussianEvent(mu=mu, adjacency=self.adjacency), count)
         epsilon = whole.epsilon(self.delta).upper
         if not epsilon <= self.epsilon:
             raise BudgetExceededError(
-                f"{count} x {type(event).__name__} needs epsilon={epsilon!r} in all at "
+                f"{count} x {event.label} needs epsilon={epsilon!r} in all at "
                 f"delta={self.delta!r}, the budget is {self.epsilon!r}"
             )
         return attrs.evolve(self, mu_squared=whole.mu_squared, additions=whole.additions)
@@ -230,13 +231,14 @@ class BasicFilter(Filter):
         self.accept(event, count)
         claim = event.approximate_claim()
         if claim is None:
-            raise UnsupportedEventError(f"{type(event).__name__} makes no (epsilon, delta) claim")
+            raise UnsupportedEventError(f"{event.label} makes no (epsilon, delta) claim")
         epsilon = self.spent_epsilon + count * claim[0]
         delta = self.spent_delta + count * claim[1]
         # the sums of a budget split into equal parts may exceed it by their own rounding
-        if epsilon > self.epsilon * _UP or delta > self.delta * _UP:
+        most = [up(budget, roundings=_FORGIVEN) for budget in (self.epsilon, self.delta)]
+        if epsilon > most[0] or delta > most[1]:
             raise BudgetExceededError(
-                f"{count} x {type(event).__name__} needs ({epsilon!r}, {delta!r}) in all, "
+                f"{count} x {event.label} needs ({epsilon!r}, {delta!r}) in all, "
                 f"the budget is ({self.epsilon!r}, {self.delta!r})"
             )
         return attrs.evolve(self, spent_epsilon=epsilon, spent_delta=delta)

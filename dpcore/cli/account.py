@@ -5,14 +5,16 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.table import Table as RichTable
 
 from dpcore.accounting.account import Account
 from dpcore.accounting.account import account as account_of
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.names import options
 from dpcore.errors import SpecError
-from dpcore.strict_yaml.located import Node, read
+from dpcore.events.catalogue import Catalogue
+from dpcore.registry.events import catalogue_of
+from dpcore.strict_yaml.located import read
+from dpcore.strict_yaml.places import placed
 
 
 def account(
@@ -27,39 +29,20 @@ def account(
 ) -> None:
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
-        node = read(events)
-        try:
-            found = account_of(node.plain(), delta)
-        except SpecError as error:
-            if error.where is None:  # about the command line, not about the file
-                raise
-            raise SpecError(error.message, _place(node, error.where)) from None
+        node, catalogue = read(events), catalogue_of()
+        with options("delta"), placed(node):
+            found = account_of(node.plain(), delta, catalogue)
         if json:
             print(msgspec.json.format(msgspec.json.encode(found.data()), indent=2).decode())
         else:
             _show(found)
         if plot is not None:
-            _plot(node.plain(), delta, plot)
-
-
-def _place(node: Node, path: str) -> str:
-    """FILE:LINE:COLUMN of a dotted path, as far as it leads."""
-    for step in path.split("."):
-        inner = node.value
-        if isinstance(inner, dict) and step in inner:
-            node = inner[step]
-        elif isinstance(inner, list) and step.isdecimal() and int(step) < len(inner):
-            node = inner[int(step)]
-        else:
-            break
-    return node.where
+            _plot(node.plain(), delta, catalogue, plot)
 
 
 def _show(found: Account) -> None:
     console = out()
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("method", "epsilon at least", "epsilon at most"):
-        table.add_column(heading)
+    table = columns("method", "epsilon at least", "epsilon at most")
     for name, interval in sorted(found.intervals.items(), key=lambda item: item[1].upper):
         table.add_row(name, f"{interval.lower:.6g}", f"{interval.upper:.6g}")
     console.print(table)
@@ -72,7 +55,7 @@ def _show(found: Account) -> None:
     )
 
 
-def _plot(data: Any, delta: float, path: Path) -> None:
+def _plot(data: Any, delta: float, catalogue: Catalogue, path: Path) -> None:
     """Epsilon's upper end at twenty deltas around the one asked for."""
     try:
         from matplotlib.figure import Figure  # an optional extra
@@ -81,7 +64,7 @@ def _plot(data: Any, delta: float, path: Path) -> None:
     deltas = [delta * 10 ** (step / 4) for step in range(-12, 9) if delta * 10 ** (step / 4) < 0.5]
     if delta == 0 or not deltas:
         raise SpecError("--plot needs a delta above 0 and below 0.5")
-    upper = [account_of(data, one).epsilon.upper for one in deltas]
+    upper = [account_of(data, one, catalogue).epsilon.upper for one in deltas]
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
     axes.semilogx(deltas, upper, marker=".")

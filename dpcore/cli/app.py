@@ -1,25 +1,87 @@
-"""The commands, put together."""
+"""The commands by name: each is imported when it is used, so that help, version, completion and a
+mistyped word cost next to nothing.
+"""
 
-from importlib import metadata
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module, metadata
+from typing import Any
 
 import typer
 
-from dpcore.cli.account import account
-from dpcore.cli.audit import audit_spec
-from dpcore.cli.check import check
-from dpcore.cli.falsify import falsify_spec
-from dpcore.cli.ledger import ledger
-from dpcore.cli.plugins import plugins
-from dpcore.cli.replay import replay
-from dpcore.cli.reproduce import reproduce
-from dpcore.cli.run import run
-from dpcore.cli.schema import schema
-from dpcore.cli.test import examine_plugin
+from dpcore.cli.names import NamedCommands
+
+# name: where it is defined, and the first line of its own help text
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "check": (
+        "check:check",
+        "State the guarantee of a spec without opening its data, and lock the public coins.",
+    ),
+    "run": (
+        "run:run",
+        "Open the data, publish the release in a new run folder, and state its guarantee.",
+    ),
+    "replay": (
+        "replay:replay",
+        "Rebuild a run's public folder from its answers alone, and compare every byte.",
+    ),
+    "reproduce": (
+        "reproduce:reproduce",
+        "Run a refuted or conditional spec as printed. The result is NOT private: keep it.",
+    ),
+    "schema": (
+        "schema:schema",
+        "Write the JSON Schema of a spec to standard output, for editors and validators.",
+    ),
+    "test": (
+        "test:examine_plugin",
+        "Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened.",
+    ),
+    "falsify": (
+        "falsify:falsify_spec",
+        "Search for neighbours that break the bounds of a spec: exit code 1 if any is found.",
+    ),
+    "audit": (
+        "audit:audit_spec",
+        "Lower confidence bounds on epsilon, from sampled runs: exit code 1 if a claim is refuted.",
+    ),
+    "account": (
+        "account:account",
+        "State what events cost together: every method's interval, the best, and why.",
+    ),
+    "plugins": ("plugins:plugins", "List, look at, admit and disable plugins."),
+    "ledger": (
+        "ledger:ledger",
+        "Create, look at and check ledgers: budgets that several runs share.",
+    ),
+}
+
+
+def command(name: str) -> Any:
+    """The command itself, imported."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found = getattr(import_module(f"dpcore.cli.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(found)
+        found = alone
+    return typer.main.get_command(found)
+
+
+class Commands(NamedCommands):
+    """The table above: a name, a help text, and the command once it is chosen."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As any group does, with the imported command in the place of its entry."""
+        name, entry, rest = super().resolve_command(ctx, args)
+        return name, None if entry is None else command(str(name)), rest
+
 
 app = typer.Typer(
+    cls=Commands,
     help="Differential privacy from plugins: priced before it is read, attacked before believed.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -40,14 +102,9 @@ def options(
     """Exit codes: 0 done, 1 failed, 2 wrong spec, 3 no claim, 4 ledger refuses, 5 wrong source."""
 
 
-app.command()(check)
-app.command()(run)
-app.command()(replay)
-app.command()(reproduce)
-app.command()(schema)
-app.command("test")(examine_plugin)
-app.command("falsify")(falsify_spec)
-app.command("audit")(audit_spec)
-app.command()(account)
-app.add_typer(plugins, name="plugins")
-app.add_typer(ledger, name="ledger")
+def _entry() -> None:
+    """Stands in the table; the command that is imported runs in its place."""
+
+
+for _name, (_, _help) in COMMANDS.items():
+    app.command(_name, help=_help)(_entry)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import attrs
 
 from dpcore.cli.console import err
+from dpcore.conformance.attacks.counterexample import Counterexample, load
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.publish.lock import Lock, locked
 from dpcore.running.plan import Plan
@@ -44,3 +47,17 @@ def attackable(spec: Spec, *, write: bool) -> Attackable:
     if found.note:
         err().print(f"note: {found.note}", markup=False)
     return Attackable(found.plan, found.lock, "")
+
+
+def counterexample(path: Path) -> Counterexample:
+    """A saved pair of neighbours.
+
+    Raises:
+        SpecError: the file is missing, or is none.
+    """
+    try:
+        return load(path)
+    except FileNotFoundError:
+        raise SpecError("no such file", place=str(path)) from None
+    except (OSError, ValueError, KeyError):
+        raise SpecError("needs a counterexample that dpcore saved", place=str(path)) from None

@@ -1,26 +1,26 @@
 """`dpcore audit SPEC`: sample a whole run on made-up neighbours, and test what it claims."""
 
+from __future__ import annotations
+
 import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
 
-from dpcore.cli.attackable import Attackable, attackable
-from dpcore.cli.console import SlowProgress, err, guarded, out
+from dpcore.cli.attackable import Attackable, attackable, counterexample
+from dpcore.cli.console import SlowProgress, columns, err, guarded, out
 from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC
-from dpcore.conformance.attacks.counterexample import Counterexample, load
 from dpcore.conformance.audits.audit_file import AuditFileError, add, audit_path, audited
 from dpcore.conformance.audits.run_audit import FEWEST, RunAudit, audit_run, runs_within
 from dpcore.conformance.effort import Effort
-from dpcore.errors import SpecError
 from dpcore.spec.spec import load_spec
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def audit_spec(
@@ -56,7 +56,7 @@ def audit_spec(
         tried = Effort().times(effort)
         if samples is None:
             samples = max(FEWEST, runs_within(target.plan, tried.samples))
-        given = None if pair is None else _given(pair)
+        given = None if pair is None else counterexample(pair)
         with SlowProgress(samples, "samples") as bar:
             found = audit_run(
                 target.plan,
@@ -76,13 +76,6 @@ def audit_spec(
             raise typer.Exit(1)
 
 
-def _given(path: Path) -> Counterexample:
-    try:
-        return load(path)
-    except (OSError, ValueError, KeyError) as error:
-        raise SpecError(f"no counterexample: {type(error).__name__}", str(path)) from None
-
-
 def _keep(found: RunAudit, target: Attackable, spec: Path) -> None:
     """Beside the spec, for a plan that a run could be locked to."""
     if target.lock is None:
@@ -98,9 +91,7 @@ def _show(console: Console, found: RunAudit, target: Attackable) -> None:
     """A line per claim, and what the samples were."""
     if target.refusal:
         console.print(f"Attacked as printed; dpcore run refuses it: {target.refusal}", markup=False)
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("claim", "found", "verdict", "told apart by"):
-        table.add_column(heading, overflow="fold")
+    table = columns("claim", "found", "verdict", "told apart by")
     for audit in found.audits:
         table.add_row(
             audit.claim.describe(),

@@ -1,23 +1,27 @@
 """`dpcore check SPEC`: the whole guarantee, without opening the data."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
 
-from dpcore.cli.console import err, guarded, out
+from dpcore.cli.console import columns, err, guarded, out
 from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
+from dpcore.errors import below
 from dpcore.guarantee import Guarantee
 from dpcore.ledger.book import Ledger
 from dpcore.publish.lock import Lock, locked
+from dpcore.publish.whole_run import ledger_of
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec, load_spec
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def check(
@@ -32,7 +36,7 @@ def check(
         if found.note:
             err().print(f"note: {found.note}", markup=False)
         ledger = ledger_of(loaded)
-        charged = {} if ledger is None else {"ledger": _would_be(ledger, plan)}
+        charged = {} if ledger is None else {"ledger": _would_be(loaded, ledger, plan)}
         if json:
             told = {**lock.plan, **charged}
             print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
@@ -48,19 +52,10 @@ def check(
             )
 
 
-def ledger_of(spec: Spec) -> Ledger | None:
-    """The ledger that a spec is charged to.
-
-    Raises:
-        SpecError: it names one that does not exist.
-        LedgerError: it cannot be used.
-    """
-    return None if spec.ledger is None else Ledger.open(spec.ledger)
-
-
-def _would_be(ledger: Ledger, plan: Plan) -> dict[str, str]:
+def _would_be(spec: Spec, ledger: Ledger, plan: Plan) -> dict[str, str]:
     """What is left, and what a run would leave; nothing is reserved."""
-    after = ledger.would_leave(plan.charge())
+    with spec.placed(), below("ledger"):
+        after = ledger.would_leave(plan.charge())
     return {
         "name": ledger.name,
         "left": ledger.left().describe(),
@@ -72,9 +67,7 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
     """The guarantee in English, and a table of queries, sensitivities and noise."""
     console.print(guarantee.paragraph(), markup=False)
     console.print()
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("release", "query", "shape", "asks", "distance", "sensitivity", "noise"):
-        table.add_column(heading, overflow="fold")
+    table = columns("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
     for release, queries in lock.plan["releases"].items():
         for query in queries:
             table.add_row(

@@ -1,4 +1,7 @@
-"""What every command shares: two consoles, one-line errors, exit codes, slow progress."""
+"""What every command shares: two consoles, tables, one-line errors, exit codes, slow progress.
+
+Rich is imported when something is shown by it; an error is told without.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,20 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dpcore.errors import DpcoreError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 
 def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
     console = Console(stderr=stderr, highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = max(console.width, 120)  # files and pipes need no wrapping at 80
@@ -28,8 +36,19 @@ def out() -> Console:
 
 
 def err() -> Console:
-    """Standard error: progress, hints and errors."""
+    """Standard error: progress and hints."""
     return _console(stderr=True)
+
+
+def columns(*headings: str, title: str | None = None) -> Table:
+    """An empty table whose long cells go on in the next line."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
 
 
 @contextmanager
@@ -38,24 +57,36 @@ def guarded() -> Iterator[None]:
     try:
         yield
     except DpcoreError as error:
-        err().print(" ".join(str(error).split()), style="red", markup=False)
+        _tell(str(error))
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:
-        err().print("interrupted")
+        _tell("interrupted")
         raise typer.Exit(1) from None
     except (typer.Exit, typer.Abort):
         raise
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno}"
-        err().print(f"internal error: {type(error).__name__} at {place}", style="red", markup=False)
+        _tell(f"internal error: {type(error).__name__} at {place}")
         raise typer.Exit(1) from None
+
+
+def _tell(message: str) -> None:
+    typer.secho(message, err=True, fg="red")
 
 
 class SlowProgress:
     """A progress bar on standard error that appears only after a second."""
 
     def __init__(self, total: int, label: str) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

@@ -6,12 +6,11 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dpcore.cli.attackable import attackable
+from dpcore.cli.attackable import attackable, counterexample
 from dpcore.cli.console import guarded, out
 from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.counterexample import load
 from dpcore.conformance.attacks.falsifier import Finding, falsify
 from dpcore.conformance.attacks.movement import ALLOWANCE
 from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
@@ -85,10 +84,7 @@ def _attack(spec: Spec, effort: Effort, seed: int) -> tuple[list[Finding], list[
 
 def _replay(spec: Spec, saved: Path) -> None:
     """Print the ratio of one saved pair; exit code 1 if it breaks the claim."""
-    try:
-        found = load(saved)
-    except (OSError, ValueError, KeyError) as error:
-        raise SpecError(f"no counterexample: {type(error).__name__}", str(saved)) from None
+    found = counterexample(saved)
     plan = attackable(spec, write=False).plan
     for scheduled in plan.schedule.releases:
         case = Case.of(plan, scheduled)
@@ -101,4 +97,4 @@ def _replay(spec: Spec, saved: Path) -> None:
         if shot.ratio is not None and shot.ratio > 1 + ALLOWANCE and shot.inside is not False:
             raise typer.Exit(1)
         return
-    raise SpecError(f"the spec makes no claim about a query {found.query!r}", str(saved))
+    raise SpecError(f"the spec makes no claim about a query {found.query!r}", place=str(saved))

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.table import Table as RichTable
 
 from dpcore.accounting.account import read_adjacency
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.names import NamedCommands, options
 from dpcore.ledger.book import (
     COMMITTED,
     CREATED,
@@ -25,8 +24,10 @@ from dpcore.ledger.journal import LedgerError, Row
 from dpcore.ledger.total import Notion
 from dpcore.publish.folder import GUARANTEE_JSON
 from dpcore.strict_yaml.located import parse
+from dpcore.strict_yaml.places import placed
 
 ledger = typer.Typer(
+    cls=NamedCommands,
     help="Create, look at and check ledgers: budgets that several runs share.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -56,16 +57,19 @@ def create(
 ) -> None:
     """Create a ledger in the user's data folder: the total can never be changed."""
     with guarded():
-        relation = read_adjacency(parse(adjacency, "--adjacency").plain())
-        made = Ledger.create(
-            name,
-            epsilon=epsilon,
-            delta=delta,
-            adjacency=relation,
-            notion=notion,
-            failures=failures,
-            order=order,
-        )
+        text = parse(adjacency, "--adjacency")
+        with placed(text):
+            relation = read_adjacency(text.plain())
+        with options("epsilon", "delta", "notion", "failures", "order"):
+            made = Ledger.create(
+                name,
+                epsilon=epsilon,
+                delta=delta,
+                adjacency=relation,
+                notion=notion,
+                failures=failures,
+                order=order,
+            )
         out().print(f"Created {made.journal.path}", markup=False)
         _state(made)
 
@@ -74,9 +78,7 @@ def create(
 def list_ledgers() -> None:
     """Every ledger of this user, with what is left."""
     with guarded():
-        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("ledger", "epsilon", "delta", "adjacency", "left"):
-            table.add_column(heading, overflow="fold")
+        table = columns("ledger", "epsilon", "delta", "adjacency", "left")
         for name in ledger_names():
             try:
                 found = Ledger.open(name)
@@ -96,9 +98,7 @@ def show(name: Name) -> None:
     with guarded():
         found = Ledger.open(name)
         _state(found)
-        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("row", "time", "what", "cost", "status"):
-            table.add_column(heading, overflow="fold")
+        table = columns("row", "time", "what", "cost", "status")
         rows = found.rows()
         ends = [row.body for row in rows if row.kind == COMMITTED]
         guarantees = {body["reservation"]: body["guarantee"] for body in ends}

@@ -5,17 +5,19 @@ from typing import Annotated
 
 import typer
 from packaging.utils import canonicalize_name
-from rich import box
-from rich.table import Table as RichTable
 
-from dpcore.cli.console import guarded, out
-from dpcore.errors import RegistryError
+from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.names import NamedCommands
+from dpcore.errors import RegistryError, near
 from dpcore.registry.consent import admit, candidate, inspect, withdraw
 from dpcore.registry.registry import Index, Installed, Registry, find, installed
 from dpcore.registry.scaffold import PluginKind, write_plugin
 
 plugins = typer.Typer(
-    help="List, look at, admit and disable plugins.", no_args_is_help=True, rich_markup_mode=None
+    cls=NamedCommands,
+    help="List, look at, admit and disable plugins.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=False)]
@@ -26,9 +28,7 @@ def list_plugins() -> None:
     """Every admitted or installed plugin, without importing any."""
     with guarded():
         registry = Registry.default()
-        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("plugin", "distribution", "status"):
-            table.add_column(heading, overflow="fold")
+        table = columns("plugin", "distribution", "status")
         found = {plugin.name: plugin for plugin in installed()}
         for name in sorted({*registry.entries, *found}):
             table.add_row(name, _distribution(registry, found, name), _status(registry, name))
@@ -63,7 +63,10 @@ def show(name: Name) -> None:
         found = [plugin for plugin in installed() if plugin.name == name]
         entry = registry.entries.get(name)
         if entry is None and not found:
-            raise RegistryError(f"plugin {name} is neither admitted nor installed")
+            known = {*registry.entries, *(plugin.name for plugin in installed())}
+            raise RegistryError(
+                f"plugin {name} is neither admitted nor installed{near(name, known)}"
+            )
         for plugin in found:
             _metadata(plugin)
         console.print(f"status:       {_status(registry, name)}", markup=False)

@@ -1,20 +1,22 @@
 """`dpcore run SPEC`: open the data, release, and write a run folder."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
 
 from dpcore.cli.check import show_plan
-from dpcore.cli.console import SlowProgress, guarded, out
+from dpcore.cli.console import SlowProgress, columns, err, guarded, out
 from dpcore.publish.evaluation import UNCOVERED
 from dpcore.publish.whole_run import Progress
 from dpcore.publish.whole_run import run as whole_run
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def run(
@@ -34,6 +36,8 @@ def run(
     with guarded():
         with slow_progress() as progress:
             made = whole_run(spec, source=source, runs=runs, rehearsal=rehearsal, progress=progress)
+        if made.note:
+            err().print(f"note: {made.note}", markup=False)
         console = out()
         show_plan(console, made.guarantee, made.lock)
         for name, note in made.operator.get("stand-ins", {}).items():
@@ -62,9 +66,7 @@ def slow_progress() -> Iterator[Progress]:
 
 def _show_look(console: Console, look: Mapping[str, Mapping[str, float]]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
-    table = RichTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for heading in ("release", "metric", "value"):
-        table.add_column(heading)
+    table = columns("release", "metric", "value", title=title)
     for release, metrics in look.items():
         for metric, value in metrics.items():
             table.add_row(release, f"hold-out {metric}", f"{value:.6g}")
@@ -74,9 +76,7 @@ def _show_look(console: Console, look: Mapping[str, Mapping[str, float]]) -> Non
 def _show_evaluation(
     console: Console, evaluation: Mapping[str, Mapping[str, Mapping[str, float]]]
 ) -> None:
-    table = RichTable(box=box.SIMPLE_HEAD, title=UNCOVERED, title_justify="left", pad_edge=False)
-    for heading in ("release", "metric", "private", "constant", "without noise"):
-        table.add_column(heading)
+    table = columns("release", "metric", "private", "constant", "without noise", title=UNCOVERED)
     for release, metrics in evaluation.items():
         for metric, errors in metrics.items():
             table.add_row(

@@ -4,7 +4,7 @@ import msgspec
 
 from dpcore.cli.console import guarded
 from dpcore.registry.registry import Registry
-from dpcore.spec.spec import json_schema
+from dpcore.spec.schema import json_schema
 
 
 def schema() -> None:

@@ -6,17 +6,17 @@ import datetime
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Console
-from rich.table import Table as RichTable
-
-from dpcore.cli.console import err
+from dpcore.cli.console import columns, err
 from dpcore.conformance.attacks.attack_record import AttackRecordError, record
 from dpcore.conformance.attacks.falsifier import Finding
 from dpcore.conformance.laws.law import Outcome, Verdict
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SYNTHETIC = "Only made-up records inside the declared domain were used."
 NO_PROOF = "What was not broken is not thereby proved."
@@ -24,9 +24,7 @@ NO_PROOF = "What was not broken is not thereby proved."
 
 def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: bool) -> None:
     """A line per law, with its subjects counted; a line per broken subject; or every verdict."""
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("law", "outcome", "subjects", "detail"):
-        table.add_column(heading, overflow="fold")
+    table = columns("law", "outcome", "subjects", "detail")
     for law in dict.fromkeys(verdict.law for verdict in verdicts):
         ours = [verdict for verdict in verdicts if verdict.law == law]
         for verdict in ours:
@@ -50,13 +48,11 @@ def show_findings(console: Console, findings: Sequence[Finding]) -> None:
     """A line per attacked claim; nothing if there is none."""
     if not findings:
         return
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     conditional = any(finding.outside is not None for finding in findings)
     headings = ["attacked", "pairs", "worst ratio", "verdict"]
     if conditional:
         headings.append("outside its assumptions")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    table = columns(*headings)
     for finding in findings:
         outside = "" if finding.outside is None else f"{finding.outside:.4g}"
         worst = f"{finding.worst:.4g}" if finding.pairs else ""

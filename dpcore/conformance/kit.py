@@ -16,6 +16,7 @@ from dpcore.conformance.laws import bounds as bound_laws
 from dpcore.conformance.laws import events as event_laws
 from dpcore.conformance.laws import features as feature_laws
 from dpcore.conformance.laws import interactive as interactive_laws
+from dpcore.conformance.laws import kernels as kernel_laws
 from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
 from dpcore.conformance.laws import samples as audit_laws
@@ -25,13 +26,14 @@ from dpcore.conformance.laws.bounds import (
     REFUSED_EVERYWHERE,
     bound_verdicts,
 )
-from dpcore.conformance.laws.events import event_verdicts
+from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.interactive import (
     interactive_cases,
     interactive_verdicts,
     refuted_evidence,
 )
+from dpcore.conformance.laws.kernels import kernel_verdicts
 from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
@@ -51,8 +53,10 @@ from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
+from dpcore.events.catalogue import Catalogue
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanism import AnyMechanism, Mechanism
+from dpcore.registry.events import catalogue_of
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.loading import Loaded
 from dpcore.registry.registry import Registry
@@ -78,6 +82,7 @@ LAWS = (
     *event_laws.LAWS,
     *accountant_laws.LAWS,
     *feature_laws.LAWS,
+    *kernel_laws.LAWS,
     *audit_laws.LAWS,
 )
 
@@ -125,6 +130,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
     examples = _examples(plugin, loaded, registry, verdicts, printed, runs)
     subjects = subjects_of(loaded, examples)
     verdicts += _testable(loaded, subjects)
+    catalogue = catalogue_of(registry)
     verdicts += [
         judge(BOUNDED, name, partial(_bounded, cases[0], registry))
         for name, cases in subjects.learners.items()
@@ -161,15 +167,22 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
                 if not isinstance(mechanism, Interactive):
                     verdicts.append(curve_audited(mechanism_case, seed, effort.draws))
                 ladder = _ladder(mechanism_case)
-                verdicts += _events(mechanism_case, [e for e in ladder if e not in seen])
+                new = [event for event in ladder if event not in seen]
+                verdicts += _events(mechanism_case.name, new, catalogue)
                 if len(ladder) >= 3 and type(ladder[0]) not in {type(e) for e in seen}:
                     ladders.append(ladder[:3])
                 seen += ladder
+    for name, built in subjects.events.items():
+        if not any(type(event) is loaded.components["events"][name] for event in seen):
+            verdicts += _events(name, built, catalogue) if built else [_unmade(name)]
     for accountant in loaded.components["accountants"].values():
         verdicts += accountant_verdicts(accountant, ladders)
     for maps in subjects.features.values():
         for features, domain in maps:
             verdicts += feature_verdicts(features, domain, seed)
+    for kernels in subjects.kernels.values():
+        for kernel, domain in kernels:
+            verdicts += kernel_verdicts(kernel, domain, seed)
     return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(findings))
 
 
@@ -272,19 +285,22 @@ def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
         "bounds": subjects.bounds,
         "mechanisms": subjects.mechanisms,
         "features": subjects.features,
+        "kernels": subjects.kernels,
     }
     for kind, instances in made.items():
         for name in loaded.components[kind]:
             if instances[name]:
                 yield Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
             else:
-                yield Verdict(
-                    TESTABLE,
-                    name,
-                    Outcome.FAILED,
-                    "no instance could be made: ship an example spec that uses it, under the hook "
-                    "dpcore_examples",
-                )
+                yield _unmade(name)
+
+
+def _unmade(name: str) -> Verdict:
+    reason = (
+        "no instance could be made: ship an example spec that uses it, under the hook "
+        "dpcore_examples"
+    )
+    return Verdict(TESTABLE, name, Outcome.FAILED, reason)
 
 
 def _bounded(case: Case, registry: Registry) -> str:
@@ -313,8 +329,9 @@ def _ladder(case: MechanismCase) -> list[Event]:
         return []
 
 
-def _events(case: MechanismCase, ladder: Sequence[Event]) -> Iterator[Verdict]:
+def _events(owner: str, events: Sequence[Event], catalogue: Catalogue) -> Iterator[Verdict]:
     """Laws of one mechanism's events, from little noise to much."""
-    for number, event in enumerate(ladder, start=1):
-        subject = f"{type(event).__name__} of {case.name} ({number} of {len(ladder)})"
+    for number, event in enumerate(events, start=1):
+        subject = f"{type(event).__name__} of {owner} ({number} of {len(events)})"
         yield from event_verdicts(event, subject)
+        yield stored_verdict(event, subject, catalogue)

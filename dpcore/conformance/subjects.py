@@ -11,7 +11,7 @@ import inspect
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -22,6 +22,9 @@ from dpcore.conformance.laws.plain_learner import LabelSum, LabelSumAddRemove
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
+from dpcore.events.base import Event
+from dpcore.functions.kernels.base import Kernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
@@ -33,6 +36,8 @@ from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.running.schedule import Scheduled
 from dpcore.spec.spec import Spec, load_spec
+
+C = TypeVar("C", FeatureMap, Kernel)
 
 
 def plain_domain() -> Domain:
@@ -79,6 +84,8 @@ class Subjects:
     bounds: Mapping[str, tuple[Case, ...]]
     mechanisms: Mapping[str, tuple[AnyMechanism, ...]]
     features: Mapping[str, tuple[tuple[FeatureMap, Domain], ...]]
+    kernels: Mapping[str, tuple[tuple[Kernel, Domain], ...]]
+    events: Mapping[str, tuple[Event, ...]]
 
 
 def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
@@ -109,9 +116,12 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
             for name, cls in loaded.components["mechanisms"].items()
         },
         features={
-            name: _feature_maps(cls, examples)
-            for name, cls in loaded.components["features"].items()
+            name: _fields_of(cls, examples) for name, cls in loaded.components["features"].items()
         },
+        kernels={
+            name: _fields_of(cls, examples) for name, cls in loaded.components["kernels"].items()
+        },
+        events={name: _instances(cls, []) for name, cls in loaded.components["events"].items()},
     )
 
 
@@ -154,13 +164,15 @@ def _built(cls: type[Any]) -> Any:
     """An instance from defaults and, where a field has none, a plain value; or None.
 
     An integer is 5, a number 1.0 (or 0.1, or 0.001), a feature map the identity, a bound that
-    another one wraps that of a plain sum.
+    another one wraps that of a plain sum, a kernel the Gaussian one, a relation replace-one.
     """
     plain: dict[Any, Any] = {
         int: 5,
         float: 1.0,
         FeatureMap: Identity(),
         SensitivityBound: LabelSumAddRemove(),
+        Kernel: GaussianKernel(),
+        Adjacency: REPLACE_ONE,
     }
     if not attrs.has(cls):
         return None if inspect.isabstract(cls) else cls()
@@ -200,9 +212,8 @@ def _mechanisms(example: Example) -> list[AnyMechanism]:
     return list(given.values()) if isinstance(given, Mapping) else [given]
 
 
-def _feature_maps(
-    cls: type[FeatureMap], examples: list[Example]
-) -> tuple[tuple[FeatureMap, Domain], ...]:
+def _fields_of(cls: type[C], examples: list[Example]) -> tuple[tuple[C, Domain], ...]:
+    """What the examples' learners hold of a class; one from defaults if there is none."""
     used = [
         (value, example.plan.request.domain)
         for example in examples

@@ -25,22 +25,17 @@ from dpcore.errors import (
     DpcoreError,
     ParameterError,
     SpecError,
+    near,
 )
+from dpcore.events.catalogue import Catalogue
+from dpcore.events.text import EventTextError, UnknownEventError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.event_text import (
-    EventTextError,
-    read_adjacency,
-    read_event,
-    read_number,
-    write_adjacency,
-    write_event,
-    write_number,
-)
 from dpcore.ledger.journal import Journal, LedgerError, Row, Transaction
 from dpcore.ledger.total import Left, Notion, Spent, Total
+from dpcore.registry.events import catalogue_of
+from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
-from dpcore.strict_yaml.conversion import nearest
 
 CREATED, RESERVED, SPENT = "created", "reserved", "spent"
 COMMITTED, REFUSED, UNCOVERED = "committed", "refused", "uncovered"
@@ -85,12 +80,14 @@ class Ledger:
         total: What everything together may cost.
         journal: Its file.
         origin: Digest of its first row, by which a file put in its place is noticed.
+        events: Names the events that it stores.
     """
 
     name: str
     total: Total
     journal: Journal
     origin: str
+    events: Catalogue = attrs.field(factory=catalogue_of, eq=False, repr=False)
 
     @classmethod
     def create(
@@ -103,6 +100,7 @@ class Ledger:
         notion: Notion | None = None,
         failures: float | None = None,
         order: float | None = None,
+        registry: Registry | None = None,
     ) -> Ledger:
         """A new ledger, by name among the user's or at a path.
 
@@ -113,6 +111,7 @@ class Ledger:
                 is 0.
             failures: Part of delta kept for failure probabilities, as in `Total`.
             order: Of the notion `renyi`.
+            registry: Whose plugins' events it stores; the default one if None.
 
         Raises:
             ParameterError: an argument is out of its range.
@@ -133,19 +132,23 @@ class Ledger:
             "id": secrets.token_hex(16),
             "time": _now(),
             "dpcore": metadata.version("dpcore"),
-            "epsilon": write_number(total.epsilon),
-            "delta": write_number(total.delta),
-            "adjacency": write_adjacency(total.adjacency),
-            "notion": total.notion,
-            "failures": write_number(total.failures),
-            "order": None if total.order is None else write_number(total.order),
+            **total.written(),
         }
         journal, first = Journal.create(path, CREATED, body)
-        return cls(name=path.stem, total=total, journal=journal, origin=first.digest)
+        return cls(
+            name=path.stem,
+            total=total,
+            journal=journal,
+            origin=first.digest,
+            events=catalogue_of(registry),
+        )
 
     @classmethod
-    def open(cls, place: str | Path) -> Ledger:
-        """An existing ledger, by name or path.
+    def open(cls, place: str | Path, registry: Registry | None = None) -> Ledger:
+        """An existing ledger, by name or path. What is spent is known without anybody's plugin.
+
+        Args:
+            registry: As in `create`.
 
         Raises:
             UnknownLedgerError: there is none.
@@ -157,7 +160,7 @@ class Ledger:
             if isinstance(place, Path):
                 raise UnknownLedgerError(f"no ledger at {place}")
             raise UnknownLedgerError(
-                f"no ledger is called {place!r}{nearest(place, ledger_names())}; create one with "
+                f"no ledger is called {place!r}{near(place, ledger_names())}; create one with "
                 f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
             )
         with journal.reading() as transaction:
@@ -170,7 +173,13 @@ class Ledger:
                 f"{path}: this file was created as {name!r}; a copy would be a second budget for "
                 f"the same records"
             )
-        return cls(name=name, total=total, journal=journal, origin=first.digest)
+        return cls(
+            name=name,
+            total=total,
+            journal=journal,
+            origin=first.digest,
+            events=catalogue_of(registry),
+        )
 
     def reserve(
         self, charge: Charge, what: str = "", uncovered: tuple[str, ...] = ()
@@ -185,7 +194,7 @@ class Ledger:
         Raises:
             BudgetExceededError: it does not fit, its claims do not cover the ledger's adjacency, or
                 it is stated for another frame than earlier ones; the refusal is recorded.
-            ContractError: an event is of a kind that cannot be stored.
+            ContractError: an event is of a class that no admitted plugin provides.
             LedgerError: the ledger cannot be written: the run may not go on.
         """
         row, after, assumptions = self._charge(RESERVED, charge, what, uncovered)
@@ -216,7 +225,9 @@ class Ledger:
 
         Raises:
             BudgetExceededError: it would be refused.
+            ContractError: as `reserve`.
         """
+        charge.written(self.events)
         try:
             with self._reading() as transaction:
                 self._require_frame(transaction, charge)
@@ -244,7 +255,11 @@ class Ledger:
             return tuple(transaction.rows())
 
     def faults(self) -> list[str]:
-        """What is wrong with the file, its chain or its sums; empty if nothing is."""
+        """What is wrong with the file, its chain or its sums; empty if nothing is.
+
+        Raises:
+            LedgerError: the plugin of an event is missing or not admitted: nothing is recomputed.
+        """
         found = self.journal.faults()
         if found:
             return found
@@ -254,8 +269,12 @@ class Ledger:
         for row in self.rows():
             if row.kind in (RESERVED, SPENT):
                 try:
-                    spent = spent.spend(_charge_of(row.body))
+                    spent = spent.spend(Charge.read(row.body, self.events))
                     stored = self._after(row)
+                except UnknownEventError as error:
+                    raise LedgerError(
+                        f"row {row.number} cannot be recomputed: {error}; what is spent stays spent"
+                    ) from None
                 except (DpcoreError, KeyError, TypeError, ValueError) as error:
                     return [f"row {row.number} does not recompute: {error}"]
                 if not spent.covered_by(stored):
@@ -301,7 +320,7 @@ class Ledger:
     def _charge(
         self, kind: str, charge: Charge, what: str, uncovered: tuple[str, ...]
     ) -> tuple[Row, Spent, tuple[str, ...]]:
-        body = {"time": _now(), "what": what, **_charge_text(charge)}
+        body = {"time": _now(), "what": what, **charge.written(self.events)}
         with self.writing() as transaction:
             latest = transaction.last(RESERVED, SPENT)
             try:
@@ -400,40 +419,7 @@ def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:
 
 def _opening(path: Path, first: Row) -> tuple[str, Total]:
     """Name and total of a ledger, from its first row."""
-    body = first.body
     try:
-        order = body["order"]
-        total = Total(
-            epsilon=read_number(body["epsilon"]),
-            delta=read_number(body["delta"]),
-            adjacency=read_adjacency(body["adjacency"]),
-            notion=body["notion"],
-            failures=read_number(body["failures"]),
-            order=None if order is None else read_number(order),
-        )
-        return str(body["name"]), total
+        return str(first.body["name"]), Total.read(first.body)
     except (KeyError, TypeError, EventTextError, DpcoreError) as error:
         raise LedgerError(f"{path}: the ledger's first row is damaged: {error}") from None
-
-
-def _charge_text(charge: Charge) -> dict[str, Any]:
-    return {
-        "events": [{"count": count, **write_event(event)} for event, count in charge.events],
-        "failures": write_number(charge.failures),
-        "frame": charge.frame,
-        "assumptions": list(charge.assumptions),
-    }
-
-
-def _charge_of(body: dict[str, Any]) -> Charge:
-    events = []
-    for data in body["events"]:
-        fields = dict(data)
-        count = fields.pop("count")
-        events.append((read_event(fields), count))
-    return Charge(
-        events=tuple(events),
-        failures=read_number(body["failures"]),
-        frame=body["frame"],
-        assumptions=tuple(body["assumptions"]),
-    )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import attrs
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
 from dpcore.events.base import Event
+from dpcore.events.catalogue import Catalogue
+from dpcore.events.text import read_event, read_number, write_event, write_number
 
 
 @attrs.frozen(kw_only=True)
@@ -49,3 +54,38 @@ class Charge:
     def framed(self) -> bool:
         """Whether some event's relation depends on the frame."""
         return any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in self.events)
+
+    def written(self, catalogue: Catalogue) -> dict[str, Any]:
+        """The charge as JSON-ready data.
+
+        Raises:
+            ContractError: an event is of a class that nobody who is admitted provides.
+        """
+        return {
+            "events": [
+                {"count": count, **write_event(event, catalogue)} for event, count in self.events
+            ],
+            "failures": write_number(self.failures),
+            "frame": self.frame,
+            "assumptions": list(self.assumptions),
+        }
+
+    @classmethod
+    def read(cls, body: Mapping[str, Any], catalogue: Catalogue) -> Charge:
+        """The charge that `written` wrote.
+
+        Raises:
+            UnknownEventError: the plugin of an event is missing or not admitted.
+            EventTextError: an event is damaged. KeyError, TypeError, ValueError: something else is.
+        """
+        events = []
+        for data in body["events"]:
+            fields = dict(data)
+            count = fields.pop("count")
+            events.append((read_event(fields, catalogue), count))
+        return cls(
+            events=tuple(events),
+            failures=read_number(body["failures"]),
+            frame=body["frame"],
+            assumptions=tuple(body["assumptions"]),
+        )

@@ -48,12 +48,18 @@ from dpcore.checks import one_of, positive, probability
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent
+from dpcore.events.text import (
+    EventTextError,
+    read_adjacency,
+    read_number,
+    write_adjacency,
+    write_number,
+)
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.event_text import EventTextError, read_number, write_number
+from dpcore.rounding import up
 
 Notion = Literal["gaussian", "renyi", "basic"]
 F = TypeVar("F", bound=Filter)
-_UP = 1 + 2.0**-48
 
 
 @attrs.frozen(kw_only=True)
@@ -130,6 +136,34 @@ class Total:
             return accountant.epsilon(_less(self.delta, charge.failures)).upper <= self.epsilon
         except NoClaimError:
             return False
+
+    def written(self) -> dict[str, Any]:
+        """The total as JSON-ready data, to the last bit."""
+        return {
+            "epsilon": write_number(self.epsilon),
+            "delta": write_number(self.delta),
+            "adjacency": write_adjacency(self.adjacency),
+            "notion": self.notion,
+            "failures": write_number(self.failures),
+            "order": None if self.order is None else write_number(self.order),
+        }
+
+    @classmethod
+    def read(cls, body: Mapping[str, Any]) -> Total:
+        """The total that `written` wrote.
+
+        Raises:
+            EventTextError, KeyError, ParameterError: it is damaged.
+        """
+        order = body["order"]
+        return cls(
+            epsilon=read_number(body["epsilon"]),
+            delta=read_number(body["delta"]),
+            adjacency=read_adjacency(body["adjacency"]),
+            notion=body["notion"],
+            failures=read_number(body["failures"]),
+            order=None if order is None else read_number(order),
+        )
 
     def claims(self) -> dict[str, float | str]:
         """Epsilon, delta and adjacency, for whoever quotes them."""
@@ -229,14 +263,14 @@ class Spent:
             AdjacencyError: an event's claim does not cover the ledger's adjacency.
         """
         for event, _ in charge.events:
-            self.total.adjacency.require_covered_by(event.adjacency, type(event).__name__)
+            self.total.adjacency.require_covered_by(event.adjacency, event.label)
         lowered = [(self.total.lowered(event), count) for event, count in charge.events]
         claimed = math.fsum(failure * count for (_, failure), count in lowered)
         events = [(event, count) for (event, _), count in lowered]
         pure, why = _through(self.pure, events)
         composed, why_not = _through(self.composed, events)
         failures = self.failures + charge.failures + claimed
-        within = failures <= self.total.failures * _UP
+        within = failures <= up(self.total.failures, roundings=20)
         if within and (pure is not None or composed is not None):
             return attrs.evolve(
                 self, pure=pure, composed=composed, failures=failures, charges=self.charges + 1

@@ -11,8 +11,8 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
-from dpcore.errors import NoClaimError, SpecError, UndeclaredError
-from dpcore.functions.learner import FunctionLearner
+from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
+from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
@@ -47,11 +47,13 @@ class Bounds:
             NoClaimError: no bound covers the adjacency.
         """
         learner, refusals = release.learner, []
+        at = "learner" if release.bound is None else "bound"
         for name, bound in self._candidates(release):
             if not bound.is_about(learner):
                 raise SpecError(
                     f"bound {name} is not about {type(learner).__name__}: it must name that class "
-                    f"under `learner`, or stand in that class's own `bounds`"
+                    f"under `learner`, or stand in that class's own `bounds`",
+                    at,
                 )
             part = self.part
             if bound.withholds_count:
@@ -65,7 +67,7 @@ class Bounds:
                 )
             refusals.append(f"{name}: {found.reason}")
         reasons = "; ".join(refusals) or "it names none"
-        raise NoClaimError(f"no bound of {type(learner).__name__} gives a claim: {reasons}")
+        raise NoClaimError(f"no bound of {type(learner).__name__} gives a claim: {reasons}", at)
 
     def _in_force(
         self, bound: SensitivityBound, release: Release, public: Public
@@ -101,19 +103,25 @@ class Bounds:
                 f"{public.domain.classes} classes"
             )
         try:
-            queries = release.learner.queries(public)
+            with below("learner"):
+                queries = release.learner.queries(public)
         except UndeclaredError as error:
-            return Refused(str(error))
+            return Refused(error.message)
         names = [query.name for query in queries]
         if not names or len(set(names)) < len(names):
-            raise SpecError(f"{owner} must plan queries with different names, plans {names}")
+            raise SpecError(
+                f"{owner} must plan queries with different names, plans {names}", "learner"
+            )
         given = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
         groups = {name.split(".")[0] for name in names}
         if extra := sorted((given - groups | {*release.query_shares}) - {*names}):
-            raise SpecError(f"{owner} has no query {extra[0]!r}; it has {', '.join(names)}")
+            hint = near(extra[0], {*names, *groups}) or f"; it has {', '.join(names)}"
+            raise SpecError(f"{owner} has no query {extra[0]!r}{hint}", "mechanism", key=extra[0])
         lacking = {name for name in names if not {name, name.split(".")[0]} & given}
         if isinstance(release.mechanism, Mapping) and lacking:
-            raise SpecError(f"no mechanism is given for the query {min(lacking)!r} of {owner}")
+            raise SpecError(
+                f"no mechanism is given for the query {min(lacking)!r} of {owner}", "mechanism"
+            )
         return queries
 
     def _candidates(self, release: Release) -> Iterator[tuple[str, SensitivityBound]]:
@@ -142,7 +150,7 @@ class Bounds:
         try:
             result = bound.sensitivity(query, learner, public, self.adjacency)
         except UndeclaredError as error:
-            return Refused(str(error))
+            return Refused(error.message)
         if isinstance(result, Refused):
             return result
         if not result.adjacency.covers(self.adjacency):
@@ -208,25 +216,32 @@ class _Claims:
 def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
     """The mechanism of the query called `name`, with what the learner supplies filled in."""
     chosen = release.mechanism
+    at: list[str]
     if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
         group = name.split(".")[0]
-        mechanism = chosen[name if name in chosen else group]
+        key = name if name in chosen else group
+        mechanism, at = chosen[key], ["mechanism", key]
     else:
-        mechanism = chosen
+        mechanism, at = chosen, ["mechanism"]
+    function = isinstance(query, FunctionQuery)
+    hint = "; gaussian_process and per_query answer a function" if function else ""
     if mechanism.distance is not query.distance:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
-            f"{name!r} is bounded in {query.distance}"
+            f"{name!r} is bounded in {query.distance}{hint}",
+            at,
         )
     if type(query) is not mechanism.answers:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
-            f"function is answered by an interactive mechanism, and nothing else is"
+            f"function is answered by an interactive mechanism, and nothing else is{hint}",
+            at,
         )
     if foreign := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
         raise SpecError(
             f"the query {name!r} fixes {foreign[0]!r}, which mechanism "
-            f"{type(mechanism).__name__} does not have"
+            f"{type(mechanism).__name__} does not have",
+            at,
         )
     unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
     evolved: AnyMechanism = attrs.evolve(cast(Any, mechanism), **unset)

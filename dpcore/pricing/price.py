@@ -12,7 +12,8 @@ import attrs
 from dpcore.accountant import Accountant
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
-from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError
+from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below
+from dpcore.pricing.at_fault import at_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
 from dpcore.pricing.statement import publication, statement
@@ -66,8 +67,10 @@ def _groups(request: Request) -> list[Sequence[Release]]:
     releases, separate = request.releases, request.separate
     names = [release.name for release in releases]
     if len({*names, RELEASE}) < len(names) + 1:
+        wrong = next(i for i, name in enumerate(names) if name in (RELEASE, *names[:i]))
         raise SpecError(
-            f"releases need different names, none of them {RELEASE!r}, got {', '.join(names)}"
+            f"releases need different names, none of them {RELEASE!r}, got {', '.join(names)}",
+            f"releases.{wrong}.name",
         )
     if separate < 1 or len(releases) % separate:
         raise SpecError(f"{len(releases)} releases cannot form {separate} equal groups")
@@ -84,12 +87,15 @@ def _bounded(
     bounds = Bounds(part, request.adjacency, request.registry, request.reproduce)
 
     def evaluate(at: PublicCoins) -> list[list[Scheduled]]:
-        found = []
+        found: list[list[Scheduled]] = []
+        number = itertools.count()
         for group in groups:
             total = math.fsum(release.share for release in group)
             hints = [None if mu is None else mu * math.sqrt(r.share / total) for r in group]
-            pairs = zip(group, hints, strict=True)
-            found.append([bounds.release(release, hint, at) for release, hint in pairs])
+            found.append([])
+            for release, hint in zip(group, hints, strict=True):
+                with below("releases", next(number)):
+                    found[-1].append(bounds.release(release, hint, at))
         return found
 
     try:
@@ -104,12 +110,16 @@ def _check_over_coins(gamma: float, request: Request, read: PublicCoins | None) 
     if not gamma:
         return
     if request.coins is not None:
-        raise SpecError("a bound holds with a probability over the public coins: do not pin them")
+        raise SpecError(
+            "a bound holds with a probability over the public coins: do not pin them",
+            "coins.public",
+        )
     if read is not None:
         raise SpecError("a bound that is a probability over the public coins may not read them")
     if gamma >= request.budget.delta:
         raise NoClaimError(
-            f"the bounds' failure probability {gamma!r} uses up delta={request.budget.delta!r}"
+            f"the bounds' failure probability {gamma!r} uses up delta={request.budget.delta!r}",
+            "budget.delta",
         )
 
 
@@ -123,7 +133,8 @@ def _accountant(request: Request) -> Accountant:
     accountant = AutoAccountant(request.adjacency) if given is None else given
     if accountant.adjacency != request.adjacency:
         raise SpecError(
-            f"the accountant is about {accountant.adjacency}, the run about {request.adjacency}"
+            f"the accountant is about {accountant.adjacency}, the run about {request.adjacency}",
+            "accountant",
         )
     return accountant
 
@@ -142,11 +153,16 @@ def _calibrated(
             for scheduled in group
             for ask in scheduled.asks.values()
         ]
-        placed = iter(calibrate([*asks, *look], goal, request.budget.epsilon, delta))
-        releases += [
-            attrs.evolve(scheduled, asks={name: next(placed) for name in scheduled.asks})
-            for scheduled in group
-        ]
+        try:
+            placed = iter(calibrate([*asks, *look], goal, request.budget.epsilon, delta))
+        except NoClaimError as error:
+            given = {n: [*one.asks.values()] for n, one in enumerate(group, start=len(releases))}
+            error.steps = at_fault(request, given, look, goal)
+            raise
+        for scheduled in group:
+            own = {name: next(placed) for name in scheduled.asks}
+            require_drawable(len(releases), [*own.values()])
+            releases.append(attrs.evolve(scheduled, asks=own))
         looks += look
     return Schedule(request=request, releases=tuple(releases), look=tuple(looks))
 

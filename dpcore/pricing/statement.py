@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.domain.domain import Domain
-from dpcore.errors import NoClaimError, ParameterError, SpecError
+from dpcore.errors import NoClaimError, ParameterError, SpecError, near
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
 from dpcore.pricing.calibration import compose
 from dpcore.running.ask import Ask
 from dpcore.running.private_look import PrivateLook
-from dpcore.running.request import Request
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
 
@@ -34,7 +33,7 @@ def statement(
     request, asks = schedule.request, schedule.asks
     delta = request.budget.delta - gamma
     composed = compose(asks, accountant)
-    assumptions = () if request.reproduce else _assumptions(request, asks)
+    assumptions = () if request.reproduce else _assumptions(schedule)
     guarantee = Guarantee(
         epsilon=composed.epsilon(delta).upper,
         delta=request.budget.delta,
@@ -51,36 +50,57 @@ def statement(
     return guarantee.void(_printed(asks)) if request.reproduce else guarantee
 
 
-def _assumptions(request: Request, asks: Sequence[Ask]) -> tuple[Assumption, ...]:
+def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
     """What the claim rests on, all of it accepted by name.
 
     Raises:
         NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
         ParameterError: something is accepted that nothing needs.
     """
+    request = schedule.request
     needed = {
         name: Assumption(name, text)
-        for ask in asks
+        for ask in schedule.asks
         if isinstance(ask.sensitivity.validity, Conditional)
         for name, text in ask.sensitivity.validity.assumptions
     }
     accepted = {*request.accept_assumptions}
     if not all(release.learner.total for release in request.releases):
         if request.sealed:
-            raise NoClaimError("a sealed run refuses a learner that is not total: it may fail")
+            first = next(n for n, one in enumerate(request.releases) if not one.learner.total)
+            raise NoClaimError(
+                "a sealed run refuses a learner that is not total: it may fail",
+                f"releases.{first}.learner",
+            )
         needed[NO_FAILURE.name] = NO_FAILURE
-    if extra := sorted(accepted - {*needed}):
-        raise ParameterError(
-            "accept_assumptions", f"assumptions that are needed ({', '.join(needed) or 'none'})",
-            "accept_assumptions", extra[0],
-        )  # fmt: skip
+    for number, name in enumerate(request.accept_assumptions):
+        if name not in needed:
+            listed = " and ".join(sorted(needed)) or "no assumptions"
+            raise ParameterError(
+                "this plan", listed, "accept_assumptions", name, "accept_assumptions",
+                message=f"this plan needs {listed}; remove {name!r}{near(name, needed)}",
+                key=str(number),
+            )  # fmt: skip
     for name, assumption in sorted(needed.items()):
         if name not in accepted:
             raise NoClaimError(
                 f"the claim rests on the assumption {name!r} ({assumption.text}); to accept it, "
-                f"list it under accept_assumptions"
+                f"list it under accept_assumptions",
+                f"releases.{_resting(schedule, name)}.learner",
             )
     return tuple(needed[name] for name in sorted(needed))
+
+
+def _resting(schedule: Schedule, name: str) -> int:
+    """Number of the first release whose claim rests on an assumption."""
+    for number, scheduled in enumerate(schedule.releases):
+        if name == NO_FAILURE.name and not scheduled.learner.total:
+            return number
+        for ask in scheduled.asks.values():
+            validity = ask.sensitivity.validity
+            if isinstance(validity, Conditional) and name in dict(validity.assumptions):
+                return number
+    return 0
 
 
 def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> ReleaseKind:
@@ -89,22 +109,27 @@ def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> Rele
     Raises:
         SpecError: some functions are asked and others are not, or a paid look needs a function.
     """
-    kinds = {scheduled.publishes for scheduled in releases}
-    if kinds == {ReleaseKind.PARAMETERS}:
+    kinds = [scheduled.publishes for scheduled in releases]
+    several = {*kinds}
+    if several == {ReleaseKind.PARAMETERS}:
         return ReleaseKind.PARAMETERS
-    if {ReleaseKind.FUNCTION, ReleaseKind.PREDICTIONS} <= kinds:
-        raise SpecError("functions with and without predictions_at need runs of their own")
+    if ReleaseKind.FUNCTION in several and len(several) > 1:
+        path = f"releases.{kinds.index(ReleaseKind.FUNCTION)}.predictions_at"
+        if ReleaseKind.PREDICTIONS in several:
+            raise SpecError(
+                "functions with and without predictions_at need runs of their own", path
+            )
+        raise SpecError(
+            "a function beside parameters needs predictions_at: its oracle ends with the run", path
+        )
     if look is not None:
         raise SpecError(
             "a private look evaluates published models, and a function release publishes answers "
-            "only; the operator's own evaluation works"
+            "only; the operator's own evaluation works",
+            "evaluate.private",
         )
-    if len(kinds) == 1:
-        return kinds.pop()
-    if ReleaseKind.FUNCTION in kinds:
-        raise SpecError(
-            "a function beside parameters needs predictions_at: its oracle ends with the run"
-        )
+    if len(several) == 1:
+        return kinds[0]
     return ReleaseKind.PARAMETERS_AND_PREDICTIONS
 
 
@@ -122,7 +147,7 @@ def _printed(asks: Sequence[Ask]) -> str:
         elif isinstance(validity, Conditional):
             reasons += [f"rests on {name}: {text}" for name, text in validity.assumptions]
     if not reasons:
-        raise SpecError("nothing here is refuted or conditional: run it instead")
+        raise SpecError("nothing here is refuted or conditional: run it instead", "releases.0")
     return "a reproduction as printed; " + "; ".join(dict.fromkeys(reasons))
 
 

@@ -11,6 +11,16 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.bound import SensitivityBound
+from dpcore.events.base import Event
+from dpcore.events.catalogue import CORE
+from dpcore.functions.kernels.base import Kernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.linear import LinearKernel
+from dpcore.functions.kernels.matern import (
+    ExponentialKernel,
+    Matern32Kernel,
+    Matern52Kernel,
+)
 from dpcore.learner import AnyLearner
 from dpcore.learning.bounds.best_of import BestOfBound
 from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
@@ -82,3 +92,21 @@ def dpcore_accountants() -> Mapping[str, type[Accountant]]:
 def dpcore_features() -> Mapping[str, type[FeatureMap]]:
     """Feature maps with bare names."""
     return {"cos_sin": CosSin, "cosines": Cosines, "identity": Identity}
+
+
+@hookimpl
+def dpcore_events() -> Mapping[str, type[Event]]:
+    """Events with bare names."""
+    return CORE
+
+
+@hookimpl
+def dpcore_kernels() -> Mapping[str, type[Kernel]]:
+    """Kernels with bare names."""
+    return {
+        "exponential": ExponentialKernel,
+        "gaussian": GaussianKernel,
+        "linear": LinearKernel,
+        "matern_3_2": Matern32Kernel,
+        "matern_5_2": Matern52Kernel,
+    }

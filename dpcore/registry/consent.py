@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import yaml
 
-from dpcore.errors import RegistryError
+from dpcore.errors import RegistryError, near, nearest
 from dpcore.registry.registry import (
     DISABLED,
     Entry,
@@ -42,9 +42,9 @@ def candidate(name: str) -> Installed:
     """
     found = [plugin for plugin in installed() if plugin.name == name]
     if not found:
-        others = ", ".join(sorted({plugin.name for plugin in installed()})) or "none"
+        others = {plugin.name for plugin in installed()}
         raise RegistryError(
-            f"no installed distribution announces plugin {name}; installed: {others}"
+            f"no installed distribution announces plugin {name}{nearest(name, others)}"
         )
     if len(found) > 1:
         both = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin in found)
@@ -103,7 +103,10 @@ def withdraw(name: str) -> None:
     """
     user, packaged = Index.user(), Index.packaged()
     if name not in user.entries and name not in packaged.entries:
-        raise RegistryError(f"plugin {name} is not admitted, so there is nothing to disable")
+        admitted = {*user.entries, *packaged.entries}
+        raise RegistryError(
+            f"plugin {name} is not admitted, so there is nothing to disable{near(name, admitted)}"
+        )
     entries = {n: entry for n, entry in user.entries.items() if n != name}
     disabled = user.disabled | ({name} if name in packaged.entries else frozenset())
     _write(entries, disabled)

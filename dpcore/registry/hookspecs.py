@@ -19,6 +19,8 @@ import pluggy
 
 from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
+from dpcore.events.base import Event
+from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.mechanism import AnyMechanism
@@ -50,6 +52,16 @@ def dpcore_accountants() -> Mapping[str, type[Accountant]]:  # type: ignore[empt
 @hookspec
 def dpcore_features() -> Mapping[str, type[FeatureMap]]:  # type: ignore[empty-body]  # same
     """Feature maps, by the name a spec gives under a learner's `features:`."""
+
+
+@hookspec
+def dpcore_events() -> Mapping[str, type[Event]]:  # type: ignore[empty-body]  # same
+    """Events, by the name a `dpcore account` file gives under `event:` and a ledger stores."""
+
+
+@hookspec
+def dpcore_kernels() -> Mapping[str, type[Kernel]]:  # type: ignore[empty-body]  # same
+    """Kernels, by the name a spec gives under a learner's `kernel:`."""
 
 
 @hookspec

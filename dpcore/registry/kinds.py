@@ -8,6 +8,8 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
+from dpcore.events.base import Event
+from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.mechanism import AnyMechanism
@@ -43,5 +45,7 @@ BOUND = Kind("bound", "bounds", SensitivityBound)
 MECHANISM = Kind("mechanism", "mechanisms", AnyMechanism)
 ACCOUNTANT = Kind("accountant", "accountants", Accountant)
 FEATURES = Kind("feature map", "features", FeatureMap)
+EVENT = Kind("event", "events", Event)
+KERNEL = Kind("kernel", "kernels", Kernel)
 
-KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES)
+KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL)

@@ -20,15 +20,22 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from dpcore.errors import RegistryError, SpecError
-from dpcore.registry import builtin
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.loading import Loaded, load
-from dpcore.strict_yaml.conversion import convert, nearest
+from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node, parse, read
+from dpcore.strict_yaml.places import placed
 
 GROUP = "dpcore.plugins"
 DISABLED = "disabled"
+
+
+def _core() -> dict[str, ModuleType]:
+    """The core's own components, imported when a registry is made: a mistyped key needs none."""
+    from dpcore.registry import builtin
+
+    return {"dpcore": builtin}
 
 
 class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +46,8 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mechanisms: tuple[str, ...] = ()
     accountants: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
         """Names of one kind."""
@@ -121,21 +130,26 @@ class Index:
         Raises:
             SpecError: at the misfit.
         """
+        with placed(node):
+            return cls._of(node)
+
+    @classmethod
+    def _of(cls, node: Node) -> Index:
         if not isinstance(node.value, dict):
-            raise SpecError("needs a mapping from plugin names to entries", node.where)
+            raise SpecError("needs a mapping from plugin names to entries")
         entries, off = {}, set()
         for name, child in node.value.items():
             if child.value == DISABLED:
                 off.add(name)
                 continue
-            entry = convert(child, Entry, name)
-            try:
-                SpecifierSet(entry.version)
-            except InvalidSpecifier:
-                raise SpecError(
-                    f"{name}: no version range: {entry.version!r}", child.where
-                ) from None
-            entries[name] = entry
+            with below(name):
+                entries[name] = convert(child, Entry)
+                try:
+                    SpecifierSet(entries[name].version)
+                except InvalidSpecifier:
+                    raise ParameterError(
+                        "a plugin", "a version range", "version", entries[name].version
+                    ) from None
         return cls(entries, frozenset(off))
 
     @classmethod
@@ -187,13 +201,13 @@ class Registry:
         return cls(
             {**packaged.entries, **user.entries},
             user.disabled | packaged.disabled,
-            {"dpcore": builtin},
+            _core(),
         )
 
     @classmethod
     def of(cls, *modules: ModuleType) -> Registry:
         """The core and the given modules alone: the program's own decision, no gate."""
-        return cls({}, frozenset(), {"dpcore": builtin, **{m.__name__: m for m in modules}})
+        return cls({}, frozenset(), {**_core(), **{m.__name__: m for m in modules}})
 
     def component(self, kind: Kind, name: str) -> type[Any]:
         """The class that goes by `name`.
@@ -213,6 +227,23 @@ class Registry:
     def names(self, kind: Kind) -> list[str]:
         """Every admitted name of a kind, sorted, whether or not its plugin is installed."""
         return sorted({name for names in self._names(kind).values() for name in names})
+
+    def name_of(self, kind: Kind, component: type[Any]) -> str | None:
+        """The name that a class goes by, None if nobody admitted provides it.
+
+        Plugins that provide some of the kind are imported to find out; broken ones are passed over.
+        """
+        for owner, names in self._names(kind).items():
+            if not names:
+                continue
+            try:
+                found = self.load(owner).of(kind)
+            except RegistryError:
+                continue  # reported to whoever asks for one of its components by name
+            for name, provided in sorted(found.items()):
+                if provided is component:
+                    return name
+        return None
 
     def load(self, plugin: str) -> Loaded:
         """Import an admitted plugin and check what it provides.
@@ -245,7 +276,10 @@ class Registry:
     def _load(self, plugin: str) -> Loaded:
         if plugin in self.modules:
             return load(self.modules[plugin], plugin)
-        entry = self.entries[plugin]
+        entry = self.entries.get(plugin)
+        if entry is None:
+            known = {*self.entries, *self.modules}
+            raise RegistryError(f"no plugin {shown(plugin)} is admitted{nearest(plugin, known)}")
         find(plugin, entry)
         loaded = load(import_plugin(plugin, entry.entry_point), plugin)
         difference = _difference(entry.provides.to_dict(), loaded.provides())

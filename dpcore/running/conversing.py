@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Table
-from dpcore.errors import ContractError, ReleaseError, ReplayError, SpecError
+from dpcore.errors import ContractError, ReleaseError, ReplayError, RequestError, SpecError
 from dpcore.guarantee import ReleaseKind
 from dpcore.learner import Answer, Learner, Model, Public, State
 from dpcore.query import Query
@@ -35,8 +35,9 @@ class Conversing(Scheduled):
     def __attrs_post_init__(self) -> None:
         if self.release.predictions_at is not None:
             raise SpecError(
-                f"predictions_at is for functions: the release {self.name!r} publishes parameters, "
-                f"and parameters predict anywhere"
+                f"points are for functions: the release {self.name!r} publishes parameters, and "
+                f"parameters predict anywhere",
+                "predictions_at",
             )
 
     @property
@@ -47,7 +48,7 @@ class Conversing(Scheduled):
     def points(self, tables: Mapping[str, Table]) -> None:
         """None."""
         if self.name in tables:
-            raise ContractError(f"points came for {self.name!r}, which publishes parameters")
+            raise RequestError(f"points came for {self.name!r}, which publishes parameters")
 
     def answers(self, held: Conversation) -> Iterator[Answer]:
         """Ask, compute, release, update, until the learner has no more to ask."""

@@ -28,17 +28,26 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
                 "records: private, or {at_most: ...}: the exact count is what it protects",
                 "records",
                 domain.exact,
+                "data.domain",
             )
         return domain
     if domain.exact is None:
         raise ParameterError(
-            str(adjacency), "the exact number of records", "records", domain.limit or "private"
+            str(adjacency),
+            "the exact number of records",
+            "records",
+            domain.limit or "private",
+            "data.domain",
         )
     if share == 0:
         return domain
     kept_out = held_out(domain.exact, share)
     if kept_out < 1 or kept_out >= domain.exact:
         raise ParameterError(
-            "holdout", f"a share that leaves both parts of {domain.exact} records", "holdout", share
+            "evaluate",
+            f"a share that leaves both parts of {domain.exact} records",
+            "holdout",
+            share,
+            "evaluate.holdout",
         )
     return domain.of_part(domain.exact - kept_out)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.domain.domain import Table
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, RequestError, below
 from dpcore.guarantee import Guarantee, Status
 from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger, Reservation
@@ -104,13 +104,13 @@ class Plan:
 
         Raises:
             SourceError: the table does not fit the domain.
-            ContractError: a function release has no points, or more than are paid for; or the
-                reservation is not for this plan, has been used, or cannot be: known coins, or a
-                door of no privacy.
+            RequestError: a function release has no points, or more than are paid for.
+            ContractError: the reservation is not for this plan, has been used, or cannot be: known
+                coins, or a door of no privacy.
             ReleaseError: a private function failed.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
-        encoded = self._points({} if points is None else points)
+        encoded = self.encode_points({} if points is None else points)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
@@ -223,16 +223,21 @@ class Plan:
     def _guarantee(self, secret: SecretCoins) -> Guarantee:
         return self.guarantee if secret.secure else self.guarantee.void("secret coins are known")
 
-    def _points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
-        """Encoded points of every function release.
+    def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
+        """Encoded points of every function release; needs no record.
 
         Raises:
-            ContractError: they are not given for exactly these, or are too many.
+            RequestError: they are not given for exactly these, or are too many.
+            SourceError: a column is missing.
         """
         names = {scheduled.name for scheduled in self.schedule.releases}
         if unknown := sorted({*tables} - names):
-            raise ContractError(f"points came for {unknown[0]!r}, which is no release of the plan")
-        return {scheduled.name: scheduled.points(tables) for scheduled in self.schedule.releases}
+            raise RequestError(f"points came for {unknown[0]!r}, which is no release of the plan")
+        found = {}
+        for number, scheduled in enumerate(self.schedule.releases):
+            with below("releases", number):
+                found[scheduled.name] = scheduled.points(tables)
+        return found
 
     def rebuild(
         self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins

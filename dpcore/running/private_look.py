@@ -19,6 +19,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.query import Query
+from dpcore.rounding import gamma
 from dpcore.running.ask import Ask
 from dpcore.running.metrics import METRICS
 from dpcore.running.parts import held_out
@@ -49,10 +50,13 @@ class PrivateLook:
             ParameterError: there is no hold-out.
         """
         if adjacency.membership:
-            raise NoClaimError("a private look needs a public hold-out size; add_remove hides it")
+            raise NoClaimError(
+                "a private look needs a public hold-out size; add_remove hides it",
+                "evaluate.private",
+            )
         records = held_out(domain.records, holdout)
         if records < 1:
-            raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout)
+            raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout, "evaluate")
         return tuple(
             self._ask(f"{release}.{metric}", metric, domain, records)
             for release in releases
@@ -63,12 +67,12 @@ class PrivateLook:
         reach = METRICS[metric].reach(domain.labels)
         if reach is None:
             fits = "metrics that fit the kind of target"
-            raise ParameterError("evaluate.private", fits, "metrics", metric)
+            raise ParameterError("evaluate.private", fits, "metrics", metric, "evaluate")
         sensitivity = Sensitivity(
             value=METRICS[metric].sensitivity(domain.labels, records),
             distance=Distance.L1,
             adjacency=REPLACE_ONE,
-            solver_error=reach * 2.0**-50,
+            solver_error=reach * gamma(8),
             source=f"mean of {metric} terms over the hold-out, each in a public range",
         )
         query = Query(name=name, shape=(1,), distance=Distance.L1)

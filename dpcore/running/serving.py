@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
+from dpcore.errors import ReleaseError, ReplayError, RequestError, SourceError
 from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
@@ -112,15 +112,20 @@ class Serving(Scheduled):
     def points(self, tables: Mapping[str, Table]) -> NDArray[np.float64]:
         """The table's rows, encoded."""
         if self.name not in tables:
-            raise ContractError(
-                f"points are needed for {self.name!r}, a function: predict at some, or open it"
+            raise RequestError(
+                f"points are needed for {self.name!r}, a function: predict at some, or open it",
+                field="predictions_at",
             )
         encoded = self.part.encode(tables[self.name])
         different = np.unique(encoded, axis=0).shape[0]
         if different < 1:
-            raise ContractError("a function release needs points to predict at, or an open oracle")
+            raise RequestError(
+                "a function release needs points to predict at, or an open oracle", "predictions_at"
+            )
         if different > self.most_points:
-            raise ContractError(f"{different} points were given, {self.most_points} are paid for")
+            raise RequestError(
+                f"{different} points were given, {self.most_points} are paid for", "predictions_at"
+            )
         return encoded
 
     def function(self, held: Conversation) -> Expansion:

@@ -14,9 +14,8 @@ from typing import TextIO
 import numpy as np
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, near, nearest
 from dpcore.spec.grammar import Csv
-from dpcore.strict_yaml.conversion import nearest
 
 LONGEST_LINE = 1 << 20  # characters
 _LOADERS = "sklearn"
@@ -72,19 +71,19 @@ def _sklearn(name: str, domain: Domain) -> Table:
         "breast_cancer": datasets.load_breast_cancer,
     }
     if name not in bundles:
-        raise SourceError(f"no data set sklearn:{name}{nearest(name, bundles)}")
+        raise SourceError(f"no data set sklearn:{name}{nearest(name, bundles)}", "data.source")
     bundle = bundles[name]()
     table = {str(n): bundle.data[:, i] for i, n in enumerate(bundle.feature_names)}
     table["target"] = np.asarray(bundle.target, dtype=np.float64)
-    _require_columns(list(table), (*domain.columns, domain.target))
+    _require_columns(f"sklearn:{name}", list(table), (*domain.columns, domain.target))
     return table
 
 
-def _require_columns(names: list[str], wanted: tuple[str, ...]) -> None:
+def _require_columns(source: str, names: list[str], wanted: tuple[str, ...]) -> None:
     for needed in wanted:
         if names.count(needed) != 1:
             how = "is missing" if needed not in names else "stands in the header twice"
-            raise SourceError(f"column {needed!r} {how}{nearest(needed, names)}")
+            raise SourceError(f"{source}: column {needed!r} {how}{near(needed, names)}")
 
 
 def _lines(file: TextIO, name: str) -> Iterator[str]:
@@ -125,7 +124,7 @@ def _parse_csv(
             f"{path.name}: one column only with the delimiter {layout.delimiter!r}; "
             f"set data.csv.delimiter"
         )
-    _require_columns(header, names)
+    _require_columns(path.name, header, names)
     wanted = [(name, header.index(name)) for name in names]
     columns: dict[str, list[str]] = {name: [] for name, _ in wanted}
     for row in rows:

@@ -15,13 +15,19 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.errors import ParameterError, RegistryError, SpecError
-from dpcore.registry.kinds import KINDS, Kind
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, near, shown
+from dpcore.registry.kinds import KINDS, MECHANISM, Kind
 from dpcore.registry.registry import Registry
+from dpcore.spec.hover import annotate, summary
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
 
 NAME = "name"
+SHARE = {
+    "type": "number",
+    "exclusiveMinimum": 0,
+    "description": "Part of the release's budget, where every query has a mechanism of its own.",
+}
 
 
 def _several(hint: Any) -> bool:
@@ -85,69 +91,90 @@ def struct_of(component: type[Any], kind: Kind, name: str) -> type[msgspec.Struc
     )
 
 
-def bind(node: Node, kind: Kind, registry: Registry, where: str) -> Any:
+def bind(node: Node, kind: Kind, registry: Registry) -> Any:
     """The component that a node describes.
 
-    Args:
-        where: The dotted path of the node, for messages.
-
     Raises:
-        SpecError: at the misfit, with the nearest valid name.
+        SpecError: with the path of the misfit below `node`, and the nearest valid name.
     """
     if isinstance(node.value, str):
         node = attrs.evolve(node, value={NAME: node})
     elif not isinstance(node.value, dict):
-        raise SpecError(
-            f"{where}: needs the name of a {kind.name}, or a mapping with it", node.where
-        )
-    fields: dict[str, Node] = typing.cast(dict[str, Node], node.value)
+        raise SpecError(f"needs the name of a {kind.name}, or a mapping with it")
+    fields = typing.cast(dict[str, Node], node.value)
     if NAME not in fields:
-        raise SpecError(f"{where}: the key 'name' is missing", node.where)
+        misspelled = next((key for key in fields if near(key, [NAME])), None)
+        hint = f"; it has {shown(misspelled)}" if misspelled else ""
+        raise SpecError(f"the key 'name' is missing{hint}", key=misspelled)
     name = fields[NAME].value
-    if not isinstance(name, str):
-        raise SpecError(f"{where}.name: needs text, got {name!r}", fields[NAME].where)
-    try:
+    with below(NAME):
+        if not isinstance(name, str):
+            raise SpecError(f"needs text, got {shown(name)}")
         component = registry.component(kind, name)
-    except RegistryError as error:
-        raise RegistryError(f"{where}.name: {error.message}", fields[NAME].where) from error
-    struct = convert(node, struct_of(component, kind, name), where)
+    struct = convert(node, struct_of(component, kind, name))
     arguments = {}
-    for field, _, _, inner in _fields(component):
-        if inner is not None and field in fields:
-            given, at = fields[field], f"{where}.{field}"
-            if isinstance(given.value, list):
-                arguments[field] = tuple(
-                    bind(one, inner, registry, f"{at}.{number}")
-                    for number, one in enumerate(given.value)
-                )
-            else:
-                arguments[field] = bind(given, inner, registry, at)
-        elif field in fields:
-            arguments[field] = getattr(struct, field)
+    for field, hint, _, inner in _fields(component):
+        if field in fields:
+            given = fields[field]
+            with below(field):
+                bound = _inner(given, inner, registry, _several(hint)) if inner else None
+            arguments[field] = bound if inner else getattr(struct, field)
     try:
         return component(**arguments)
-    except ParameterError as error:
-        at = fields[error.field].where if error.field in fields else node.where
-        raise SpecError(f"{where}: {error.message}", at) from None
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise SpecError(f"{kind.name} {name} does not take these values: {error}") from None
+
+
+def _inner(node: Node, kind: Kind, registry: Registry, several: bool) -> Any:
+    """The component or components that a field holds."""
+    if not several:
+        return bind(node, kind, registry)
+    found = []
+    for number, one in enumerate(typing.cast(list[Node], node.value)):
+        with below(number):
+            found.append(bind(one, kind, registry))
+    return tuple(found)
 
 
 def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:
-    """JSON Schema of every loadable component of a kind, and the definitions it uses."""
-    options: list[dict[str, Any]] = []
+    """JSON Schema of every loadable component of a kind, and the definitions it uses.
+
+    A mapping is held against the component that it names, and a wrong name against the names: a
+    validator then tells of one component, and not of all that it might have been.
+    """
+    bare: list[str] = []
+    cases: list[dict[str, Any]] = []
     definitions: dict[str, Any] = {}
     for name in registry.names(kind):
         try:
             component = registry.component(kind, name)
         except RegistryError:
             continue  # not installed or broken: it cannot be used either
-        (schema,), inner = msgspec.json.schema_components(
+        (reference,), inner = msgspec.json.schema_components(
             [struct_of(component, kind, name)], ref_template="#/$defs/{name}"
         )
+        own = inner[reference["$ref"].rpartition("/")[2]]
+        annotate(own, component)
+        if kind is MECHANISM:
+            own["properties"]["share"] = SHARE
+        own["description"] = summary(component)
+        own["properties"][NAME]["description"] = summary(component)
         definitions.update(inner)
-        required = [
-            field for field, _, default, _ in _fields(component) if default is msgspec.NODEFAULT
-        ]
-        if not required:
-            options.append({"const": name})
-        options.append(schema)
-    return {"anyOf": options}, definitions
+        if own["required"] == [NAME]:
+            bare.append(name)
+        named = {"properties": {NAME: {"const": name}}, "required": [NAME]}
+        cases.append({"if": named, "then": reference})
+    names = [case["if"]["properties"][NAME]["const"] for case in cases]
+    article = f"The name of a {kind.name}, or a mapping with it and its fields."
+    return {
+        "description": article,
+        "if": {"type": "object"},
+        "then": {
+            "properties": {NAME: {"enum": names, "description": f"The name of a {kind.name}."}},
+            "required": [NAME],
+            "allOf": cases,
+        },
+        "else": {"enum": bare},
+    }, definitions

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Literal, cast
+
+import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import (
@@ -16,7 +17,9 @@ from dpcore.adjacency import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Column, Range
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError, SpecError
+from dpcore.errors import SpecError, below, shown
+from dpcore.running.metrics import METRICS
+from dpcore.running.parts import part_domain
 from dpcore.spec.grammar import (
     AtMost,
     BudgetText,
@@ -27,10 +30,58 @@ from dpcore.spec.grammar import (
     ReplaceFeatures,
     SpecText,
 )
+from dpcore.spec.sweep import Point, points
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
 
-T = TypeVar("T")
+
+@attrs.frozen(kw_only=True)
+class Declared:
+    """What the text of a spec says, before any component is looked up.
+
+    Args:
+        points: The spec once for every point of its sweep.
+        metrics: What is evaluated, paid for or not.
+    """
+
+    text: SpecText
+    domain: Domain
+    adjacency: Adjacency
+    budget: PrivacyBudget
+    holdout: float
+    points: tuple[Point, ...]
+    metrics: tuple[str, ...]
+    on_invalid: Literal["refuse", "project"]
+
+
+def declared(node: Node) -> Declared:
+    """What the spec at `node` declares.
+
+    Raises:
+        SpecError: at the key that is unknown, missing, impossible or at odds with another.
+    """
+    text = convert(node, SpecText)
+    if text.release is None and text.releases is None:
+        raise SpecError("needs either 'release' or 'releases'")
+    if text.release is not None and text.releases is not None:
+        raise SpecError("needs either 'release' or 'releases', not both", key="releases")
+    domain, adjacency = declared_domain(node, text.data), declared_adjacency(text)
+    holdout = text.evaluate.holdout if text.evaluate else 0.0
+    part_domain(domain, adjacency, holdout)
+    swept: tuple[Point, ...] = (Point(node, {}),)
+    if text.sweep:
+        with below("sweep", "grid"):
+            swept = points(node, child(node, "sweep", "grid"))
+    return Declared(
+        text=text,
+        domain=domain,
+        adjacency=adjacency,
+        budget=declared_budget(text.budget),
+        holdout=holdout,
+        points=swept,
+        metrics=_metrics(text, domain),
+        on_invalid=_on_invalid(text),
+    )
 
 
 def child(node: Node, *keys: str) -> Node:
@@ -40,20 +91,12 @@ def child(node: Node, *keys: str) -> Node:
     return node
 
 
-def construct(node: Node, owner: str, make: Callable[[], T]) -> T:
-    """`make()`, with a parameter error put at its place in the file."""
-    try:
-        return make()
-    except ParameterError as error:
-        inner = node.value.get(error.field, node) if isinstance(node.value, dict) else node
-        raise SpecError(f"{owner}: {error.message}", inner.where) from None
-
-
 def declared_adjacency(text: SpecText) -> Adjacency:
     """`adjacency`, whose forms the grammar has checked."""
     if isinstance(text.adjacency, ReplaceFeatures):
         inner = text.adjacency.replace_features
-        return replace_features(inner.radius, label=inner.label == "free")
+        with below("adjacency", "replace_features"):
+            return replace_features(inner.radius, label=inner.label == "free")
     return {
         "add_remove": ADD_REMOVE,
         "replace_one": REPLACE_ONE,
@@ -67,32 +110,31 @@ def declared_domain(node: Node, data: DataText) -> Domain:
     Raises:
         SpecError: at the column, range or count that is impossible.
     """
-    here, domain = child(node, "data", "domain"), data.domain
-    columns = child(here, "columns")
+    with below("data", "domain"):
+        return _domain(child(node, "data", "domain"), data)
+
+
+def _domain(here: Node, data: DataText) -> Domain:
+    columns, domain = child(here, "columns"), data.domain
     if not isinstance(columns.value, dict) or not columns.value:
-        raise SpecError("data.domain.columns: needs a mapping of columns", columns.where)
+        raise SpecError("needs a mapping of columns", "columns")
     if data.target in columns.value:
         raise SpecError(
-            f"data.domain.columns: the target {data.target!r} may not be a feature too",
-            columns.where_key(data.target),
+            f"the target {shown(data.target)} may not be a feature too", "columns", key=data.target
         )
     labels = _labels(child(here, "target"))
-    read = {
-        name: _column(column, f"data.domain.columns.{name}")
-        for name, column in columns.value.items()
-    }
+    read = {}
+    for name, column in columns.value.items():
+        with below("columns", name):
+            read[name] = _column(column)
     exact, limit = _count(domain)
-    return construct(
-        here,
-        "data.domain",
-        lambda: Domain(
-            columns=read,
-            target=data.target,
-            labels=labels,
-            exact=exact,
-            limit=limit,
-            norm=domain.norm,
-        ),
+    return Domain(
+        columns=read,
+        target=data.target,
+        labels=labels,
+        exact=exact,
+        limit=limit,
+        norm=domain.norm,
     )
 
 
@@ -105,21 +147,19 @@ def _count(domain: DomainText) -> tuple[int | None, int | None]:
 
 def _labels(node: Node) -> Range | Classes:
     """`data.domain.target`, in the forms of a column: a range, or categories as classes."""
-    column = _column(node, "data.domain.target")
-    if isinstance(column, Range):
-        return column
-    return Classes(column.values, column.default)
+    with below("target"):
+        column = _column(node)
+        return column if isinstance(column, Range) else Classes(column.values, column.default)
 
 
-def _column(node: Node, owner: str) -> Column:
+def _column(node: Node) -> Column:
     value = node.value
     if isinstance(value, dict) and "categories" in value:
-        listed = convert(node, CategoriesColumn, owner)
-        categories, default = tuple(listed.categories), listed.default
-        return construct(node, owner, lambda: Categories(categories, default))
+        listed = convert(node, CategoriesColumn)
+        return Categories(tuple(listed.categories), listed.default)
     if isinstance(value, dict):
-        ranged = convert(node, RangeColumn, owner)
-        return construct(node, owner, lambda: Range(*ranged.range, ranged.default))
+        ranged = convert(node, RangeColumn)
+        return Range(*ranged.range, ranged.default)
     if isinstance(value, list):
         texts = [entry.value for entry in value if isinstance(entry.value, str)]
         numbers = [
@@ -128,24 +168,21 @@ def _column(node: Node, owner: str) -> Column:
             if isinstance(entry.value, int | float) and not isinstance(entry.value, bool)
         ]
         if value and len(texts) == len(value):
-            return construct(node, owner, lambda: Categories(tuple(texts)))
+            return Categories(tuple(texts))
         if len(numbers) == len(value) == 2:
-            return construct(node, owner, lambda: Range(numbers[0], numbers[1]))
+            return Range(numbers[0], numbers[1])
     raise SpecError(
-        f"{owner}: needs [low, high], a list of texts, {{range: [low, high]}} or "
-        f"{{categories: [...]}}",
-        node.where,
+        "needs [low, high], a list of texts, {range: [low, high]} or {categories: [...]}"
     )
 
 
-def declared_budget(text: BudgetText, node: Node) -> PrivacyBudget:
+def declared_budget(text: BudgetText) -> PrivacyBudget:
     """`budget`.
 
     Raises:
         SpecError: at the parameter that is impossible, or where the form is none of the three.
     """
-
-    def make() -> PrivacyBudget:
+    with below("budget"):
         given = {name for name in ("epsilon", "rho", "mu") if getattr(text, name) is not None}
         if given == {"epsilon"} and text.epsilon is not None:
             return PrivacyBudget(epsilon=text.epsilon, delta=text.delta or 0.0)
@@ -153,6 +190,40 @@ def declared_budget(text: BudgetText, node: Node) -> PrivacyBudget:
             return PrivacyBudget.from_mu(text.mu, text.delta)
         if given == {"rho"} and text.rho is not None and text.delta is not None:
             return PrivacyBudget.from_rho(text.rho, text.delta)
-        raise SpecError("budget: needs {epsilon, [delta]}, {rho, delta} or {mu, delta}", node.where)
+        raise SpecError("needs {epsilon, [delta]}, {rho, delta} or {mu, delta}")
 
-    return construct(node, "budget", make)
+
+def _metrics(text: SpecText, domain: Domain) -> tuple[str, ...]:
+    """`evaluate.metrics`, each of them about the declared kind of target.
+
+    Raises:
+        SpecError: at a metric of ranges where the target is classes, or the reverse.
+    """
+    if text.evaluate is None:
+        return ()
+    fitting = sorted(name for name in METRICS if METRICS[name].reach(domain.labels) is not None)
+    for number, metric in enumerate(text.evaluate.metrics):
+        if metric not in fitting:
+            kind = "classes" if domain.classes else "a range"
+            raise SpecError(
+                f"{metric} does not fit a target that is {kind}; valid: {', '.join(fitting)}",
+                ("evaluate", "metrics", str(number)),
+            )
+    return tuple(text.evaluate.metrics)
+
+
+def _on_invalid(text: SpecText) -> Literal["refuse", "project"]:
+    """`refuse` unless asked otherwise; a sealed run projects and has no operator channel.
+
+    Raises:
+        SpecError: a sealed run is asked to refuse or to evaluate.
+    """
+    if not text.sealed:
+        return text.on_invalid or "refuse"
+    if text.on_invalid == "refuse":
+        raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
+    if text.evaluate is not None and text.evaluate.private is None:
+        raise SpecError(
+            "a sealed run has no operator to show it to; pay for it with private", "evaluate"
+        )
+    return "project"

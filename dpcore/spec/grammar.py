@@ -9,7 +9,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-Text = Annotated[str, Meta(min_length=1)]
+from dpcore.spec.hover import annotate, summary
+
+Text = Annotated[str, Meta(min_length=1, extra={"needs": "text"})]
+
+_WORD = {"needs": "letters, digits, - and _"}
+_NAME = {"needs": "at most 64 letters, digits, - and _, the first a letter or a digit"}
 
 COLUMN_SCHEMA: dict[str, Any] = {
     "description": "[low, high] is a range of numbers, [text, text, ...] a list of categories.",
@@ -24,8 +29,15 @@ COLUMN_SCHEMA: dict[str, Any] = {
         {
             "type": "object",
             "properties": {
-                "range": {"type": "array", "items": {"type": "number"}},
-                "default": {"type": "number"},
+                "range": {
+                    "description": "Public ends of the values, low < high.",
+                    "type": "array",
+                    "items": {"type": "number"},
+                },
+                "default": {
+                    "description": "Stands for what is not a number; the middle if left out.",
+                    "type": "number",
+                },
             },
             "required": ["range"],
             "additionalProperties": False,
@@ -33,8 +45,15 @@ COLUMN_SCHEMA: dict[str, Any] = {
         {
             "type": "object",
             "properties": {
-                "categories": {"type": "array", "items": {"type": ["string", "number"]}},
-                "default": {"type": ["string", "number"]},
+                "categories": {
+                    "description": "The public list of values, two or more.",
+                    "type": "array",
+                    "items": {"type": ["string", "number"]},
+                },
+                "default": {
+                    "description": "Stands for every other value.",
+                    "type": ["string", "number"],
+                },
             },
             "required": ["categories"],
             "additionalProperties": False,
@@ -49,27 +68,49 @@ AccountantText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/account
 
 
 class RangeColumn(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{range: [low, high], default: number}`."""
+    """`{range: [low, high], default: number}`.
+
+    Args:
+        range: Public ends of the values, low < high.
+        default: Stands for what is not a number; the middle of the range if left out.
+    """
 
     range: tuple[float, float]
     default: float | None = None
 
 
 class CategoriesColumn(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{categories: [...], default: one of them}`."""
+    """`{categories: [...], default: one of them}`.
+
+    Args:
+        categories: The public list of values, two or more.
+        default: Stands for every other value; without it such a value is encoded as none.
+    """
 
     categories: list[str | int | float]
     default: str | int | float | None = None
 
 
 class AtMost(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{at_most: INT}`: a public upper bound on a private number of records."""
+    """`{at_most: INT}`: a public upper bound on a private number of records.
+
+    Args:
+        at_most: No run may have more records; the exact number stays private.
+    """
 
     at_most: Annotated[int, Meta(ge=1)]
 
 
 class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`data.domain`: declared public facts."""
+    """`data.domain`: declared public facts.
+
+    Args:
+        records: The exact number where records are replaced; `private`, or `{at_most: INT}`, under
+            add_remove.
+        columns: The feature columns by name: a range or a list of categories each.
+        target: The public range of the label, or its classes.
+        norm: Encoded rows are scaled down to at most this l2 norm.
+    """
 
     records: Annotated[int, Meta(ge=1)] | AtMost | Literal["private"]
     columns: Annotated[
@@ -87,14 +128,26 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Csv(Struct, frozen=True, forbid_unknown_fields=True):
-    """`data.csv`: how the file is written."""
+    """`data.csv`: how the file is written.
+
+    Args:
+        delimiter: The character between two fields.
+        decimal: The character before the decimals of a number.
+    """
 
     delimiter: Annotated[str, Meta(min_length=1, max_length=1)] = ","
     decimal: Literal[".", ","] = "."
 
 
 class DataText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`data`: where the records are, and what is publicly known about them."""
+    """`data`: where the records are, and what is publicly known about them.
+
+    Args:
+        source: A CSV file relative to the spec, or LOADER:NAME such as sklearn:diabetes.
+        target: The column to be predicted.
+        domain: What is publicly known about the records; never taken from them.
+        csv: How the file is written.
+    """
 
     source: Text
     target: Text
@@ -103,7 +156,14 @@ class DataText(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BudgetText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`budget`: `{epsilon, [delta]}`, `{rho, delta}` or `{mu, delta}`."""
+    """`budget`: `{epsilon, [delta]}`, `{rho, delta}` or `{mu, delta}`.
+
+    Args:
+        epsilon: The most privacy loss, in nats, but for the probability delta.
+        delta: In [0, 1); 0 if left out beside epsilon: pure differential privacy.
+        rho: Zero-concentrated differential privacy in the place of epsilon.
+        mu: Gaussian differential privacy in the place of epsilon.
+    """
 
     epsilon: float | None = None
     delta: float | None = None
@@ -112,20 +172,39 @@ class BudgetText(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FeatureMove(Struct, frozen=True, forbid_unknown_fields=True):
-    """How one record's features may move: in encoded l2, with its label fixed or free."""
+    """How one record's features may move: in encoded l2, with its label fixed or free.
+
+    Args:
+        radius: The farthest that encoded features may move, in l2.
+        label: Whether the label may change too.
+    """
 
     radius: Annotated[float, Meta(gt=0)]
     label: Literal["fixed", "free"]
 
 
 class ReplaceFeatures(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{replace_features: {radius, label}}`."""
+    """`{replace_features: {radius, label}}`.
+
+    Args:
+        replace_features: Neighbours differ in the features of one record.
+    """
 
     replace_features: FeatureMove
 
 
 class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`release`, or one of `releases`: a learner and what protects it."""
+    """`release`, or one of `releases`: a learner and what protects it.
+
+    Args:
+        learner: What is fitted: a component.
+        mechanism: The noise: one component for every query, or one for each by its name.
+        bound: The theorem that limits what one record changes; the learner's own if left out.
+        name: Of the release, unique within the run.
+        share: Part of the budget, relative to the other releases.
+        predictions_at: For a function: a public CSV file of points; their predictions are
+            published.
+    """
 
     learner: LearnerText
     mechanism: Annotated[
@@ -133,33 +212,46 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             extra_json_schema={
                 "description": "one mechanism, or one per query by the query's name",
-                "anyOf": [
-                    {"$ref": "#/$defs/mechanism"},
-                    {"type": "object", "additionalProperties": {"$ref": "#/$defs/mechanism"}},
-                ],
+                "if": {"type": "object", "not": {"required": ["name"]}},
+                "then": {"additionalProperties": {"$ref": "#/$defs/mechanism"}},
+                "else": {"$ref": "#/$defs/mechanism"},
             }
         ),
     ]
     bound: BoundText = None
-    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$")] = "release"
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)] = "release"
     share: Annotated[float, Meta(gt=0)] = 1.0
     predictions_at: Text | None = None
 
 
 class CoinsText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`coins`: the public key, pinned. Secret coins are never in a spec."""
+    """`coins`: the public key, pinned. Secret coins are never in a spec.
+
+    Args:
+        public: The key of everything random that is published, such as features.
+    """
 
     public: Annotated[int, Meta(ge=0)]
 
 
 class PrivateEvaluation(Struct, frozen=True, forbid_unknown_fields=True):
-    """`evaluate.private`: what one metric of one release may cost."""
+    """`evaluate.private`: what one metric of one release may cost.
+
+    Args:
+        epsilon: Of each metric of each release, inside the budget.
+    """
 
     epsilon: Annotated[float, Meta(gt=0)]
 
 
 class EvaluateText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`evaluate`: a look at a private hold-out: for the operator only, or paid for."""
+    """`evaluate`: a look at a private hold-out: for the operator only, or paid for.
+
+    Args:
+        holdout: The share of the records that the learners do not see.
+        metrics: What is measured on it.
+        private: Pay for the metrics and publish them; without it only the operator sees them.
+    """
 
     holdout: Annotated[float, Meta(gt=0, lt=1)]
     metrics: Annotated[list[Literal["accuracy", "mae", "mse", "rmse"]], Meta(min_length=1)]
@@ -167,7 +259,13 @@ class EvaluateText(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SweepText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`sweep`: every combination of the listed values, all of it published and paid for."""
+    """`sweep`: every combination of the listed values, all of it published and paid for.
+
+    Args:
+        grid: Lists of values by dotted path, such as release.learner.regularization.
+        budget: `divided` shares the budget among the combinations; with `each` every one has the
+            whole, and the guarantee adds them up.
+    """
 
     grid: Annotated[
         Any,
@@ -183,7 +281,25 @@ class SweepText(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole spec."""
+    """A whole spec.
+
+    Args:
+        dpcore: Version of this grammar.
+        data: Where the records are, and what is publicly known about them.
+        adjacency: Which data sets are neighbours, so what the guarantee hides.
+        budget: The target; noise that a mechanism leaves open is calibrated to it.
+        release: What is published.
+        releases: Several releases in one budget, in the place of `release`.
+        accountant: What adds the costs up; auto if left out.
+        coins: Pinned public coins; drawn once and locked if left out.
+        evaluate: A hold-out, for the operator or paid for.
+        sealed: The asker is not the curator: nothing but published files leaves the run.
+        on_invalid: A record that does not fit stops the run (refuse), or is mapped into the domain
+            (project).
+        accept_assumptions: Names of the assumptions that a conditional claim may rest on.
+        sweep: A release for every combination of listed values.
+        ledger: Name of the budget that this and other runs on the same records share.
+    """
 
     dpcore: Literal[1]
     data: DataText
@@ -198,7 +314,9 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     on_invalid: Literal["refuse", "project"] | None = None
     accept_assumptions: list[Text] = []
     sweep: SweepText | None = None
-    ledger: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")] | None = None
+    ledger: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", extra=_NAME)] | None = (
+        None
+    )
 
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -206,4 +324,8 @@ def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:
     (schema,), definitions = msgspec.json.schema_components(
         [SpecText], ref_template="#/$defs/{name}"
     )
+    for struct in Struct.__subclasses__():
+        if struct.__module__ == __name__ and struct.__name__ in definitions:
+            annotate(definitions[struct.__name__], struct)
+            definitions[struct.__name__]["description"] = summary(struct)
     return schema, definitions

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.errors import SpecError
+from dpcore.errors import SpecError, below, near, shown
 from dpcore.strict_yaml.located import Node
 
 MOST_POINTS = 1000
@@ -36,48 +36,54 @@ def points(spec: Node, grid: Node) -> tuple[Point, ...]:
             are more than 1000 combinations.
     """
     if not isinstance(grid.value, dict) or not grid.value:
-        raise SpecError("sweep.grid: needs a mapping from dotted paths to lists", grid.where)
+        raise SpecError("needs a mapping from dotted paths to lists")
     choices: list[tuple[str, list[Node]]] = []
     for path, values in grid.value.items():
-        if not isinstance(values.value, list) or not values.value:
-            raise SpecError(f"sweep.grid.{path}: needs a list of values", values.where)
+        with below(path):
+            if not isinstance(values.value, list) or not values.value:
+                raise SpecError("needs a list of values")
         if path.split(".")[0] not in ("release", "releases"):
-            raise SpecError(
-                f"sweep.grid.{path}: a path starts with release or releases", grid.where_key(path)
-            )
-        _replace(spec, path.split("."), values.value[0], grid.where_key(path))
+            raise SpecError(f"{shown(path)}: a path starts with release or releases", key=path)
+        _replaced(spec, path, values.value[0], grid)
         choices.append((path, values.value))
     if math.prod(len(values) for _, values in choices) > MOST_POINTS:
-        raise SpecError(f"sweep.grid: more than {MOST_POINTS} combinations", grid.where)
+        raise SpecError(f"more than {MOST_POINTS} combinations")
     found = []
     for combination in itertools.product(*(values for _, values in choices)):
         node, told = spec, {}
         for (path, _), value in zip(choices, combination, strict=True):
-            node = _replace(node, path.split("."), value, grid.where_key(path))
+            node = _replaced(node, path, value, grid)
             told[path] = value.plain()
         found.append(Point(node, told))
     return tuple(found)
 
 
-def _replace(node: Node, steps: list[str], value: Node, where: str) -> Node:
-    """A copy of `node` with `value` at a path whose last key may be new."""
-    if not steps:
-        return value
-    head, *rest = steps
-    inner = node.value
-    if isinstance(inner, dict) and (head in inner or not rest):
-        below = _replace(inner[head], rest, value, where) if head in inner else value
-        return attrs.evolve(node, value={**inner, head: below})
-    if isinstance(inner, list) and head.isdecimal() and int(head) < len(inner):
-        index = int(head)
-        changed = _replace(inner[index], rest, value, where)
-        return attrs.evolve(node, value=[*inner[:index], changed, *inner[index + 1 :]])
-    raise SpecError(f"sweep.grid: the path leads nowhere at {head!r}", where)
+def _replaced(spec: Node, path: str, value: Node, grid: Node) -> Node:
+    """A copy of `spec` with `value` at a path of `grid` whose last key may be new."""
+
+    def replace(node: Node, steps: list[str]) -> Node:
+        if not steps:
+            return value
+        head, *rest = steps
+        inner = node.value
+        if isinstance(inner, dict) and (head in inner or not rest):
+            changed = replace(inner[head], rest) if head in inner else value
+            keys = {head: grid.keys[path], **node.keys}
+            return attrs.evolve(node, value={**inner, head: changed}, keys=keys)
+        if isinstance(inner, list) and head.isdecimal() and int(head) < len(inner):
+            index = int(head)
+            changed = replace(inner[index], rest)
+            return attrs.evolve(node, value=[*inner[:index], changed, *inner[index + 1 :]])
+        hint = near(head, inner) if isinstance(inner, dict) else ""
+        raise SpecError(f"{shown(path)} leads nowhere at {shown(head)}{hint}", key=path)
+
+    return replace(spec, path.split("."))
 
 
-def release_nodes(spec: Node) -> list[Node]:
-    """The nodes of `release` or `releases`."""
+def releases(spec: Node) -> list[tuple[tuple[str, ...], Node]]:
+    """`release`, or each of `releases`, with the keys that lead to it."""
     parts = cast(dict[str, Node], spec.value)
     if "release" in parts:
-        return [parts["release"]]
-    return cast(list[Node], parts["releases"].value)
+        return [(("release",), parts["release"])]
+    listed = cast(list[Node], parts["releases"].value)
+    return [(("releases", str(number)), node) for number, node in enumerate(listed)]

@@ -1,106 +1,143 @@
-"""Plain YAML data to strict frozen structs; every misfit at its file, line and column.
+"""Plain YAML data to strict frozen structs; every misfit with the path of its key.
 
 The structs themselves say what is allowed (msgspec validates them and writes their JSON Schema);
-this module turns a validation error into one located sentence with the nearest valid name.
+this module says in words what was needed at the place where msgspec found a misfit.
 """
 
-import difflib
 import re
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
-from dpcore.errors import SpecError
+from dpcore.errors import SpecError, near, nearest, shown
 from dpcore.strict_yaml.located import Node
+from dpcore.strict_yaml.places import reached
 
 T = TypeVar("T")
 
-_AT = re.compile(r"\A(?P<what>.*?)(?: - at `(?P<path>\$[^`]*)`)?\Z", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+_AT = re.compile(r" - at `\$(?P<path>[^`]*)`\Z")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _FIELD = re.compile(r"field `([^`]*)`")
-_TYPES = re.compile(r"`([^`]*)`")
-_WORDS = {
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "object": "a mapping",
-    "array": "a list",
-}
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint with the closest valid name, or with all of them if they are few."""
-    names = sorted(valid)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; valid: {', '.join(names)}" if 0 < len(names) <= 12 else ""
-
-
-def convert(node: Node, to: type[T], owner: str) -> T:
-    """`node` as a `to`, or one located error.
+def convert(node: Node, to: type[T]) -> T:
+    """`node` as a `to`, or one error with the path of the misfit below `node`.
 
     Args:
         to: A msgspec struct type.
-        owner: What the node is, in the words of messages ("data", "learner cosines").
 
     Raises:
-        SpecError: at the misfit's file, line and column.
+        SpecError: a key is unknown or missing, or a value does not fit.
     """
     try:
         return msgspec.convert(node.plain(), to, strict=True)
     except msgspec.ValidationError as error:
-        match = _AT.match(str(error))
-        assert match is not None
-        raise _located(node, to, owner, match["what"], match["path"] or "$") from None
+        raise _misfit(node, to, str(error)) from None
 
 
-def _located(node: Node, to: Any, owner: str, what: str, path: str) -> SpecError:
-    steps = [key or int(index) for key, index in _STEP.findall(path)]
-    here, names = node, [owner]
+def _misfit(node: Node, to: Any, what: str) -> SpecError:
+    """What msgspec's message is about, in our words."""
+    match = _AT.search(what)
+    path = match["path"].partition("[...]")[0] if match else ""  # of a mapping's value: the mapping
+    steps = [key or index for key, index in _STEP.findall(path)]
+    here, wanted = node, inspect.type_info(to)
     for step in steps:
-        inner = here.value
-        if isinstance(inner, dict) and step in inner:
-            here = inner[str(step)]
-        elif isinstance(inner, list) and isinstance(step, int) and step < len(inner):
-            here = inner[step]
-        else:
-            break
-        names.append(str(step))
-    dotted = ".".join(name for name in names if name)
-    prefix = f"{dotted}: " if dotted else ""
+        wanted, here = _inner(wanted, here, step), reached(here, [step])
     field = _FIELD.search(what)
-    if field and what.startswith("Object contains unknown"):
-        hint = nearest(field[1], _fields_at(to, steps))
-        return SpecError(f"{prefix}unknown key {field[1]!r}{hint}", here.where_key(field[1]))
-    if field and what.startswith("Object missing"):
-        return SpecError(f"{prefix}the key {field[1]!r} is missing", here.where)
-    what = _TYPES.sub(_in_words, what).replace("Expected ", "needs ")
-    got = f" ({here.value!r})" if isinstance(here.value, str | int | float) else ""
-    return SpecError(f"{prefix}{what}{got}", here.where)
+    if field and "unknown" in what:
+        hint = nearest(field[1], _keys(wanted))
+        return SpecError(f"unknown key {shown(field[1])}{hint}", steps, key=field[1])
+    if field and "missing" in what:
+        return SpecError(f"the key {field[1]!r} is missing", steps)
+    return SpecError(f"needs {needed(wanted)}, got {_got(here)}{_meant(here, wanted)}", steps)
 
 
-def _in_words(types: re.Match[str]) -> str:
-    """`float | null` as "a number": a key that may be left out need not be null."""
-    options = [option for option in types[1].split(" | ") if option != "null"]
-    return " or ".join(_WORDS.get(option, option) for option in options) or "nothing"
+def _options(info: inspect.Type) -> list[inspect.Type]:
+    """What a value may be, without null: a key that may be left out need not be null."""
+    if isinstance(info, inspect.Metadata):
+        return _options(info.type)
+    types = info.types if isinstance(info, inspect.UnionType) else (info,)
+    return [one for one in types if not isinstance(one, inspect.NoneType)]
 
 
-def _fields_at(to: Any, steps: list[Any]) -> list[str]:
-    """Valid keys of the struct that `steps` lead to."""
-    info = msgspec.inspect.type_info(to)
-    for step in [*steps, None]:
-        if isinstance(info, msgspec.inspect.UnionType):
-            structs = [t for t in info.types if isinstance(t, msgspec.inspect.StructType)]
-            info = structs[0] if structs else info.types[0]
-        if step is None or not isinstance(info, msgspec.inspect.StructType):
-            break
-        inner = [field.type for field in info.fields if field.encode_name == step]
-        if not inner:
-            return []
-        info = inner[0]
-    if isinstance(info, msgspec.inspect.StructType):
-        return [field.encode_name for field in info.fields]
-    return []
+def _inner(info: inspect.Type, node: Node, step: str) -> inspect.Type:
+    """The type of what stands at `step` in a value of type `info`."""
+    for option in _options(info):
+        if isinstance(option, inspect.StructType) and isinstance(node.value, dict):
+            for field in option.fields:
+                if field.encode_name == step:
+                    return field.type
+        if isinstance(option, inspect.TupleType) and int(step) < len(option.item_types):
+            return option.item_types[int(step)]
+        if isinstance(option, inspect.ListType | inspect.VarTupleType):
+            return option.item_type
+    return inspect.AnyType()
+
+
+def _keys(info: inspect.Type) -> list[str]:
+    """Valid keys of a mapping."""
+    structs = [one for one in _options(info) if isinstance(one, inspect.StructType)]
+    return [field.encode_name for struct in structs for field in struct.fields]
+
+
+def _meant(node: Node, info: inspect.Type) -> str:
+    names = [
+        str(name)
+        for option in _options(info)
+        if isinstance(option, inspect.LiteralType)
+        for name in option.values
+    ]
+    return near(node.value, names) if isinstance(node.value, str) else ""
+
+
+def _got(node: Node) -> str:
+    if node.value is None:
+        return "nothing"
+    if isinstance(node.value, list | dict):
+        return "a list" if isinstance(node.value, list) else "a mapping"
+    return shown(node.value)
+
+
+def needed(info: inspect.Type) -> str:
+    """What a type accepts, in words."""
+    if isinstance(info, inspect.Metadata):
+        own = (info.extra or {}).get("needs")
+        return str(own) if own else needed(info.type)
+    return _or([words for option in _options(info) for words in _words(option)]) or "a value"
+
+
+def _words(info: inspect.Type) -> list[str]:
+    if isinstance(info, inspect.Metadata):
+        return [needed(info)]
+    if isinstance(info, inspect.LiteralType):
+        plain = (str(value).replace("_", "").isalnum() for value in info.values)
+        return [str(v) if p else repr(v) for v, p in zip(info.values, plain, strict=True)]
+    if isinstance(info, inspect.BoolType):
+        return ["true", "false"]
+    if isinstance(info, inspect.IntType):
+        return [f"a whole number{_bounds(info)}"]
+    if isinstance(info, inspect.FloatType):
+        return [f"a number{_bounds(info)}"]
+    if isinstance(info, inspect.StrType):
+        return ["one character" if info.max_length == 1 else "text"]
+    if isinstance(info, inspect.TupleType):
+        return [f"a list of {len(info.item_types)}: {', '.join(map(needed, info.item_types))}"]
+    if isinstance(info, inspect.ListType | inspect.VarTupleType):
+        several = "one or more: " if getattr(info, "min_length", None) else ""
+        return [f"a list of {several}{needed(info.item_type)}"]
+    if isinstance(info, inspect.StructType):
+        required = [field.encode_name for field in info.fields if field.required]
+        keys = ", ".join(f"{key}: ..." for key in required)
+        return [f"{{{keys}}}" if keys else "a mapping"]
+    return [{inspect.DictType: "a mapping", inspect.AnyType: "a value"}.get(type(info), "text")]
+
+
+def _bounds(info: inspect.IntType | inspect.FloatType) -> str:
+    signs = {">": info.gt, ">=": info.ge, "<": info.lt, "<=": info.le}
+    found = [f"{sign} {value:g}" for sign, value in signs.items() if value is not None]
+    return f" {' and '.join(found)}" if found else ""
+
+
+def _or(words: list[str]) -> str:
+    return " or ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

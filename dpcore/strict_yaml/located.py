@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import yaml
 
-from dpcore.errors import SpecError
+from dpcore.errors import SpecError, shown
 
 LARGEST_FILE = 1 << 20  # bytes
 DEEPEST = 32  # nested collections
@@ -53,7 +53,12 @@ class Node:
         return f"{self.file}:{self.line}:{self.column}"
 
     def where_key(self, key: str) -> str:
-        """FILE:LINE:COLUMN of a key of this mapping; of the mapping itself if it lacks the key."""
+        """FILE:LINE:COLUMN of a key of this mapping, or of an entry of this list by its number.
+
+        Of the mapping or list itself if it lacks the key.
+        """
+        if isinstance(self.value, list) and key.isdecimal() and int(key) < len(self.value):
+            return self.value[int(key)].where
         line, column = self.keys.get(key, (self.line, self.column))
         return f"{self.file}:{line}:{column}"
 
@@ -77,16 +82,16 @@ def read(path: Path) -> Node:
         with path.open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise SpecError("no such file", str(path)) from None
+        raise SpecError("no such file", place=str(path)) from None
     except OSError as error:
-        raise SpecError(f"cannot be read ({error.strerror})", str(path)) from None
+        raise SpecError(f"cannot be read ({error.strerror})", place=str(path)) from None
     if len(raw) > LARGEST_FILE:
-        raise SpecError(f"larger than {LARGEST_FILE} bytes", name)
+        raise SpecError(f"larger than {LARGEST_FILE} bytes", place=name)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise SpecError("not UTF-8 text", f"{name}:{line}:1") from None
+        raise SpecError("not UTF-8 text", place=f"{name}:{line}:1") from None
     return parse(text, name)
 
 
@@ -97,12 +102,14 @@ def parse(text: str, name: str) -> Node:
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
             if event.version or event.tags:
-                raise SpecError("YAML directives are not allowed", _where(event, name))
+                raise SpecError("YAML directives are not allowed", place=_where(event, name))
             if node is not None:
-                raise SpecError("one document was needed, a second begins", _where(event, name))
+                raise SpecError(
+                    "one document was needed, a second begins", place=_where(event, name)
+                )
             node = _build(next(events), events, name, 0)
     if node is None or node.value is None:
-        raise SpecError("the file is empty", f"{name}:1:1")
+        raise SpecError("the file is empty", place=f"{name}:1:1")
     return node
 
 
@@ -113,11 +120,30 @@ def _events(text: str, name: str) -> Iterator[yaml.Event]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else f"{name}:1:1"
-        raise SpecError(f"not YAML: {error.problem or error.context}", where) from None
+        raise SpecError(f"not YAML: {_in_words(str(error.problem))}", place=where) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         where = f"{name}:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
-        raise SpecError("not YAML: a character that YAML does not allow", where) from None
+        raise SpecError("not YAML: a character that YAML does not allow", place=where) from None
+
+
+_PROBLEMS = {
+    "mapping values": "a second ': ' on this line; put text that holds one into quotes",
+    "expected ':'": "a key without ': '",
+    "'\\t'": "a tab at the beginning of a line; indent with spaces",
+    "cannot start any token": "text that begins like this needs quotes",
+    "']'": "the list is not closed; ',' or ']' was needed",
+    "'}'": "the mapping is not closed; ',' or '}' was needed",
+    "end of stream": "the quotes are not closed",
+    "<block end>": "this line is not indented like its neighbours",
+    "escape": "an escape that double quotes do not know; use single quotes",
+}
+
+
+def _in_words(problem: str) -> str:
+    """PyYAML's problem, in ours."""
+    known = (words for part, words in _PROBLEMS.items() if part in problem)
+    return next(known, "the text cannot be read from here on")
 
 
 def _where(event: yaml.Event, name: str) -> str:
@@ -134,17 +160,17 @@ def _position(event: yaml.Event) -> tuple[int, int]:
 def _build(event: yaml.Event, events: Iterator[yaml.Event], name: str, depth: int) -> Node:
     where = _where(event, name)
     if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-        raise SpecError("anchors and aliases are not allowed", where)
+        raise SpecError("anchors and aliases are not allowed", place=where)
     tag = getattr(event, "tag", None)
     if tag is not None:
-        raise SpecError(f"tags are not allowed, got {tag!r}", where)
+        raise SpecError(f"tags are not allowed, got {shown(tag)}", place=where)
     if depth > DEEPEST:
-        raise SpecError(f"nested deeper than {DEEPEST} levels", where)
+        raise SpecError(f"nested deeper than {DEEPEST} levels", place=where)
     keys: dict[str, tuple[int, int]] = {}
     value: Scalar | list[Node] | dict[str, Node]
     if isinstance(event, yaml.ScalarEvent):
         plain = event.implicit[0]
-        value = _resolve(event.value, where) if plain else event.value
+        value = _resolve(event.value, where) if plain else _whole(event.value, where)
     elif isinstance(event, yaml.SequenceStartEvent):
         value = []
         while not isinstance(item := next(events), yaml.SequenceEndEvent):
@@ -154,7 +180,7 @@ def _build(event: yaml.Event, events: Iterator[yaml.Event], name: str, depth: in
         while not isinstance(item := next(events), yaml.MappingEndEvent):
             key = _key(item, name)
             if key in value:
-                raise SpecError(f"the key {key!r} is given twice", _where(item, name))
+                raise SpecError(f"the key {shown(key)} is given twice", place=_where(item, name))
             keys[key] = _position(item)
             value[key] = _build(next(events), events, name, depth + 1)
     return Node(value, name, *_position(event), keys)
@@ -164,14 +190,21 @@ def _key(event: yaml.Event, name: str) -> str:
     """Keys are text, whatever they look like."""
     where = _where(event, name)
     if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-        raise SpecError("anchors and aliases are not allowed", where)
+        raise SpecError("anchors and aliases are not allowed", place=where)
     if not isinstance(event, yaml.ScalarEvent):
-        raise SpecError("a key must be a word, not a list or mapping", where)
+        raise SpecError("a key must be a word, not a list or mapping", place=where)
     if event.tag is not None:
-        raise SpecError(f"tags are not allowed, got {event.tag!r}", where)
+        raise SpecError(f"tags are not allowed, got {shown(event.tag)}", place=where)
     if not event.value:
-        raise SpecError("a key must not be empty", where)
-    return str(event.value)
+        raise SpecError("a key must not be empty", place=where)
+    return _whole(str(event.value), where)
+
+
+def _whole(text: str, where: str) -> str:
+    """Text that can be written again: an escape may hold half a character."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise SpecError("half a character (a lone surrogate) is not text", place=where)
+    return text
 
 
 def _resolve(text: str, where: str) -> Scalar:
@@ -183,13 +216,13 @@ def _resolve(text: str, where: str) -> Scalar:
     if _INT.match(text) or _BASED.match(text):
         number = int(text, 10 if _INT.match(text) else 0) if len(text) < 40 else 1 << 64
         if abs(number) >= 1 << 63:
-            raise SpecError("a whole number must have fewer than 64 bits", where)
+            raise SpecError("a whole number must have fewer than 64 bits", place=where)
         return number
     if _FLOAT.match(text):
         value = float(text)
         if not math.isfinite(value):
-            raise SpecError(f"a finite number was needed, got {text}", where)
+            raise SpecError(f"a finite number was needed, got {shown(text)}", place=where)
         return value
     if _NOT_FINITE.match(text):
-        raise SpecError(f"a finite number was needed, got {text}", where)
+        raise SpecError(f"a finite number was needed, got {shown(text)}", place=where)
     return text

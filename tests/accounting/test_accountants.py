@@ -201,7 +201,10 @@ def test_an_account_states_every_method():
     [
         ({"event": "gausian", "mu": 1.0}, "events.0.event"),
         ({"event": "gaussian", "mu": -1.0}, "events.0.mu"),
-        ({"event": "gaussian", "sigma": 1.0}, "events.0"),
+        ({"event": "gaussian", "sigma": 1.0}, "events.0.sigma"),
+        ({"event": "gaussian"}, "events.0.mu"),
+        ({"event": "gaussian", "mu": 1.0, "adjacency": "replace_one"}, "events.0.adjacency"),
+        ({"mu": 1.0}, "events.0.event"),
         ({"event": "gaussian", "mu": 1.0, "count": 0}, "events.0.count"),
         ({"event": "poisson_sampled", "sampling_probability": 0.1}, "events.0.of"),
     ],

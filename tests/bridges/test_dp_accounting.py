@@ -22,8 +22,10 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
+    Adjacency,
     Conditional,
     Direction,
+    Event,
     OverCoins,
     PrivacyBudget,
     price,
@@ -300,6 +302,58 @@ def test_an_event_without_counterpart_is_refused_by_name(event):
     with pytest.raises(UnsupportedEventError, match=type(event).__name__) as refusal:
         to_dp_event(event)
     assert ("ZcdpEvent" in str(refusal.value)) == (event.zcdp_rho() is not None)
+
+
+@attrs.frozen(kw_only=True)
+class Declared(Event):
+    """A plugin's event: a curve, and what it declares of it."""
+
+    adjacency: Adjacency
+    mu: float | None = None
+    pure: float | None = None
+    rho: float | None = None
+
+    def delta(self, epsilon, direction):
+        return 1.0
+
+    def gaussian_mu(self):
+        return self.mu
+
+    def pure_epsilon(self):
+        return self.pure
+
+    def zcdp_rho(self):
+        return self.rho
+
+
+@pytest.mark.parametrize(
+    ("declared", "same"),
+    [
+        (
+            Declared(mu=0.5, rho=0.125, adjacency=REPLACE_ONE),
+            GaussianEvent(mu=0.5, adjacency=REPLACE_ONE),
+        ),
+        (
+            Declared(pure=0.7, rho=0.245, adjacency=REPLACE_ONE),
+            PureEvent(epsilon=0.7, adjacency=REPLACE_ONE),
+        ),
+        (
+            Declared(pure=0.7, rho=0.245, adjacency=ADD_REMOVE),
+            ZcdpEvent(rho=0.245, adjacency=ADD_REMOVE),
+        ),
+        (Declared(rho=0.3, adjacency=ADD_REMOVE), ZcdpEvent(rho=0.3, adjacency=ADD_REMOVE)),
+    ],
+)
+def test_a_plugins_event_is_written_by_what_it_declares(declared, same):
+    assert to_dp_event(declared) == to_dp_event(same)
+    nested, expected = repeated(declared, 3), repeated(same, 3)
+    assert to_dp_event(nested) == to_dp_event(expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"pure": 0.7}])
+def test_a_plugins_event_that_declares_nothing_known_there_is_refused(options):
+    with pytest.raises(UnsupportedEventError, match="Declared has no counterpart"):
+        to_dp_event(Declared(adjacency=ADD_REMOVE, **options))
 
 
 @pytest.mark.parametrize("adjacency", [REPLACE_LABEL, replace_features(0.5, label=False)])

@@ -313,9 +313,9 @@ def test_more_than_a_measurement_can_say_is_refused():
         zcdp_measurement(over_coins)
     assert approximate_measurement(over_coins).map(1)[1] == DELTA
     cut = l1_plan(TruncatedLaplace(truncation=1e-6))
-    with pytest.raises(NoClaimError, match="TruncatedLaplaceEvent has no zCDP rho"):
+    with pytest.raises(NoClaimError, match="truncated_laplace has no zCDP rho"):
         zcdp_measurement(cut)
-    with pytest.raises(NoClaimError, match="TruncatedLaplaceEvent has no Rényi"):
+    with pytest.raises(NoClaimError, match="truncated_laplace has no Rényi"):
         renyi_measurement(cut)
     assert approximate_measurement(cut).map(1) == (cut.guarantee.epsilon, DELTA)
 

@@ -7,6 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 
@@ -29,7 +30,7 @@ from dpcore.errors import (
     RegistryError,
     SourceError,
 )
-from dpcore.registry.kinds import LEARNER
+from dpcore.registry.kinds import FEATURES, LEARNER
 
 pytest.importorskip("sklearn", minversion="1.6")
 
@@ -39,7 +40,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from dpcore.bridges.sklearn import (
+import dpcore.bridges.sklearn
+import dpcore.sklearn
+from dpcore.sklearn import (
     KernelRidge,
     NTKClassifier,
     PrivateClassifier,
@@ -133,6 +136,51 @@ def test_without_its_plugin_an_estimator_says_what_to_install():
     bare = NTKClassifier(columns=(-1, 1), classes=[0, 1, 2], registry=Registry.of())
     with pytest.raises(RegistryError, match=r"ntk\.central"):
         bare.fit(rows, y)
+
+
+@pytest.mark.parametrize("name", ["KernelRidge", "NTKClassifier"])
+def test_an_estimator_of_a_missing_plugin_names_the_plugin(name, monkeypatch):
+    home = getattr(dpcore.bridges.sklearn, name).__module__
+    monkeypatch.delitem(sys.modules, home)
+    monkeypatch.setitem(sys.modules, home.split(".")[0], None)
+    plugin = home.split(".")[0].replace("_", "-")
+    for module in (dpcore.sklearn, dpcore.bridges.sklearn):
+        with pytest.raises(ImportError, match=f"{name} belongs to the plugin {plugin}: pip"):
+            getattr(module, name)
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        dpcore.sklearn.Nobody  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("made", "components"),
+    [
+        (RandomFeaturesRidge, ["random_features.ridge", "cos_sin"]),
+        (SufficientStatisticsRidge, ["linear.sufficient_statistics", "linear.affine"]),
+        (KernelRidge, ["kernel_ridge.ridge"]),
+        (NTKClassifier, ["ntk.central"]),
+    ],
+)
+def test_an_estimator_has_every_field_of_its_learner_with_its_default(made, components):
+    registry, params = Registry.default(), made().get_params()
+    for name in components:
+        kind = FEATURES if name in ("cos_sin", "linear.affine") else LEARNER
+        for one in attrs.fields(registry.component(kind, name)):
+            if one.name == "features":
+                continue
+            stated = params[one.name]
+            assert stated == one.default or one.default is attrs.NOTHING
+    assert made(**{one: params[one] for one in params}).get_params() == params
+
+
+def test_a_function_learner_is_answered_by_an_oracle():
+    rows, y = numbers()
+    learner = Registry.default().component(LEARNER, "kernel_ridge.huber_ridge")(
+        total_regularization=5.0, clip=0.5
+    )
+    found = regressor(learner=learner).fit(rows, y)
+    assert np.array_equal(found.predict(rows), found.predict(rows))
+    with pytest.raises(ContractError, match="a fitted PrivateRegressor holds records"):
+        pickle.dumps(found)
 
 
 @pytest.mark.parametrize("made", REGRESSORS)

@@ -23,6 +23,7 @@ from dpcore.conformance.laws.interactive import interactive_cases, interactive_v
 from dpcore.conformance.laws.law import Outcome
 from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.per_query import PerQuery
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2
@@ -57,8 +58,11 @@ def test_a_right_oracle_raises_no_alarm_and_its_claim_is_not_vacuous(law):
     assert 0.1 < attack(case.duel(), draws=600).ratio <= 1
 
 
+KERNELS = {"gaussian": GaussianKernel(bandwidth=0.5), "linear": LinearKernel()}
+
+
 def ridge(kernel, lam, records, columns=2):
-    learner = KernelRidge(kernel=kernel, regularization=lam, bandwidth=0.5)
+    learner = KernelRidge(kernel=KERNELS[kernel], regularization=lam)
     where = domain(records, columns, norm=1.0)
     return Case(learner=learner, bound=KernelRidgeReplaceOne(), domain=where, adjacency=REPLACE_ONE)
 

@@ -7,26 +7,33 @@ import numpy as np
 import pytest
 from scipy import special
 
-from dpcore import REPLACE_ONE
+from dpcore import REPLACE_ONE, Registry
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.effort import Effort
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.functions.kernels.matern import MaternKernel
+from dpcore.functions.kernels.matern import (
+    ExponentialKernel,
+    Matern32Kernel,
+    Matern52Kernel,
+)
+from dpcore.registry.kinds import KERNEL
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne
-from dpcore_kernel_ridge.ridge import KERNELS, KernelRidge, kernel_of
+from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge
+from dpcore_kernel_ridge.ridge import KernelRidge
 
 from doubles import domain
 
-MATERN = [MaternKernel(smoothness=nu, bandwidth=0.6) for nu in ("1/2", "3/2", "5/2")]
+TWICE = {ExponentialKernel: 1, Matern32Kernel: 3, Matern52Kernel: 5}  # 2 nu
+MATERN = [made(bandwidth=0.6) for made in TWICE]
 ALL = [*MATERN, GaussianKernel(bandwidth=0.6), LinearKernel()]
 
 
-@pytest.mark.parametrize("kernel", MATERN, ids=lambda k: k.smoothness)
+@pytest.mark.parametrize("kernel", MATERN, ids=lambda k: type(k).__name__)
 def test_a_matern_kernel_is_the_general_formula_with_a_bessel_function(kernel):
-    nu = {"1/2": 0.5, "3/2": 1.5, "5/2": 2.5}[kernel.smoothness]
+    nu = TWICE[type(kernel)] / 2
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-1, 1, (2, 30, 3))
     t = math.sqrt(2 * nu) * np.linalg.norm(x[:, None] - y[None], axis=2) / 0.6
@@ -34,7 +41,7 @@ def test_a_matern_kernel_is_the_general_formula_with_a_bessel_function(kernel):
     assert kernel(x, y) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("kernel", MATERN, ids=lambda k: k.smoothness)
+@pytest.mark.parametrize("kernel", MATERN, ids=lambda k: type(k).__name__)
 @pytest.mark.parametrize("width", [1, 3, 20])
 def test_computed_values_stay_within_the_declared_error(kernel, width):
     rng = np.random.default_rng(width)
@@ -42,7 +49,7 @@ def test_computed_values_stay_within_the_declared_error(kernel, width):
     x = rng.uniform(-1, 1, (40, where.width))
     y = x + rng.normal(size=x.shape) * 10.0 ** rng.uniform(-9, 0.3, (40, 1))
     computed = np.diag(kernel(x, y))
-    twice = {"1/2": 1, "3/2": 3, "5/2": 5}[kernel.smoothness]
+    twice = TWICE[type(kernel)]
     for row, value in enumerate(computed):
         with mpmath.workdps(40):
             pairs = zip(x[row].tolist(), y[row].tolist(), strict=True)
@@ -64,9 +71,11 @@ def test_a_kernel_is_symmetric_positive_definite_and_within_its_norm(kernel):
         assert (kernel.diagonal(rows) <= kernel.norm(domain(10)) ** 2).all()
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernel_ridge_stands_in_every_kernels_space(name):
-    learner = KernelRidge(kernel=name, bandwidth=0.5, regularization=0.5)
+@pytest.mark.parametrize("kernel", ALL, ids=lambda k: type(k).__name__)
+def test_kernel_ridge_stands_in_every_kernels_space(kernel):
+    if hasattr(kernel, "bandwidth"):
+        kernel = type(kernel)(bandwidth=0.5)
+    learner = KernelRidge(kernel=kernel, regularization=0.5)
     case = Case(
         learner=learner,
         bound=KernelRidgeReplaceOne(),
@@ -77,11 +86,38 @@ def test_kernel_ridge_stands_in_every_kernels_space(name):
     assert 0.4 < finding.worst <= 1
 
 
-def test_a_bandwidth_out_of_range_and_an_unknown_kernel_are_refused():
+def test_every_kernel_of_the_core_has_one_name():
+    registry = Registry.of()
+    named = {name: registry.component(KERNEL, name) for name in registry.names(KERNEL)}
+    assert named == {
+        "exponential": ExponentialKernel,
+        "gaussian": GaussianKernel,
+        "linear": LinearKernel,
+        "matern_3_2": Matern32Kernel,
+        "matern_5_2": Matern52Kernel,
+    }
+
+
+def test_a_bandwidth_out_of_range_is_refused():
     with pytest.raises(ParameterError, match="bandwidth"):
-        MaternKernel(bandwidth=1e-200)
-    with pytest.raises(ParameterError, match="smoothness"):
-        MaternKernel(smoothness="7/2")
-    with pytest.raises(ParameterError, match="kernel"):
-        KernelRidge(kernel="cubic", regularization=0.1)
-    assert kernel_of("exponential", 2.0) == MaternKernel(smoothness="1/2", bandwidth=2.0)
+        Matern32Kernel(bandwidth=1e-200)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **fields: KernelRidge(regularization=0.1, **fields),
+        lambda **fields: KernelHuberRidge(total_regularization=1.0, clip=1.0, **fields),
+    ],
+)
+def test_a_bandwidth_beside_the_kernel_is_the_kernels_own(make):
+    assert make(bandwidth=2.0).kernel_in_force == GaussianKernel(bandwidth=2.0)
+    beside = make(kernel=ExponentialKernel(), bandwidth=2.0)
+    assert beside.kernel_in_force == ExponentialKernel(bandwidth=2.0)
+    assert make(kernel=LinearKernel()).kernel_in_force == LinearKernel()
+    with pytest.raises(ParameterError, match="LinearKernel does not have"):
+        make(kernel=LinearKernel(), bandwidth=2.0)
+    with pytest.raises(ParameterError, match="has its own"):
+        make(kernel=GaussianKernel(bandwidth=0.5), bandwidth=2.0)
+    with pytest.raises(ParameterError, match="a kernel, such as"):
+        make(kernel="cubic")

@@ -13,6 +13,7 @@ from dpcore.checks import positive
 from dpcore.conformance.attacks.case import Case
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.mechanism import free
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.bounds import lemma_2
@@ -240,9 +241,12 @@ def bound(value):
     return attrs.frozen(kw_only=True)(Wrong)()
 
 
-def case(value, *, kernel="gaussian", lam=0.1, records=40, norm=1.0):
+KERNEL = GaussianKernel(bandwidth=0.5)
+
+
+def case(value, *, kernel=KERNEL, lam=0.1, records=40, norm=1.0):
     return Case(
-        learner=KernelRidge(kernel=kernel, regularization=lam, bandwidth=0.5),
+        learner=KernelRidge(kernel=kernel, regularization=lam),
         bound=bound(value),
         domain=domain(records, 2, norm=norm),
         adjacency=REPLACE_ONE,
@@ -252,11 +256,11 @@ def case(value, *, kernel="gaussian", lam=0.1, records=40, norm=1.0):
 BOUNDS = {
     "Lemma 2 where lam is not at most 1": case(lemma_2, lam=16.0),
     "residuals said to be at most M": case(
-        lambda k, m, lam, n: 2 * k * m / (n * lam), kernel="linear"
+        lambda k, m, lam, n: 2 * k * m / (n * lam), kernel=LinearKernel()
     ),
     "a single evaluation's movement at a typical kappa": case(
         lambda k, m, lam, n: m / (n * lam) * (2 + 1 / (2 * math.sqrt(lam))),
-        kernel="linear",
+        kernel=LinearKernel(),
         norm=None,
     ),
     "one side of a replacement": case(lambda k, m, lam, n: k * m / (n * lam)),

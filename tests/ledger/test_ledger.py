@@ -30,10 +30,11 @@ from dpcore import (
 )
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.errors import ContractError, ParameterError, ReleaseError
+from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger import journal
-from dpcore.ledger.book import UnknownLedgerError, _charge_text, ledger_names
+from dpcore.ledger.book import UnknownLedgerError, ledger_names
 from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.total import Total
 from dpcore.mechanisms.gaussian import Gaussian
@@ -369,7 +370,9 @@ def test_sums_that_say_less_than_the_events_are_noticed(ledger):
             "events": [], "failures": (0.0).hex(), "frame": "", "assumptions": [],
         }  # fmt: skip
         honest = ledger.total.start().spend(charge(0.01)).state()
-        transaction.append("reserved", {**body, **_charge_text(charge(0.02)), "after": honest})
+        transaction.append(
+            "reserved", {**body, **charge(0.02).written(Catalogue()), "after": honest}
+        )
     assert ledger.faults() == ["row 2 spends more than it says"]
 
 
@@ -435,6 +438,7 @@ import os, sys
 from pathlib import Path
 from dpcore import Charge, Ledger, REPLACE_ONE
 from dpcore.errors import DpcoreError
+from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import GaussianEvent
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)

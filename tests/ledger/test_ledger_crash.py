@@ -1,6 +1,7 @@
 """A ledger survives its writers: nothing spent is lost or doubled, whenever they die."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ def script(*arguments):
         text=True,
         check=False,
         timeout=900,
+        env={**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

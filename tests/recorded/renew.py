@@ -102,31 +102,31 @@ def lay_out(name: str, folder: Path) -> Path:
     return folder / SPEC
 
 
-def run_command(*words: object) -> None:
-    """Run the installed command `dpcore` in this process, and expect success."""
+def run_command(*words: object) -> tuple[int, str, str]:
+    """Run the installed command `dpcore` in this process: exit code, output, errors."""
     (script,) = metadata.entry_points(group="console_scripts", name="dpcore")
-    told = io.StringIO()
-    environment = {"XDG_CONFIG_HOME": os.devnull, "XDG_DATA_HOME": os.devnull}
+    told, wrong = io.StringIO(), io.StringIO()
+    code: Any = 0
     with (
         mock.patch.object(sys, "argv", ["dpcore", *map(str, words)]),
-        mock.patch.dict(os.environ, environment),
         contextlib.redirect_stdout(told),
-        contextlib.redirect_stderr(told),
+        contextlib.redirect_stderr(wrong),
     ):
         try:
             script.load()()
         except SystemExit as left:
             code = left.code
-        else:
-            code = 0
-    if code:
-        raise AssertionError(f"dpcore {' '.join(map(str, words))}: {told.getvalue()}")
+    return int(code or 0), told.getvalue(), wrong.getvalue()
 
 
 def replay(name: str, folder: Path) -> Recording:
     """Rehearse a recording's spec in an empty folder."""
     spec = lay_out(name, folder)
-    run_command("run", spec, "--rehearsal", SEED, "--runs", folder / "runs")
+    home = {"XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    with mock.patch.dict(os.environ, home):
+        code, _, wrong = run_command("run", spec, "--rehearsal", SEED, "--runs", folder / "runs")
+    if code:
+        raise AssertionError(f"{name}: {wrong}")
     run = folder / "runs" / f"{spec.stem}-0001" / "operator" / "rehearsal"
     plan = json.loads((run / "spec.lock.json").read_text())["plan"]
     return Recording(

@@ -4,16 +4,24 @@ import importlib
 import os
 import subprocess
 import sys
+import types
+from pathlib import Path
+from typing import ClassVar
 
+import attrs
 import pytest
 from typer.testing import CliRunner
 
-from dpcore import Registry
+from dpcore import REPLACE_ONE, Charge, Learner, Ledger, Query, Registry, hookimpl
+from dpcore.accounting.filters import BudgetExceededError
 from dpcore.cli.app import app
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
 from dpcore.errors import ParameterError, SpecError
+from dpcore.events.randomized_response import PureEvent
 from dpcore.registry.scaffold import PluginKind, write_plugin
+
+from doubles import LabelMean, LabelMeanBound, table
 
 
 def imported(folder, monkeypatch):
@@ -62,6 +70,128 @@ def test_the_command_says_what_to_do_next(tmp_path):
         app, ["plugins", "new", "random-features", "--kind", "learner", "--path", str(tmp_path)]
     )
     assert taken.exit_code == 2
+
+
+@attrs.frozen(kw_only=True)
+class Mean(LabelMean):
+    """Total: clipped labels have a mean."""
+
+    bounds: ClassVar[tuple[str, ...]] = ("own.mean",)
+
+    def queries(self, public):
+        return (Query(name="mean", shape=(1,), distance="l1"),)
+
+
+@attrs.frozen(kw_only=True)
+class MeanBound(LabelMeanBound):
+    learner: ClassVar[type[Learner]] = Mean
+
+    def sensitivity(self, query, learner, public, adjacency):
+        found = super().sensitivity(query, learner, public, adjacency)
+        return attrs.evolve(found, distance="l1", value=found.value * (1 + 1e-12))
+
+
+OWN = types.ModuleType("own")
+OWN.dpcore_learners = hookimpl(specname="dpcore_learners")(lambda: {"own.mean": Mean})
+OWN.dpcore_bounds = hookimpl(specname="dpcore_bounds")(lambda: {"own.mean": MeanBound})
+
+SPEC = """
+dpcore: 1
+data:
+  source: records.csv
+  target: y
+  domain: {records: 40, columns: {a: [-1, 1], b: [-1, 1]}, target: [-1, 1]}
+adjacency: replace_one
+budget: {epsilon: 0.5, delta: 0}
+ledger: people
+release: {learner: own.mean, mechanism: new_mechanism.double_exponential}
+"""
+
+
+def invoke(*words):
+    found = CliRunner().invoke(app, [str(word) for word in words])
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    return found.exit_code, found.output
+
+
+@pytest.fixture
+def stranger(tmp_path, monkeypatch):
+    """A folder with a spec whose mechanism is a new plugin's, and a ledger; and the plugin."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.chdir(tmp_path)
+    module = imported(write_plugin("new-mechanism", PluginKind.MECHANISM, tmp_path), monkeypatch)
+    monkeypatch.setattr(Registry, "default", lambda: Registry.of(OWN, module))
+    (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
+    rows = zip(*table().values(), strict=True)
+    lines = [",".join(table()), *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "records.csv").write_text("\n".join(lines), "utf-8")
+    code, told = invoke(
+        "ledger", "create", "people", "--epsilon", 1, "--delta", 0, "--adjacency", "replace_one"
+    )
+    assert code == 0, told
+    return module
+
+
+def test_a_strangers_mechanism_is_charged_to_a_ledger(stranger):
+    code, told = invoke("check", "spec.yaml")
+    assert code == 0, told
+    assert "after this run pure releases of epsilon = 0.5" in told
+    code, told = invoke("run", "spec.yaml")
+    assert code == 0, told
+    code, told = invoke("ledger", "show", "people")
+    assert code == 0
+    assert "1 x new_mechanism.pure" in told
+    assert "(0.5, 0), proved" in told
+    assert invoke("ledger", "verify", "people", "--run", "runs/spec-0001")[0] == 0
+    (charged,) = [row for row in Ledger.open("people").rows() if row.kind == "reserved"]
+    (stored,) = charged.body["events"]
+    assert float.fromhex(stored["loss"]) == pytest.approx(0.5)
+    Path("events.yaml").write_text(
+        "adjacency: replace_one\nevents: [{event: new_mechanism.pure, loss: 0.25, count: 2}]\n"
+    )
+    code, told = invoke("account", "events.yaml", "--delta", 0)
+    assert code == 0, told
+    assert "epsilon = 0.5" in told
+
+
+def test_a_strangers_mechanism_is_falsified_and_audited(stranger):
+    code, told = invoke("falsify", "spec.yaml", "--effort", 0.05)
+    assert code == 0, told
+    assert "own.mean" in told or "MeanBound" in told
+    code, told = invoke("audit", "spec.yaml", "--effort", 0.01)
+    assert code == 0, told
+
+
+def test_a_ledger_outlives_the_plugin_that_charged_it(stranger, monkeypatch):
+    assert invoke("run", "spec.yaml")[0] == 0
+    with_it = Ledger.open("people").left()
+    monkeypatch.setattr(Registry, "default", lambda: Registry.of())
+    alone = Ledger.open("people")
+    assert alone.left() == with_it
+    code, told = invoke("ledger", "show", "people")
+    assert code == 0
+    assert "1 x new_mechanism.pure" in told
+    assert alone.spend(Charge.of(PureEvent(epsilon=0.25, adjacency=REPLACE_ONE))).epsilon < 0.2501
+    code, told = invoke("ledger", "verify", "people")
+    assert code == 4
+    assert (
+        "row 2 cannot be recomputed: no admitted plugin provides event 'new_mechanism.pure'" in told
+    )
+    with pytest.raises(BudgetExceededError):
+        alone.spend(Charge.of(PureEvent(epsilon=0.26, adjacency=REPLACE_ONE)))
+
+
+def test_an_event_without_its_hook_is_refused_before_the_records_are_opened(stranger, monkeypatch):
+    monkeypatch.delattr(stranger, "dpcore_events")
+    Path("records.csv").unlink()
+    for command in ("check", "run"):
+        code, told = invoke(command, "spec.yaml")
+        assert code == 1
+        assert "dpcore_events" in told
+        assert "PureEvent" in told
+    assert [row.kind for row in Ledger.open("people").rows()] == ["created"]
 
 
 @pytest.mark.slow

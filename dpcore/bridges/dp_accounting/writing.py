@@ -1,5 +1,6 @@
 """From events to DpEvents: each for the event's own relation, rounded towards more loss."""
 
+import contextlib
 import math
 from functools import singledispatch
 
@@ -9,6 +10,7 @@ from dp_accounting import dp_event as dp
 from dpcore.accountant import UnsupportedEventError
 from dpcore.bridges.dp_accounting.relations import reach, relation_of
 from dpcore.events.base import Event
+from dpcore.events.catalogue import in_core_terms
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
@@ -17,9 +19,7 @@ from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
-
-_UP = 1 + 2.0**-50
-_DOWN = 1 - 2.0**-50
+from dpcore.rounding import down, up
 
 
 def to_dp_event(event: Event) -> DpEvent:
@@ -44,6 +44,10 @@ def write(event: Event, factor: int) -> DpEvent:
     With a factor of 1, the event is written as if add/remove moved it as far as its own relation
     does: never for less than it costs, whether or not the accountant doubles it.
     """
+    for known in in_core_terms(event):
+        if known is not event:
+            with contextlib.suppress(UnsupportedEventError):  # the next one may have a counterpart
+                return write(known, factor)
     rho = event.zcdp_rho()
     implied = "" if rho is None else f"; its zCDP claim has one: ZcdpEvent(rho={rho!r}, ...)"
     raise UnsupportedEventError(
@@ -53,18 +57,18 @@ def write(event: Event, factor: int) -> DpEvent:
 
 @write.register
 def _gaussian(event: GaussianEvent, factor: int) -> DpEvent:
-    return dp.GaussianDpEvent(factor / event.mu * _DOWN)
+    return dp.GaussianDpEvent(down(factor / event.mu, roundings=3))
 
 
 @write.register
 def _laplace(event: LaplaceEvent, factor: int) -> DpEvent:
-    return dp.LaplaceDpEvent(factor / event.shift * _DOWN)
+    return dp.LaplaceDpEvent(down(factor / event.shift, roundings=3))
 
 
 @write.register
 def _discrete_laplace(event: DiscreteLaplaceEvent, factor: int) -> DpEvent:
     # its sensitivity is an integer, and no document says whether replacing doubles it: never halved
-    return dp.DiscreteLaplaceDpEvent(1 / event.noise_scale * _UP, event.shift)
+    return dp.DiscreteLaplaceDpEvent(up(1 / event.noise_scale, roundings=3), event.shift)
 
 
 def _response(event: Event, epsilon: float, classes: int) -> DpEvent:
@@ -75,7 +79,7 @@ def _response(event: Event, epsilon: float, classes: int) -> DpEvent:
         )
     kept = math.exp(-epsilon)
     noise = classes * kept / (1 + (classes - 1) * kept)  # k / (e^epsilon + k - 1)
-    return dp.RandomizedResponseDpEvent(noise * _DOWN, classes)
+    return dp.RandomizedResponseDpEvent(down(noise, roundings=6), classes)
 
 
 @write.register

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from scipy import stats
+import scipy
 
 from dpcore.adjacency import (
     ADD_REMOVE,
@@ -32,6 +32,7 @@ from dpcore.conformance.laws.law import (
 from dpcore.conformance.laws.learners import TOTAL
 from dpcore.domain.columns import Range
 from dpcore.errors import ParameterError
+from dpcore.functions.kernels.base import Kernel
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sampling.schemes import Order
@@ -260,7 +261,9 @@ def _law_covers_orders(case: Case, seed: int) -> str:
         for level in levels:
             exceeded = int(np.count_nonzero(moved > level))
             stated = min(1.0, claim.law.beyond(level))
-            if stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (len(levels) * len(laws)):
+            if scipy.stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (
+                len(levels) * len(laws)
+            ):
                 raise BrokenLawError(
                     f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
                     f"{level:.6g}, the law says {stated:.4g}"
@@ -357,21 +360,9 @@ def _failures(findings: Sequence[Finding]) -> list[Verdict]:
 
 
 def variants(case: Case) -> Iterator[tuple[str, Case]]:
-    """The case with one number changed: each numeric field of the learner, the size, the labels."""
-    learner: Any = case.learner
-    for field in attrs.fields(type(learner)):
-        value = getattr(learner, field.name)
-        if not field.init or isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        for factor in (0.1, 10.0):
-            changed = max(1, int(value * factor)) if isinstance(value, int) else value * factor
-            if changed == value:
-                continue
-            try:
-                other = attrs.evolve(learner, **{field.alias: changed})
-            except (ParameterError, ValueError):
-                continue
-            yield f"{field.name}={changed:g}", attrs.evolve(case, learner=other)
+    """The case with one number changed: of the learner or its kernel, the size, the labels."""
+    for what, learner in _one_number_changed(case.learner):
+        yield what, attrs.evolve(case, learner=learner)
     size = case.domain.at_most or 100
     for other_size in (max(1, size // 10), 10 * size if size < 300 else size // 3):
         yield f"n={other_size}", case.at_size(other_size)
@@ -382,6 +373,24 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
     if case.domain.norm is not None:
         longer = attrs.evolve(case.domain, norm=3 * case.domain.norm)
         yield "norm=3x", attrs.evolve(case, domain=longer)
+
+
+def _one_number_changed(component: Any) -> Iterator[tuple[str, Any]]:
+    """Copies with one numeric field at a tenth and at ten times, those of a kernel included."""
+    for field in attrs.fields(type(component)):
+        value = getattr(component, field.name)
+        changes: list[tuple[str, Any]] = []
+        if isinstance(value, Kernel) and attrs.has(type(value)):
+            changes = [(f"{field.name}.{what}", k) for what, k in _one_number_changed(value)]
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            for factor in (0.1, 10.0):
+                to = max(1, int(value * factor)) if isinstance(value, int) else value * factor
+                changes += [(f"{field.name}={to:g}", to)] if to != value else []
+        for what, changed in changes if field.init else []:
+            try:
+                yield what, attrs.evolve(component, **{field.alias: changed})
+            except (ParameterError, ValueError):
+                continue
 
 
 def _attack_variants(case: Case, effort: Effort, seed: int) -> list[tuple[str, Finding]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -10,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore.errors import ContractError
 from dpcore.events.base import Direction, Event
+from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import gaussian_delta
+from dpcore.events.text import read_event, write_event
 
 PROBABILITY = Law("event.probability", "The curve is a probability at every epsilon >= 0.")
 NONINCREASING = Law("event.nonincreasing", "The curve never rises with epsilon.")
@@ -29,8 +33,11 @@ PURE = Law("event.pure-epsilon", "At the pure epsilon both curves have reached 0
 MU = Law("event.gaussian-mu", "The Gaussian curve of the stated mu lies nowhere below the event's.")
 RHO = Law("event.zcdp-rho", "The stated rho bounds the Rényi divergences that the curve implies.")
 RENYI = Law("event.renyi", "The stated Rényi bounds dominate the divergences the curve implies.")
+STORED = Law(
+    "event.stored", "A ledger stores the event and rebuilds an equal one, to the last bit."
+)
 
-LAWS = (PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, PURE, MU, RHO, RENYI)
+LAWS = (PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, PURE, MU, RHO, RENYI, STORED)
 
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 50.0, 60)])
 _WHOLE = (0, 1, 3)
@@ -38,8 +45,24 @@ _TOLERANCE = 1e-9
 _ORDERS = np.array([1.1, 1.5, 2.0, 4.0, 16.0, 64.0])
 
 
+def stored_verdict(event: Event, subject: str, catalogue: Catalogue) -> Verdict:
+    """Whether a ledger that knows the catalogue can be charged with the event."""
+    return judge(STORED, subject, partial(_stored, event, catalogue))
+
+
+def _stored(event: Event, catalogue: Catalogue) -> str:
+    try:
+        text = json.dumps(write_event(event, catalogue))
+    except ContractError as error:
+        raise BrokenLawError(str(error)) from None
+    again = read_event(json.loads(text), catalogue)
+    if again != event or json.dumps(write_event(again, catalogue)) != text:
+        raise BrokenLawError(f"{event!r} was stored, {again!r} was rebuilt")
+    return text if len(text) < 200 else ""
+
+
 def event_verdicts(event: Event, subject: str) -> list[Verdict]:
-    """All laws of one event."""
+    """All laws of one event's curve."""
     curves = _Curves(event)
     checks: dict[Law, Callable[[_Curves], str]] = {
         PROBABILITY: _probability,

@@ -7,22 +7,21 @@ positive definite (Bochner; Rasmussen & Williams 2006, (4.14) to (4.17)).
 """
 
 import math
-from typing import Literal
+from abc import abstractmethod
+from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial import distance
 
-from dpcore.checks import one_of, positive
+from dpcore.checks import positive
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.base import Kernel
-
-Smoothness = Literal["1/2", "3/2", "5/2"]
+from dpcore.rounding import gamma
 
 _NARROWEST, _WIDEST = 1e-100, 1e100
-_TWICE = {"1/2": 1, "3/2": 3, "5/2": 5}
 
 
 @attrs.frozen(kw_only=True)
@@ -30,11 +29,12 @@ class MaternKernel(Kernel):
     """A Matérn kernel: functions of it are rougher than those of the Gaussian kernel.
 
     Args:
-        smoothness: nu; the kernel of 1/2 is the exponential one. bandwidth: h, public, in encoded
-            units.
+        bandwidth: h, public, in encoded units.
     """
 
-    smoothness: Smoothness = attrs.field(default="3/2", validator=one_of("1/2", "3/2", "5/2"))
+    twice: ClassVar[int]
+    """2 nu."""
+
     bandwidth: float = attrs.field(default=1.0, validator=positive)
 
     def __attrs_post_init__(self) -> None:
@@ -46,6 +46,10 @@ class MaternKernel(Kernel):
                 self.bandwidth,
             )
 
+    @abstractmethod
+    def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """K at the distances t >= 0."""
+
     def norm(self, domain: Domain) -> float:
         """1."""
         return 1.0
@@ -56,7 +60,7 @@ class MaternKernel(Kernel):
         t is off by a relative (p + 10) u/2 or less, so that K moves by at most 0.31 (p + 10) u; the
         exponential and the products err by less than 9 units in the last place of 1.
         """
-        return (domain.width + 16) * 2.0**-53
+        return gamma(domain.width + 16)
 
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """1."""
@@ -66,10 +70,39 @@ class MaternKernel(Kernel):
         self, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """By distances of the rows themselves."""
-        t = distance.cdist(left, right) * (math.sqrt(_TWICE[self.smoothness]) / self.bandwidth)
-        rough = np.exp(-t)
-        if self.smoothness == "1/2":
-            return rough
-        if self.smoothness == "3/2":
-            return (1 + t) * rough
-        return (1 + t + t * t / 3) * rough
+        return self.at(
+            scipy.spatial.distance.cdist(left, right) * (math.sqrt(self.twice) / self.bandwidth)
+        )
+
+
+@attrs.frozen(kw_only=True)
+class ExponentialKernel(MaternKernel):
+    """nu = 1/2: functions are continuous, with kinks."""
+
+    twice: ClassVar[int] = 1
+
+    def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """exp(-t)."""
+        return np.exp(-t)
+
+
+@attrs.frozen(kw_only=True)
+class Matern32Kernel(MaternKernel):
+    """nu = 3/2: functions are once differentiable."""
+
+    twice: ClassVar[int] = 3
+
+    def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(1 + t) exp(-t)."""
+        return (1 + t) * np.exp(-t)
+
+
+@attrs.frozen(kw_only=True)
+class Matern52Kernel(MaternKernel):
+    """nu = 5/2: functions are twice differentiable."""
+
+    twice: ClassVar[int] = 5
+
+    def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(1 + t + t^2/3) exp(-t)."""
+        return (1 + t + t * t / 3) * np.exp(-t)

@@ -45,6 +45,10 @@ class CosSin(FeatureMap):
     computed, each wave is within 2^-49 of its value, and the norm below 1 + 2^-46.
 
     Source: T2 in docs/theorems.md.
+
+    Args:
+        count: How many frequencies are drawn, from public coins.
+        bandwidth: Of the Gaussian kernel, in encoded units.
     """
 
     count: int = attrs.field(validator=positive_integer)

@@ -46,6 +46,10 @@ class Cosines(FeatureMap):
     therefore divided by max(1, its norm), in the fit and in prediction alike.
 
     Source: Rahimi & Recht (2007), Figure 1; the rescaling is T2's remark in docs/theorems.md.
+
+    Args:
+        count: How many frequencies are drawn, from public coins.
+        bandwidth: Of the Gaussian kernel, in encoded units.
     """
 
     count: int = attrs.field(validator=positive_integer)

@@ -18,7 +18,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-ERROR = 2.0**-49
+from dpcore.rounding import UNIT
+
+ERROR = 16 * UNIT
 """How far `cosines` and `sines` may lie from the exact values at the turns they are given."""
 
 BLOCK = 1024

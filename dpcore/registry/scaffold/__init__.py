@@ -23,6 +23,7 @@ class PluginKind(enum.StrEnum):
     MECHANISM = "mechanism"
     ACCOUNTANT = "accountant"
     FEATURES = "features"
+    KERNEL = "kernel"
 
 
 def write_plugin(name: str, kind: PluginKind, parent: Path) -> Path:
@@ -57,5 +58,5 @@ def write_plugin(name: str, kind: PluginKind, parent: Path) -> Path:
             "it exists already; take another name or another --path", str(folder)
         ) from None
     except OSError as error:
-        raise SpecError(f"cannot be written ({error.strerror})", str(folder)) from None
+        raise SpecError(f"cannot be written ({error.strerror})", place=str(folder)) from None
     return folder

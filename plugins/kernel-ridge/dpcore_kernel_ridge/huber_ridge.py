@@ -15,21 +15,16 @@ number times K(x, .), at most B kappa long; two labels at one point differ by at
 min(2B, 2M) kappa. No dimension and no number of records enters. []
 """
 
-import math
 from typing import ClassVar
 
 import attrs
 
 from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
     Adjacency,
     AnyLearner,
     Distance,
     Domain,
     Expansion,
-    FunctionLearner,
     FunctionQuery,
     LearnerCoins,
     Public,
@@ -37,25 +32,22 @@ from dpcore import (
     Records,
     Refused,
     Sensitivity,
-    SensitivityBound,
 )
-from dpcore.checks import one_of, positive
-from dpcore.learning.theorems.sum_form import (
-    huber_ridge_add_remove,
-    huber_ridge_replace_label,
-    huber_ridge_replace_one,
-)
+from dpcore.checks import positive
+from dpcore.learning.bounds.certified import CertifiedBound
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.theorems.sum_form import huber_ridge
 from dpcore_kernel_ridge.huber_solver import (
     HuberProblem,
     huber_error,
     huber_evaluation_error,
     solve_huber,
 )
-from dpcore_kernel_ridge.ridge import KERNELS, KernelName, kernel_of
+from dpcore_kernel_ridge.ridge import KernelLearner
 
 
 @attrs.frozen(kw_only=True)
-class KernelHuberRidge(FunctionLearner):
+class KernelHuberRidge(KernelLearner):
     r"""Minimise :math:`\sum h_B(f(x_i)-y_i)+\tfrac\Lambda2\|f\|_K^2`; answer questions about f.
 
     No exact number of records is read. A public upper bound on it is needed: what a computed
@@ -65,8 +57,6 @@ class KernelHuberRidge(FunctionLearner):
     others the solver is proved to reach it on every dataset of the domain.
 
     Args:
-        kernel: `gaussian`, `linear`, `exponential`, `matern_3_2` or `matern_5_2`.
-        bandwidth: In encoded units; public. The linear kernel has none.
         total_regularization: Lam > 0, of the sum form: not multiplied by the number of records.
         clip: B > 0, in label units: residuals beyond it count linearly.
     """
@@ -74,14 +64,12 @@ class KernelHuberRidge(FunctionLearner):
     bounds: ClassVar[tuple[str, ...]] = ("kernel_ridge.huber_ridge",)
     total: ClassVar[bool] = True
 
-    kernel: KernelName = attrs.field(default="gaussian", validator=one_of(*KERNELS))
-    bandwidth: float = attrs.field(default=1.0, validator=positive)
     total_regularization: float = attrs.field(validator=positive)
     clip: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> HuberProblem:
         """What is public of the minimisation."""
-        kernel = kernel_of(self.kernel, self.bandwidth)
+        kernel = self.kernel_in_force
         return HuberProblem(
             kappa=kernel.norm(domain),
             kernel_error=kernel.error(domain),
@@ -90,6 +78,15 @@ class KernelHuberRidge(FunctionLearner):
             clip=self.clip,
         )
 
+    def moves(self, domain: Domain) -> ByRelation:
+        """T6(b)."""
+        problem = self.problem(domain)
+        return huber_ridge(problem.kappa, problem.label_bound, self.clip, self.total_regularization)
+
+    def solver_error(self, domain: Domain) -> float:
+        """The public tolerance in the kernel's norm, or infinity; 0 without a limit."""
+        return huber_error(self.problem(domain), domain.at_most or 0)
+
     def function_query(self, public: Public) -> FunctionQuery:
         """The function, in the kernel's norm."""
         domain, problem = public.domain, self.problem(public.domain)
@@ -97,7 +94,7 @@ class KernelHuberRidge(FunctionLearner):
         return FunctionQuery(
             name="function",
             distance=Distance.RKHS,
-            kernel=kernel_of(self.kernel, self.bandwidth),
+            kernel=self.kernel_in_force,
             width=domain.width,
             kappa=problem.kappa,
             label_bound=domain.label_bound,
@@ -108,14 +105,13 @@ class KernelHuberRidge(FunctionLearner):
         self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
     ) -> Expansion:
         """The minimiser, to within the declared solver error."""
-        problem = self.problem(public.domain)
-        tolerance = huber_error(problem, public.domain.at_most or 0)
+        problem, tolerance = self.problem(public.domain), self.solver_error(public.domain)
         found = solve_huber(problem, query.kernel, records.features, records.labels, tolerance)
         return Expansion(kernel=query.kernel, points=records.features, coefficients=found)
 
 
 @attrs.frozen(kw_only=True)
-class KernelHuberRidgeBound(SensitivityBound):
+class KernelHuberRidgeBound(CertifiedBound):
     """T6(b) in the kernel's space for `kernel_ridge.huber_ridge`.
 
     Answers for add/remove, for label changes alone, and with the replace-one claim for every other
@@ -123,35 +119,14 @@ class KernelHuberRidgeBound(SensitivityBound):
     """
 
     learner: ClassVar[type[AnyLearner]] = KernelHuberRidge
+    theorem: ClassVar[str] = "T6(b) in a kernel's space (Huber ridge, {})"
 
     def sensitivity(
         self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """Refuses without a public limit on the number of records, or where that is too large."""
-        assert isinstance(learner, KernelHuberRidge)
-        most, problem = public.domain.at_most, learner.problem(public.domain)
-        if most is None:
+        if public.domain.at_most is None:
             return Refused(
                 "what a computed function errs by grows with the number of records: declare at_most"
             )
-        error = huber_error(problem, most)
-        if math.isinf(error):
-            return Refused(
-                f"total_regularization={learner.total_regularization!r} is too small for a "
-                f"certified minimiser on every dataset: raise it, or declare fewer records"
-            )
-        limits = (learner.clip, learner.total_regularization)
-        if adjacency.membership:
-            claim, value = ADD_REMOVE, huber_ridge_add_remove(problem.kappa, *limits)
-        elif REPLACE_LABEL.covers(adjacency):
-            value = huber_ridge_replace_label(problem.kappa, problem.label_bound, *limits)
-            claim = REPLACE_LABEL
-        else:
-            claim, value = REPLACE_ONE, huber_ridge_replace_one(problem.kappa, *limits)
-        return Sensitivity(
-            value=value,
-            distance=Distance.RKHS,
-            adjacency=claim,
-            solver_error=error,
-            source=f"T6(b) in a kernel's space (Huber ridge, {claim})",
-        )
+        return super().sensitivity(query, learner, public, adjacency)

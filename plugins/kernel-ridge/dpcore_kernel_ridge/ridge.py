@@ -4,7 +4,7 @@ The function :math:`f=\arg\min\frac1m\sum(f(x_i)-y_i)^2+\lambda\|f\|_K^2` is a s
 is asked, through `per_query` (T10) or `gaussian_process` (T11), and never published.
 """
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, cast
 
 import attrs
 
@@ -18,22 +18,11 @@ from dpcore import (
     Public,
     Records,
 )
-from dpcore.checks import one_of, positive
+from dpcore.checks import positive
 from dpcore.distance import Distance
+from dpcore.errors import ParameterError
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.functions.kernels.matern import MaternKernel, Smoothness
 from dpcore_kernel_ridge.solver import evaluation_error, function_error, solve_kernel_ridge
-
-KernelName = Literal["gaussian", "linear", "exponential", "matern_3_2", "matern_5_2"]
-
-KERNELS = ("gaussian", "linear", "exponential", "matern_3_2", "matern_5_2")
-
-_MATERN: dict[KernelName, Smoothness] = {
-    "exponential": "1/2",
-    "matern_3_2": "3/2",
-    "matern_5_2": "5/2",
-}
 
 
 @attrs.frozen(kw_only=True)
@@ -78,36 +67,70 @@ class Problem:
         return domain.records, self.kappa, error, domain.label_bound, self.regularization
 
 
-def kernel_of(name: KernelName, bandwidth: float) -> Kernel:
-    """The kernel that a learner's fields name."""
-    if name in _MATERN:
-        return MaternKernel(smoothness=_MATERN[name], bandwidth=bandwidth)
-    return GaussianKernel(bandwidth=bandwidth) if name == "gaussian" else LinearKernel()
+@attrs.frozen(kw_only=True)
+class KernelLearner(FunctionLearner):
+    """A learner in the space of a kernel.
+
+    Args:
+        kernel: Any kernel, `gaussian` by default.
+        bandwidth: In encoded units; public: the kernel's own field, which may be given here.
+    """
+
+    kernel: Kernel = attrs.field(factory=GaussianKernel)
+    bandwidth: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive)
+    )
+
+    @kernel.validator
+    def _is_kernel(self, attribute: Any, value: object) -> None:
+        if not isinstance(value, Kernel):
+            raise ParameterError(
+                type(self).__name__, "a kernel, such as GaussianKernel()", "kernel", value
+            )
+
+    def __attrs_post_init__(self) -> None:
+        _ = self.kernel_in_force
+
+    @property
+    def kernel_in_force(self) -> Kernel:
+        """The kernel at the bandwidth.
+
+        Raises:
+            ParameterError: the kernel has no bandwidth, or another one of its own.
+        """
+        if self.bandwidth is None:
+            return self.kernel
+        kernel = cast(Any, self.kernel)
+        own = attrs.fields_dict(type(kernel)).get("bandwidth") if attrs.has(type(kernel)) else None
+        if own is None or kernel.bandwidth not in (own.default, self.bandwidth):
+            needed = (
+                f"no bandwidth, which {type(kernel).__name__} does not have"
+                if own is None
+                else f"one bandwidth, and {kernel!r} has its own"
+            )
+            raise ParameterError(type(self).__name__, needed, "bandwidth", self.bandwidth)
+        return cast(Kernel, attrs.evolve(kernel, bandwidth=self.bandwidth))
 
 
 @attrs.frozen(kw_only=True)
-class KernelRidge(FunctionLearner):
+class KernelRidge(KernelLearner):
     r"""Minimise :math:`\frac1m\sum(f(x_i)-y_i)^2+\lambda\|f\|_K^2`; answer questions about f.
 
     Total: the system to solve is positive definite for every dataset of the domain, and the bounds
     refuse parameters at which floating-point Cholesky could break down.
 
     Args:
-        kernel: `gaussian`, `linear`, `exponential`, `matern_3_2` or `matern_5_2`.
-        bandwidth: In encoded units; public. The linear kernel has none.
         regularization: lam > 0, of the mean form; needs the exact public number of records.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("kernel_ridge.replace_one",)
     total: ClassVar[bool] = True
 
-    kernel: KernelName = attrs.field(default="gaussian", validator=one_of(*KERNELS))
-    bandwidth: float = attrs.field(default=1.0, validator=positive)
     regularization: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> Problem:
         """The fit at a domain."""
-        kernel = kernel_of(self.kernel, self.bandwidth)
+        kernel = self.kernel_in_force
         return Problem(kernel=kernel, domain=domain, regularization=self.regularization)
 
     def function_query(self, public: Public) -> FunctionQuery:

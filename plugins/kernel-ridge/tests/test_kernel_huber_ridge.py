@@ -154,17 +154,18 @@ def test_computed_values_stay_within_the_declared_error():
     assert error < 1e-9
 
 
-def case(adjacency, kernel="gaussian", lam=5.0, clip=0.5, records=24, **options):
+GAUSSIAN = GaussianKernel(bandwidth=0.5)
+
+
+def case(adjacency, kernel=GAUSSIAN, lam=5.0, clip=0.5, records=24, **options):
     where = domain(records, 2, norm=1.0)
     if adjacency.membership:
         where = attrs.evolve(where, exact=None, limit=records)
-    learner = KernelHuberRidge(
-        kernel=kernel, bandwidth=0.5, total_regularization=lam, clip=clip, **options
-    )
+    learner = KernelHuberRidge(kernel=kernel, total_regularization=lam, clip=clip, **options)
     return Case(learner=learner, bound=KernelHuberRidgeBound(), domain=where, adjacency=adjacency)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "linear"])
+@pytest.mark.parametrize("kernel", [GAUSSIAN, LinearKernel()], ids=["gaussian", "linear"])
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL])
 def test_t6_stands_in_the_kernels_space_and_is_attained(adjacency, kernel):
     (finding,) = falsify(case(adjacency, kernel), Effort(pairs=200))

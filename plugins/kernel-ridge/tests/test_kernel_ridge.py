@@ -17,6 +17,7 @@ from dpcore import (
 )
 from dpcore.errors import NoClaimError
 from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.learning.theorems.ridge import ridge_norm, ridge_replace_one
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1, lemma_2
 from dpcore_kernel_ridge.one_scalar import OneScalar
@@ -65,7 +66,9 @@ def test_lemma_2_is_the_printed_formula():
     assert 2 * lemma_2(2.0, 3.0, 0.25, 10) == pytest.approx(2 * 6 * 4 * 3 / (0.25 * 10))
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "linear"])
+@pytest.mark.parametrize(
+    "kernel", [GaussianKernel(bandwidth=0.5), LinearKernel()], ids=["gaussian", "linear"]
+)
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, REPLACE_LABEL])
 def test_no_random_neighbours_move_further_than_either_bound(kernel, adjacency):
     rng = np.random.default_rng(1)
@@ -73,7 +76,7 @@ def test_no_random_neighbours_move_further_than_either_bound(kernel, adjacency):
         count = int(rng.integers(1, 25))
         facts = public(count, norm=1.0)
         lam = float(10 ** rng.uniform(-3, 0))
-        learner = KernelRidge(kernel=kernel, bandwidth=0.5, regularization=lam)
+        learner = KernelRidge(kernel=kernel, regularization=lam)
         rows = rng.uniform(-0.7, 0.7, (count, 2)) * rng.choice([1.0, 0.05])
         labels = rng.choice([-1.0, 1.0], count)
         other, flipped = rows.copy(), labels.copy()
@@ -89,7 +92,7 @@ def test_the_bound_is_nearly_attained():
     """Two records at opposite places around many that make the norm large: 0.8 of T4."""
     records, lam = 400, 0.2
     facts = public(records, columns=3)
-    learner = KernelRidge(kernel="linear", regularization=lam)
+    learner = KernelRidge(kernel=LinearKernel(), regularization=lam)
     claim = bounded(KernelRidgeReplaceOne(), learner, facts)
     kappa, worst = math.sqrt(3) * (1 - 1e-9), 0.0
     for angle in np.linspace(0, np.pi, 60):

@@ -110,7 +110,9 @@ class Regression(OneShot):
         if self.rate is not None:
             return self.rate
         if public.mu is None:
-            raise NoClaimError("sgd.regression plans its step by a Gaussian budget: give a rate")
+            raise NoClaimError(
+                "sgd.regression plans its step by a Gaussian budget: give a rate", field="rate"
+            )
         domain = public.domain
         kappa = self.map(domain).norm(domain)
         passes = max(1.0, self.count(domain) * self.batch / domain.records)

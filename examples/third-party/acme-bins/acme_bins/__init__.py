@@ -5,8 +5,8 @@ from pathlib import Path
 
 from acme_bins.bound import HistogramBound
 from acme_bins.histogram import Histogram
-from acme_bins.logistic import Logistic
-from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from acme_bins.logistic import BoundedLoss, Logistic
+from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
 
 
 @hookimpl
@@ -25,6 +25,12 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
     """Logistic noise."""
     return {"acme_bins.logistic": Logistic}
+
+
+@hookimpl
+def dpcore_events() -> Mapping[str, type[Event]]:
+    """What logistic noise costs."""
+    return {"acme_bins.bounded_loss": BoundedLoss}
 
 
 @hookimpl

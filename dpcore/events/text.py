@@ -1,55 +1,53 @@
 """Events as plain data: versioned, canonical and lossless, so that a ledger outlives its program.
 
-A float is its hexadecimal text, an event the name of its kind with its own fields. What was written
-rebuilds an equal event, to the last bit; another version, an unknown kind or a field too many or
-too few is refused.
+A float is its hexadecimal text, an event the name of its kind with its own fields: floats,
+integers, tuples, relations and other events. What was written rebuilds an equal event, to the last
+bit; another version, an unknown kind or a field too many or too few is refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
-import attrs
-
-from dpcore.accounting.account import EVENTS, SAMPLED
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ContractError, DpcoreError, ParameterError
+from dpcore.errors import ContractError, DpcoreError, ParameterError, RegistryError
 from dpcore.events.base import Event
-from dpcore.events.composition import ComposedEvent
+from dpcore.events.catalogue import Catalogue, fields_of
 
 VERSION = 1
-KINDS: Mapping[str, Any] = {**EVENTS, **SAMPLED, "composed": ComposedEvent}
-_NAMES = {made: name for name, made in KINDS.items()}
 
 
 class EventTextError(DpcoreError):
     """Data that is no event of a known kind and version."""
 
 
-def write_event(event: Event) -> dict[str, Any]:
+class UnknownEventError(EventTextError):
+    """A stored event of a kind that nobody here provides: its plugin is missing or not admitted."""
+
+
+def write_event(event: Event, catalogue: Catalogue) -> dict[str, Any]:
     """The event as JSON-ready data.
 
     Raises:
-        ContractError: it is of a kind that this version of dpcore cannot store.
+        ContractError: nobody who is admitted provides its class, or a field cannot be stored.
     """
-    return {"version": VERSION, **_event(event)}
+    return {"version": VERSION, **_event(event, catalogue)}
 
 
-def read_event(data: object) -> Event:
+def read_event(data: object, catalogue: Catalogue) -> Event:
     """The event that `write_event` wrote.
 
     Raises:
-        EventTextError: the data is of another version, an unknown kind, or damaged.
+        UnknownEventError: nobody who is admitted provides its kind.
+        EventTextError: the data is of another version, or damaged.
     """
     if not isinstance(data, dict) or data.get("version") != VERSION:
         got = data.get("version") if isinstance(data, dict) else data
         raise EventTextError(f"an event of version {VERSION} is needed, got version {got!r}")
-    fields = {key: value for key, value in data.items() if key != "version"}
-    event = _read(fields)
+    event = _read({key: value for key, value in data.items() if key != "version"}, catalogue)
     if not isinstance(event, Event):
-        raise EventTextError(f"an event is needed, got {data!r}")
+        _damaged("an event", data)
     return event
 
 
@@ -71,7 +69,7 @@ def read_number(text: object) -> float:
     except (ValueError, OverflowError):
         value = math.nan
     if math.isnan(value) or value.hex() != text:
-        raise EventTextError(f"a hexadecimal number is needed, got {text!r}")
+        _damaged("a hexadecimal number", text)
     return value
 
 
@@ -102,36 +100,34 @@ def read_adjacency(data: object) -> Adjacency:
         _damaged("an adjacency", data)
 
 
-def _event(event: Event) -> dict[str, Any]:
-    name = _NAMES.get(type(event))
-    if name is None:
-        raise ContractError(
-            f"a ledger cannot store an event of class {type(event).__name__}: a mechanism that is "
-            f"to be charged describes its cost by one of {', '.join(sorted(KINDS))}"
-        )
-    fields = [field for field in attrs.fields(type(event)) if field.init]  # type: ignore[arg-type]  # events are attrs classes
-    return {"kind": name, **{f.alias: _value(getattr(event, f.name), f.type) for f in fields}}
+def _event(event: Event, catalogue: Catalogue) -> dict[str, Any]:
+    name = catalogue.name_of(type(event))
+    fields = fields_of(type(event))
+    return {
+        "kind": name,
+        **{f.alias: _value(getattr(event, f.name), catalogue, f.hint) for f in fields},
+    }
 
 
-def _value(value: object, declared: object = None) -> Any:
+def _value(value: object, catalogue: Catalogue, declared: object = None) -> Any:
     if isinstance(value, Event):
-        return _event(value)
+        return _event(value, catalogue)
     if isinstance(value, Adjacency):
         return write_adjacency(value)
     if isinstance(value, tuple):
-        return [_value(one) for one in value]
-    if isinstance(value, float) or (declared in (float, "float") and isinstance(value, int)):
+        return [_value(one, catalogue) for one in value]
+    if isinstance(value, float) or (declared is float and isinstance(value, int)):
         return write_number(value)  # mu=1 and mu=1.0 are one event, and one text
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise ContractError(f"a ledger cannot store a field of type {type(value).__name__}")
 
 
-def _read(data: Any) -> Any:
+def _read(data: Any, catalogue: Catalogue) -> Any:
     if isinstance(data, str):
         return read_number(data)
     if isinstance(data, list):
-        return tuple(_read(one) for one in data)
+        return tuple(_read(one, catalogue) for one in data)
     if isinstance(data, int) and not isinstance(data, bool):
         return data
     if not isinstance(data, dict):
@@ -140,14 +136,17 @@ def _read(data: Any) -> Any:
         return read_adjacency(data)
     fields = dict(data)
     kind = fields.pop("kind")
-    made = KINDS.get(kind) if isinstance(kind, str) else None
-    if made is None:
+    if not isinstance(kind, str):
         _damaged("an event of a known kind", kind)
-    known = {field.alias for field in attrs.fields(made) if field.init}
+    try:
+        made = catalogue.named(kind)
+    except RegistryError as error:
+        raise UnknownEventError(error.message) from None
+    known = {field.alias for field in fields_of(made)}
     if fields.keys() != known:
         _damaged(f"the fields {', '.join(sorted(known))}", sorted(fields))
     try:
-        return made(**{key: _read(value) for key, value in fields.items()})
+        return made(**{key: _read(value, catalogue) for key, value in fields.items()})
     except (TypeError, ValueError, AttributeError) as error:
         raise EventTextError(f"an event that is impossible: {error}") from None
 

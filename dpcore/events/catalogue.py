@@ -1,0 +1,285 @@
+"""Catalogue: the one place that knows which event goes by which name.
+
+By its name an event is read from a `dpcore account` file (here), stored in a ledger and rebuilt
+from what was stored (`dpcore.events.text`). A plugin's event joins through the hook
+`dpcore_events`: nothing else has to know it.
+
+In a file, a field is the event's own constructor argument. The adjacency is the file's. A field
+that holds an event is given as a mapping, one that holds events with counts as a list of them, and
+`of` stands for the field `event`, since `event` gives the name.
+"""
+
+from __future__ import annotations
+
+import typing
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import require_keys
+from dpcore.errors import (
+    ContractError,
+    ParameterError,
+    RegistryError,
+    SpecError,
+    below,
+    near,
+    shown,
+)
+from dpcore.events.base import Event
+from dpcore.events.composition import ComposedEvent
+from dpcore.events.concentrated import ZcdpEvent
+from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.events.exponential import ExponentialMechanismEvent
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.events.hit_mixture import HitMixtureEvent
+from dpcore.events.l2_gamma import L2GammaEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.randomized_response import (
+    ApproximateEvent,
+    PureEvent,
+    RandomizedResponseEvent,
+)
+from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.events.without_replacement import WithoutReplacementEvent
+
+CORE: Mapping[str, type[Event]] = {
+    "approximate": ApproximateEvent,
+    "composed": ComposedEvent,
+    "discrete_gaussian": DiscreteGaussianEvent,
+    "discrete_laplace": DiscreteLaplaceEvent,
+    "exponential_mechanism": ExponentialMechanismEvent,
+    "gaussian": GaussianEvent,
+    "gaussian_sampling": GaussianSamplingEvent,
+    "hit_mixture": HitMixtureEvent,
+    "l2_gamma": L2GammaEvent,
+    "laplace": LaplaceEvent,
+    "poisson_sampled": PoissonSampledEvent,
+    "pure": PureEvent,
+    "randomized_response": RandomizedResponseEvent,
+    "renyi": RenyiEvent,
+    "truncated_laplace": TruncatedLaplaceEvent,
+    "without_replacement": WithoutReplacementEvent,
+    "zcdp": ZcdpEvent,
+}
+_NAMES = {made: name for name, made in CORE.items()}
+_COUNTED = tuple[tuple[Event, int], ...]
+
+
+class Others(ABC):
+    """Who names the events that are not the core's; a registry of plugins does."""
+
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """Every name that is admitted."""
+
+    @abstractmethod
+    def named(self, name: str) -> type[Event]:
+        """The class that goes by a name.
+
+        Raises:
+            RegistryError: nobody who is admitted provides it.
+        """
+
+    @abstractmethod
+    def name_of(self, made: type[Event]) -> str | None:
+        """The name that a class goes by, or None."""
+
+
+@attrs.frozen
+class Catalogue:
+    """Events by name: the core's, and those of `others`."""
+
+    others: Others | None = None
+
+    def names(self) -> list[str]:
+        """Every name, sorted."""
+        more = () if self.others is None else self.others.names()
+        return sorted({*CORE, *more})
+
+    def named(self, name: str) -> type[Event]:
+        """The class that goes by a name.
+
+        Raises:
+            RegistryError: there is none.
+        """
+        if name in CORE:
+            return CORE[name]
+        if self.others is None:
+            raise RegistryError(f"no event is called {shown(name)}; valid: {', '.join(CORE)}")
+        return self.others.named(name)
+
+    def name_of(self, made: type[Event]) -> str:
+        """The name that a class goes by; a subclass has none of its parent's.
+
+        Raises:
+            ContractError: nobody who is admitted provides it.
+        """
+        name = _NAMES.get(made)
+        if name is None and self.others is not None:
+            name = self.others.name_of(made)
+        if name is None or self.named(name) is not made:
+            raise ContractError(
+                f"a ledger cannot store an event of class {made.__module__}.{made.__qualname__}: "
+                f"no admitted plugin provides it. A plugin offers its events through the hook "
+                f"dpcore_events and is admitted by `dpcore plugins enable`; a program opens the "
+                f"ledger with registry=Registry.of(module)"
+            )
+        return name
+
+    def fields(self, name: str) -> tuple[str, ...]:
+        """What a file gives of the event of that name, in order.
+
+        Raises:
+            RegistryError: there is none.
+        """
+        return tuple(f.key for f in fields_of(self.named(name)) if f.hint is not Adjacency)
+
+    def counted(self, data: object, adjacency: Adjacency) -> list[tuple[Event, int]]:
+        """Events with counts, from a list in a file, in order.
+
+        Raises:
+            SpecError: a name, a field or a value does not fit, with its path below `data`.
+        """
+        if not isinstance(data, Sequence) or isinstance(data, str) or not data:
+            raise SpecError(f"needs a list of events, got {shown(data)}")
+        found = []
+        for place, one in enumerate(data):
+            with below(place):
+                count = one.get("count", 1) if isinstance(one, Mapping) else 1
+                if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                    raise SpecError(f"needs an integer >= 1, got {shown(count)}", "count")
+                found.append((self.event(one, adjacency, more=("count",)), count))
+        return found
+
+    def event(self, data: object, adjacency: Adjacency, more: tuple[str, ...] = ()) -> Event:
+        """One event, from a mapping in a file.
+
+        Args:
+            more: Keys that the mapping may hold beside the event's own.
+
+        Raises:
+            SpecError: as for `counted`.
+        """
+        if not isinstance(data, Mapping):
+            raise SpecError(f"needs fields such as event: gaussian, got {shown(data)}")
+        if "event" not in data:
+            close = [str(key) for key in data if near(str(key), ["event"])]
+            require_keys(dict.fromkeys(close or data), ["event"], [] if close else map(str, data))
+        with below("event"):
+            made = self._made(data["event"])
+        known = {f.key: f for f in fields_of(made) if f.hint is not Adjacency}
+        needed = [key for key, f in known.items() if f.required]
+        require_keys(data, ["event", *needed], [*known, *more])
+        arguments: dict[str, Any] = {
+            f.alias: adjacency for f in fields_of(made) if f.hint is Adjacency
+        }
+        for key, f in known.items():
+            if key in data:
+                with below(key):
+                    arguments[f.alias] = self._value(data[key], f.hint, adjacency)
+        name = data["event"]
+        try:
+            return made(**arguments)
+        except ParameterError as wrong:
+            told = f"{name} needs {wrong.needed}, got {wrong.field}={shown(wrong.got)}"
+            raise SpecError(told, field=wrong.field) from wrong
+        except (TypeError, ValueError) as wrong:
+            raise SpecError(f"{name} does not take these values") from wrong
+
+    def _made(self, name: object) -> type[Event]:
+        """The class that a file names."""
+        if not isinstance(name, str):
+            raise SpecError(f"needs the name of an event, got {shown(name)}")
+        try:
+            return self.named(name)
+        except RegistryError as error:
+            if hint := near(name, self.names()):
+                raise SpecError(f"no event is called {shown(name)}{hint}") from None
+            raise SpecError(error.message) from None
+
+    def _value(self, value: object, hint: Any, adjacency: Adjacency) -> Any:
+        if hint is Event:
+            return self.event(value, adjacency)
+        if hint == _COUNTED:
+            return tuple(self.counted(value, adjacency))
+        if typing.get_origin(hint) is tuple:
+            if not isinstance(value, list | tuple):
+                raise SpecError(f"needs a list of numbers, got {shown(value)}")
+            return tuple(_number(one, typing.get_args(hint)[0]) for one in value)
+        return _number(value, hint)
+
+
+def _number(value: object, hint: Any) -> Any:
+    """A field's value, where the field is a number."""
+    wanted = {float: int | float, int: int}.get(hint)
+    if wanted and (isinstance(value, bool) or not isinstance(value, wanted)):
+        words = "a number" if hint is float else "a whole number"
+        raise SpecError(f"needs {words}, got {shown(value)}")
+    return value
+
+
+def in_core_terms(event: Event) -> tuple[Event, ...]:
+    """Core events that a toolkit without `event`'s class may take for it, the closest first.
+
+    The event itself where its class is the core's. Another one is exactly the Gaussian of its mu;
+    or it is known as a release of its pure epsilon, or of its rho: never for less than it costs.
+    Empty where it declares none of them.
+    """
+    if type(event) in _NAMES:
+        return (event,)
+    adjacency = event.adjacency
+    if mu := event.gaussian_mu():
+        return (GaussianEvent(mu=mu, adjacency=adjacency),)
+    epsilon, rho = event.pure_epsilon(), event.zcdp_rho()
+    pure = (PureEvent(epsilon=epsilon, adjacency=adjacency),) if epsilon else ()
+    concentrated = (ZcdpEvent(rho=rho, adjacency=adjacency),) if rho else ()
+    return (*pure, *concentrated)
+
+
+@attrs.frozen(kw_only=True)
+class EventField:
+    """What the constructor of an event takes.
+
+    Args:
+        name: The attribute. alias: The argument. hint: Its type.
+        required: Whether it must be given.
+    """
+
+    name: str
+    alias: str
+    hint: Any
+    required: bool
+
+    @property
+    def key(self) -> str:
+        """How a file spells it."""
+        return "of" if self.alias == "event" else self.alias
+
+
+def fields_of(made: type[Event]) -> list[EventField]:
+    """In the constructor's order.
+
+    Raises:
+        ContractError: it is no attrs class.
+    """
+    if not attrs.has(made):
+        raise ContractError(f"the event {made.__name__} has no fields: attrs.frozen gives it some")
+    hints = typing.get_type_hints(made)
+    return [
+        EventField(
+            name=field.name,
+            alias=field.alias or field.name,
+            hint=hints.get(field.name, field.type),
+            required=field.default is attrs.NOTHING,
+        )
+        for field in attrs.fields(made)
+        if field.init
+    ]

@@ -1,0 +1,62 @@
+"""At fault: which part of a request keeps it from meeting its budget, for the error's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dpcore.accountant import Accountant
+from dpcore.errors import NoClaimError, ReleaseError, below
+from dpcore.pricing.calibration import compose
+from dpcore.running.ask import Ask
+from dpcore.running.request import Request
+
+
+def at_fault(
+    request: Request, asks: Mapping[int, Sequence[Ask]], look: Sequence[Ask], goal: Accountant
+) -> tuple[str, ...]:
+    """Path of what exceeds the budget by itself, or cannot be added up; the budget if nothing does.
+
+    Args:
+        asks: Of a group that could not be calibrated, by the number of their release.
+        look: Its private look.
+    """
+    if look and _exceeds(request, look, goal):
+        return ("evaluate", "private", "epsilon")
+    for number, own in asks.items():
+        if _unpriced(own, goal):
+            return ("releases", str(number), "mechanism")
+        explicit = [ask for ask in own if ask.mechanism.calibrated]
+        if explicit and _exceeds(request, explicit, goal):
+            return ("releases", str(number), "mechanism")
+    return ("budget",)
+
+
+def _exceeds(request: Request, asks: Sequence[Ask], goal: Accountant) -> bool:
+    """Whether asks whose noise is given cost more than there is."""
+    try:
+        cost = compose(asks, goal).epsilon(request.budget.delta).upper
+    except NoClaimError:
+        return request.budget.delta > 0
+    return cost > request.budget.epsilon
+
+
+def _unpriced(asks: Sequence[Ask], goal: Accountant) -> bool:
+    """Whether an ask has no price, or one that the accountant cannot add up."""
+    for ask in asks:
+        try:
+            goal.compose((ask if ask.mechanism.calibrated else ask.at(1.0)).event())
+        except NoClaimError:
+            return True
+    return False
+
+
+def require_drawable(number: int, asks: Sequence[Ask]) -> None:
+    """Raise `NoClaimError` where the noise of a release is too wide to be drawn exactly."""
+    for ask in asks:
+        try:
+            _ = ask.release
+        except ReleaseError as error:
+            with below("releases", number, "mechanism"):
+                raise NoClaimError(f"query {ask.query.name!r}: {error.message}") from None
+        except Exception:
+            return  # a run meets it again, and may be sealed: then it is not told

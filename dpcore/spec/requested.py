@@ -1,0 +1,130 @@
+"""From what a spec declares to a request: every component is looked up and made."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import attrs
+
+from dpcore.accountant import Accountant
+from dpcore.adjacency import Adjacency
+from dpcore.errors import SpecError, below, shown
+from dpcore.mechanism import Mechanism
+from dpcore.randomness import PublicCoins
+from dpcore.registry.kinds import ACCOUNTANT, BOUND, LEARNER, MECHANISM
+from dpcore.registry.registry import Registry
+from dpcore.running.private_look import PrivateLook
+from dpcore.running.request import Release, Request
+from dpcore.spec.components import bind
+from dpcore.spec.declared import Declared, child
+from dpcore.spec.grammar import ReleaseText
+from dpcore.spec.sweep import Point, releases
+from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.located import Node
+from dpcore.strict_yaml.places import placed
+
+
+def requested(said: Declared, node: Node, registry: Registry) -> Request:
+    """The request of the spec at `node`.
+
+    Raises:
+        SpecError: a component is unknown or does not take what it is given.
+    """
+    text, points = said.text, said.points
+    look = None
+    if text.evaluate and text.evaluate.private:
+        look = PrivateLook(metrics=said.metrics, epsilon=text.evaluate.private.epsilon)
+    accountant = None
+    if text.accountant is not None:
+        accountant = _accountant(child(node, "accountant"), said.adjacency, registry)
+    return Request(
+        domain=said.domain,
+        adjacency=said.adjacency,
+        budget=said.budget,
+        releases=_releases(points, registry),
+        separate=len(points) if text.sweep and text.sweep.budget == "each" else 1,
+        accountant=accountant,
+        coins=PublicCoins(text.coins.public) if text.coins else None,
+        holdout=said.holdout,
+        look=look,
+        sealed=text.sealed,
+        on_invalid=said.on_invalid,
+        accept_assumptions=text.accept_assumptions,
+        registry=registry,
+    )
+
+
+def _releases(swept: tuple[Point, ...], registry: Registry) -> tuple[Release, ...]:
+    """Every release of every point; the points of a sweep are numbered in their names."""
+    found: list[Release] = []
+    for number, point in enumerate(swept, start=1):
+        for keys, node in releases(point.node):
+            with placed(point.node), below(*keys):
+                release = _release(node, registry)
+                if len(swept) > 1:
+                    release = attrs.evolve(
+                        release, name=f"{release.name}-{number}", point=dict(point.values)
+                    )
+                if any(release.name == other.name for other in found):
+                    raise SpecError(f"two releases are called {release.name!r}", "name")
+                found.append(release)
+    return tuple(found)
+
+
+def _release(node: Node, registry: Registry) -> Release:
+    text = convert(node, ReleaseText)
+    parts = cast(dict[str, Node], node.value)
+    with below("learner"):
+        learner = bind(parts["learner"], LEARNER, registry)
+    bound = None
+    if "bound" in parts:
+        with below("bound"):
+            bound = bind(parts["bound"], BOUND, registry)
+            if not bound.is_about(learner):
+                named = getattr(bound, "learner", None)
+                about = (named and registry.name_of(LEARNER, named)) or "another"
+                ours = registry.name_of(LEARNER, type(learner))
+                raise SpecError(f"it is about learner {about}, the learner is {ours}")
+    with below("mechanism"):
+        mechanism, shares = _mechanism(parts["mechanism"], registry)
+    return Release(
+        learner=learner,
+        mechanism=mechanism,
+        bound=bound,
+        name=text.name,
+        share=text.share,
+        query_shares=shares,
+        predictions_at=text.predictions_at,
+    )
+
+
+def _mechanism(
+    node: Node, registry: Registry
+) -> tuple[Mechanism | dict[str, Mechanism], dict[str, float]]:
+    """One mechanism, or one per query with optional shares."""
+    if not isinstance(node.value, dict) or "name" in node.value:
+        return bind(node, MECHANISM, registry), {}
+    mechanisms: dict[str, Mechanism] = {}
+    shares: dict[str, float] = {}
+    for query, given in node.value.items():
+        with below(query):
+            if isinstance(given.value, dict) and "share" in given.value:
+                rest = dict(given.value)
+                shares[query] = _share(rest.pop("share"))
+                given = attrs.evolve(given, value=rest)
+            mechanisms[query] = bind(given, MECHANISM, registry)
+    return mechanisms, shares
+
+
+def _share(node: Node) -> float:
+    value = node.value
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise SpecError(f"needs a share > 0, got {shown(value)}", "share")
+    return float(value)
+
+
+def _accountant(node: Node, adjacency: Adjacency, registry: Registry) -> Accountant:
+    with below("accountant"):
+        if not isinstance(node.value, str):
+            raise SpecError("needs the name of an accountant")
+        return cast(Accountant, registry.component(ACCOUNTANT, node.value)(adjacency))
