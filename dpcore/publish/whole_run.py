@@ -79,7 +79,8 @@ def run(
     """
     spec, started = _spec(spec), time.monotonic()
     sealed = spec.request.sealed
-    plan = locked(spec).plan
+    priced = locked(spec)
+    plan = priced.plan
     if sealed and rehearsal is not None:
         with spec.placed():
             raise SpecError(
@@ -88,7 +89,7 @@ def run(
             )
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
-    book = _ledger(spec, ledger)
+    book = ledger_of(spec, ledger)
     with _folder(runs, spec) as folder:
         reservation = None
         if book is not None and rehearsal is None:
@@ -97,6 +98,7 @@ def run(
             book.note(f"{folder.name}: a rehearsal with known coins")
         outcome = work.sealed(reservation) if sealed else work.open(reservation)
         made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
+    made = attrs.evolve(made, note=priced.note)
     if sealed:
         return made
     return attrs.evolve(made, operator=_operator(spec, plan, outcome, folder, started))
@@ -123,7 +125,7 @@ def reproduce(
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
     work = _Work(spec, plan, points_of(spec, plan), secret, None, source, progress)
-    book = _ledger(spec, None)
+    book = ledger_of(spec)
     with _folder(runs, spec) as folder:
         if book is not None:
             book.note(f"{folder.name}: a reproduction as printed, not private")
@@ -251,8 +253,8 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
     return found
 
 
-def _ledger(spec: Spec, given: Ledger | None) -> Ledger | None:
-    """The ledger that a run is charged to.
+def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
+    """The ledger that a run of a spec is charged to: the spec's, else the given one.
 
     Raises:
         SpecError: the spec names one that does not exist, or another than the given one.
