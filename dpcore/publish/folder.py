@@ -145,6 +145,7 @@ class Run:
         files: What its channel must hold, byte for byte.
         operator: NOT covered by the guarantee: what the one who ran it saw besides, such as
             `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
+        note: Why the lock could not be kept beside the spec, or empty.
     """
 
     folder: Path
@@ -157,6 +158,7 @@ class Run:
     evaluation: Mapping[str, Mapping[str, float]]
     files: Mapping[str, bytes] = attrs.field(repr=False)
     operator: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    note: str = ""
 
     @property
     def kept(self) -> Path:
