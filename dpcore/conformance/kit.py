@@ -17,6 +17,7 @@ from dpcore.conformance.laws import events as event_laws
 from dpcore.conformance.laws import features as feature_laws
 from dpcore.conformance.laws import interactive as interactive_laws
 from dpcore.conformance.laws import kernels as kernel_laws
+from dpcore.conformance.laws import laboratory as laboratory_laws
 from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
 from dpcore.conformance.laws import samples as audit_laws
@@ -34,6 +35,7 @@ from dpcore.conformance.laws.interactive import (
     refuted_evidence,
 )
 from dpcore.conformance.laws.kernels import kernel_verdicts
+from dpcore.conformance.laws.laboratory import laboratory_verdicts
 from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
@@ -78,6 +80,7 @@ LAWS = (
     *learner_laws.LAWS,
     *bound_laws.LAWS,
     *mechanism_laws.LAWS,
+    *laboratory_laws.LAWS,
     *interactive_laws.LAWS,
     *event_laws.LAWS,
     *accountant_laws.LAWS,
@@ -242,8 +245,11 @@ def _judged(
             found = interactive_verdicts(function_case, seed, effort.transcripts)
             yield function_case.as_mechanism(), found
         return
-    for case in mechanism_cases(cast(Mechanism, mechanism)):
-        yield case, mechanism_verdicts(case, seed, effort.draws)
+    for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
+        found = mechanism_verdicts(case, seed, effort.draws)
+        if number == 0:
+            found += laboratory_verdicts(cast(Mechanism, mechanism), case, seed, effort.draws)
+        yield case, found
 
 
 def _refusing(
