@@ -13,6 +13,7 @@ from dpcore.conformance.attacks.falsifier import Finding
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import bounds as bound_laws
+from dpcore.conformance.laws import compositions as composition_laws
 from dpcore.conformance.laws import events as event_laws
 from dpcore.conformance.laws import features as feature_laws
 from dpcore.conformance.laws import interactive as interactive_laws
@@ -27,6 +28,7 @@ from dpcore.conformance.laws.bounds import (
     REFUSED_EVERYWHERE,
     bound_verdicts,
 )
+from dpcore.conformance.laws.compositions import certified_verdicts
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.interactive import (
@@ -84,6 +86,7 @@ LAWS = (
     *interactive_laws.LAWS,
     *event_laws.LAWS,
     *accountant_laws.LAWS,
+    *composition_laws.LAWS,
     *feature_laws.LAWS,
     *kernel_laws.LAWS,
     *audit_laws.LAWS,
@@ -180,6 +183,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
             verdicts += _events(name, built, catalogue) if built else [_unmade(name)]
     for accountant in loaded.components["accountants"].values():
         verdicts += accountant_verdicts(accountant, ladders)
+        verdicts += certified_verdicts(accountant)
     for maps in subjects.features.values():
         for features, domain in maps:
             verdicts += feature_verdicts(features, domain, seed)
