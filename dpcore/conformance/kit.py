@@ -13,10 +13,12 @@ from dpcore.conformance.attacks.falsifier import Finding
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import bounds as bound_laws
+from dpcore.conformance.laws import compositions as composition_laws
 from dpcore.conformance.laws import events as event_laws
 from dpcore.conformance.laws import features as feature_laws
 from dpcore.conformance.laws import interactive as interactive_laws
 from dpcore.conformance.laws import kernels as kernel_laws
+from dpcore.conformance.laws import laboratory as laboratory_laws
 from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
 from dpcore.conformance.laws import samples as audit_laws
@@ -26,6 +28,7 @@ from dpcore.conformance.laws.bounds import (
     REFUSED_EVERYWHERE,
     bound_verdicts,
 )
+from dpcore.conformance.laws.compositions import certified_verdicts
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.interactive import (
@@ -34,6 +37,7 @@ from dpcore.conformance.laws.interactive import (
     refuted_evidence,
 )
 from dpcore.conformance.laws.kernels import kernel_verdicts
+from dpcore.conformance.laws.laboratory import laboratory_verdicts
 from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
@@ -78,9 +82,11 @@ LAWS = (
     *learner_laws.LAWS,
     *bound_laws.LAWS,
     *mechanism_laws.LAWS,
+    *laboratory_laws.LAWS,
     *interactive_laws.LAWS,
     *event_laws.LAWS,
     *accountant_laws.LAWS,
+    *composition_laws.LAWS,
     *feature_laws.LAWS,
     *kernel_laws.LAWS,
     *audit_laws.LAWS,
@@ -177,6 +183,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
             verdicts += _events(name, built, catalogue) if built else [_unmade(name)]
     for accountant in loaded.components["accountants"].values():
         verdicts += accountant_verdicts(accountant, ladders)
+        verdicts += certified_verdicts(accountant)
     for maps in subjects.features.values():
         for features, domain in maps:
             verdicts += feature_verdicts(features, domain, seed)
@@ -242,8 +249,11 @@ def _judged(
             found = interactive_verdicts(function_case, seed, effort.transcripts)
             yield function_case.as_mechanism(), found
         return
-    for case in mechanism_cases(cast(Mechanism, mechanism)):
-        yield case, mechanism_verdicts(case, seed, effort.draws)
+    for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
+        found = mechanism_verdicts(case, seed, effort.draws)
+        if number == 0:
+            found += laboratory_verdicts(cast(Mechanism, mechanism), case, seed, effort.draws)
+        yield case, found
 
 
 def _refusing(
