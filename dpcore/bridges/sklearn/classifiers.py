@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from dpcore.bound import SensitivityBound
 from dpcore.bridges.sklearn.base import PrivateEstimator
-from dpcore.bridges.sklearn.declared import classes_of
+from dpcore.bridges.sklearn.declared import classes_of, labels_of
 from dpcore.domain.classes import Classes
 from dpcore.learner import Learner
 from dpcore.mechanism import Mechanism
@@ -48,7 +48,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):
         rows, labels = self._rows(X, y=y)
         check_classification_targets(labels)
         declared = self._labels()
-        self._release(rows, labels)
+        self._release(rows, labels_of(y, labels))
         self.classes_ = np.array(declared.values)
         return self
 
