@@ -21,6 +21,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Column, Range
 from dpcore.errors import ParameterError, SourceError, UnknownCountError
 from dpcore.records.cells import named
+from dpcore.records.lengths import row_lengths
 from dpcore.records.records import Records
 
 Table = Mapping[str, Any]
@@ -118,7 +119,7 @@ class Domain:
             raise SourceError("the columns are not equally long")
         encoded = np.hstack(blocks)
         if self.norm is not None:
-            norms = _lengths(encoded)
+            norms = row_lengths(encoded)
             too_long = norms > self.norm
             scale = np.where(too_long, _SHRINK * self.norm / np.where(too_long, norms, 1.0), 1.0)
             encoded = encoded * scale
@@ -161,16 +162,3 @@ class Domain:
     def of_part(self, records: int) -> "Domain":
         """The domain of a part with a public number of records."""
         return attrs.evolve(self, exact=records, limit=None)
-
-
-def _lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """l2 norms, shape (n, 1): squares added in halves, so in one order whatever the other rows are.
-
-    numpy's own sums take another order for another layout or number of rows.
-    """
-    squares = rows * rows
-    while squares.shape[1] > 1:
-        half = squares.shape[1] // 2
-        paired = squares[:, :half] + squares[:, half : 2 * half]
-        squares = np.hstack([paired, squares[:, 2 * half :]])
-    return np.sqrt(squares)

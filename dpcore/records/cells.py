@@ -265,8 +265,8 @@ def _moment(moment: Any) -> float:
     if away is not None:
         passed -= ((away.days * 86400) + away.seconds) * 10**6 + away.microseconds
     whole, rest = divmod(passed, _MICROSECONDS)
-    days: float = moment.toordinal() - _EPOCH + whole
-    return days + rest / _MICROSECONDS
+    found: float = moment.toordinal() - _EPOCH + whole + rest / _MICROSECONDS
+    return found
 
 
 def _ticks(cell: Any) -> float:
@@ -277,7 +277,8 @@ def _ticks(cell: Any) -> float:
     if unit in _DAY:
         times, per_day = _DAY[unit]
         whole, rest = divmod(ticks * times, per_day)
-        return float(whole) + rest * _MICROSECONDS // per_day / _MICROSECONDS
+        found: float = whole + rest * _MICROSECONDS // per_day / _MICROSECONDS
+        return found
     if unit not in "YM":
         return math.nan
     years, months = (ticks, 0) if unit == "Y" else divmod(ticks, 12)

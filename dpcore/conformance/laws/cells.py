@@ -1,4 +1,4 @@
-"""What intake promises of a domain: a record's cells encode to one row, whoever stands beside it."""
+"""What intake promises of a domain: a record's cells encode to one row, whoever is beside it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _same(
     kept: Any,
     second: dict[str, Column] | None = None,
 ) -> None:
-    """Rows `kept` of the first table are those of the second, or, without one, of each row alone."""
+    """Rows `kept` of the first table are those of the second or, without one, of rows alone."""
     whole = domain.project({name: container(column) for name, column in first.items()})
     other = None
     if second is not None:
