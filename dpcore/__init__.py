@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     from dpcore.mechanism import AnyMechanism as AnyMechanism
     from dpcore.mechanism import Mechanism as Mechanism
     from dpcore.pricing.price import price as price
+    from dpcore.publish.folder import Run as Run
+    from dpcore.publish.folder import load_run as load_run
+    from dpcore.publish.whole_run import replay as replay
+    from dpcore.publish.whole_run import run as run
     from dpcore.query import Query as Query
     from dpcore.randomness import LearnerCoins as LearnerCoins
     from dpcore.randomness import PublicCoins as PublicCoins
@@ -78,6 +82,10 @@ if TYPE_CHECKING:
     from dpcore.sensitivity import Sensitivity as Sensitivity
     from dpcore.sensitivity import SensitivityLaw as SensitivityLaw
     from dpcore.sensitivity import WorstCase as WorstCase
+    from dpcore.spec.spec import Spec as Spec
+    from dpcore.spec.spec import load_spec as load_spec
+
+    __version__: str
 
 _HOME = {
     "ADD_REMOVE": "adjacency",
@@ -136,11 +144,13 @@ _HOME = {
     "Release": "running.request",
     "Request": "running.request",
     "Reservation": "ledger.book",
+    "Run": "publish.folder",
     "ScoringModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityLaw": "sensitivity",
     "SensitivityBound": "bound",
+    "Spec": "spec.spec",
     "Status": "guarantee",
     "Stream": "randomness",
     "WithoutReplacement": "sampling.schemes",
@@ -148,14 +158,20 @@ _HOME = {
     "audit_mechanism": "conformance.audits.auditor",
     "audit_samples": "conformance.audits.auditor",
     "hookimpl": "registry.hookspecs",
+    "load_run": "publish.folder",
+    "load_spec": "spec.spec",
     "price": "pricing.price",
     "replace_features": "adjacency",
+    "replay": "publish.whole_run",
+    "run": "publish.whole_run",
 }
 
 __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("dpcore")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'dpcore' has no attribute {name!r}")
@@ -163,4 +179,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *_HOME, "__version__"])

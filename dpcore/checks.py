@@ -70,3 +70,14 @@ def require_keys(data: Mapping[Any, Any], needed: Iterable[str], more: Iterable[
     for key in needed:
         if key not in data:
             raise SpecError(f"the key {key!r} is missing", field=key)
+
+
+def need_positive(owner: str, **values: float) -> None:
+    """Refuse arguments of a formula that are not finite and positive.
+
+    Raises:
+        ParameterError: one is not.
+    """
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ParameterError(owner, f"a finite {name} > 0", name, value)

@@ -27,8 +27,8 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.errors import CoinsWithheldError, ContractError
 from dpcore.fingerprint import fingerprint
@@ -139,7 +139,7 @@ class Stream:
         words = self.words(_size(shape))
         half_tail = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
         sign = np.where(words & np.uint64(1), 1.0, -1.0)
-        return (-sign * special.ndtri(np.minimum(half_tail, 0.5))).reshape(shape)
+        return (-sign * scipy.special.ndtri(np.minimum(half_tail, 0.5))).reshape(shape)
 
     def permutation(self, count: int) -> NDArray[np.intp]:
         """A uniform order of range(count), by sorting 64-bit words (ties: about count^2/2^65)."""

@@ -11,6 +11,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, non_negative, positive
 from dpcore.distance import Distance
+from dpcore.rounding import up
 from dpcore.sampling.hit_law import HitLaw
 
 
@@ -107,7 +108,7 @@ class Sensitivity(AnySensitivity):
         """What a mechanism calibrates to: `value + 2 solver_error`, rounded up."""
         if self.solver_error == 0.0:
             return self.value
-        return (self.value + 2 * self.solver_error) * (1 + 2.0**-51)
+        return up(self.value + 2 * self.solver_error, roundings=1)
 
     @property
     def smallest(self) -> float:

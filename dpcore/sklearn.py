@@ -1,21 +1,12 @@
 """Private estimators for scikit-learn (the extra `sklearn`), from `dpcore.bridges.sklearn`."""
 
-from dpcore.bridges.sklearn import (
-    KernelRidge,
-    NTKClassifier,
-    PrivateClassifier,
-    PrivateRegressor,
-    RandomFeaturesRidge,
-    ReleaseWarning,
-    SufficientStatisticsRidge,
-)
+from typing import Any
 
-__all__ = [
-    "KernelRidge",
-    "NTKClassifier",
-    "PrivateClassifier",
-    "PrivateRegressor",
-    "RandomFeaturesRidge",
-    "ReleaseWarning",
-    "SufficientStatisticsRidge",
-]
+from dpcore.bridges import sklearn as _home
+from dpcore.bridges.sklearn import PrivateClassifier, PrivateRegressor, ReleaseWarning
+
+__all__ = ["PrivateClassifier", "PrivateRegressor", "ReleaseWarning"]
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_home, name)

@@ -3,14 +3,14 @@ r"""From one privacy notion to another, each a function with its theorem; every 
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.errors import ParameterError
 from dpcore.events.concentrated import zcdp_to_delta
 from dpcore.events.renyi_curve import renyi_to_delta
+from dpcore.rounding import gamma, up
 
-_UP = 1 + 2.0**-44
 Array = NDArray[np.float64]
 
 
@@ -26,7 +26,7 @@ def pure_to_zcdp(epsilon: float) -> float:
         ParameterError: `epsilon` is not finite and >= 0.
     """
     _need("pure_to_zcdp", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
-    return epsilon * epsilon / 2 * _UP
+    return up(epsilon * epsilon / 2, roundings=500)
 
 
 def gdp_to_zcdp(mu: float) -> float:
@@ -36,7 +36,7 @@ def gdp_to_zcdp(mu: float) -> float:
         ParameterError: `mu` is not finite and >= 0.
     """
     _need("gdp_to_zcdp", "mu", mu, mu >= 0, "a finite mu >= 0")
-    return mu * mu / 2 * _UP
+    return up(mu * mu / 2, roundings=500)
 
 
 def pure_to_gdp(epsilon: float) -> float:
@@ -56,16 +56,16 @@ def pure_to_gdp(epsilon: float) -> float:
     _need("pure_to_gdp", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
     total_variation = math.tanh(epsilon / 2)  # of the two-point pair; 1 - 2/(1+e^eps)
     if total_variation < 0.5:  # Phi(mu/2) - 1/2 = total_variation/2
-        mu = 2 * math.sqrt(2) * float(special.erfinv(total_variation))
+        mu = 2 * math.sqrt(2) * float(scipy.special.erfinv(total_variation))
     else:  # log Phi(-mu/2) = -log(1 + e^eps)
-        mu = -2 * float(special.ndtri_exp(-(epsilon + math.log1p(math.exp(-epsilon)))))
-    return mu * _UP
+        mu = -2 * float(scipy.special.ndtri_exp(-(epsilon + math.log1p(math.exp(-epsilon)))))
+    return up(mu, roundings=500)
 
 
 def zcdp_to_renyi(rho: float, orders: Array) -> Array:
     """alpha rho at each order. Source: Bun & Steinke (2016), Definition 1.1."""
     _need("zcdp_to_renyi", "rho", rho, rho >= 0, "a finite rho >= 0")
-    return orders * (rho * _UP)
+    return orders * up(rho, roundings=500)
 
 
 def renyi_to_epsilon(orders: Array, divergence: Array, delta: float) -> float:
@@ -94,7 +94,7 @@ def _implied(orders: Array, divergence: Array, delta: float) -> Array:
     less = orders - 1
     terms = (np.log1p(-1 / orders), (math.log(delta) + np.log(orders)) / less)
     value = divergence + terms[0] - terms[1]
-    slack = 8 * 2.0**-52 * (divergence + np.abs(terms[0]) + (800 + np.log(orders)) / less)
+    slack = gamma(16) * (divergence + np.abs(terms[0]) + (800 + np.log(orders)) / less)
     return np.asarray(value + slack)
 
 
@@ -116,7 +116,7 @@ def zcdp_to_epsilon(rho: float, delta: float) -> float:
         orders = 1 + np.exp(grid)
         orders = orders[orders > 1]
         grid = grid[-len(orders) :]
-        implied = _implied(orders, orders * (rho * _UP), delta)
+        implied = _implied(orders, orders * up(rho, roundings=500), delta)
         at = int(np.argmin(implied))
         best = min(best, max(0.0, float(implied[at])))
         step = float(grid[1] - grid[0])
@@ -132,7 +132,7 @@ def pure_group(epsilon: float, size: int) -> float:
     """
     _need("pure_group", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
     _need("pure_group", "size", size, size >= 1, "a size >= 1")
-    return size * epsilon * _UP
+    return up(size * epsilon, roundings=500)
 
 
 def approximate_group(epsilon: float, delta: float, size: int) -> tuple[float, float]:
@@ -148,9 +148,9 @@ def approximate_group(epsilon: float, delta: float, size: int) -> tuple[float, f
     _need("approximate_group", "delta", delta, 0 <= delta <= 1, "a delta in [0, 1]")
     _need("approximate_group", "size", size, size >= 1, "a size >= 1")
     if size * epsilon > 700:
-        return size * epsilon * _UP, 1.0
+        return up(size * epsilon, roundings=500), 1.0
     ratio = math.expm1(size * epsilon) / math.expm1(epsilon) if epsilon > 0 else float(size)
-    return size * epsilon * _UP, min(1.0, delta * ratio * _UP)
+    return up(size * epsilon, roundings=500), min(1.0, up(delta * ratio, roundings=500))
 
 
 def zcdp_group(rho: float, size: int) -> float:
@@ -161,7 +161,7 @@ def zcdp_group(rho: float, size: int) -> float:
     """
     _need("zcdp_group", "rho", rho, rho >= 0, "a finite rho >= 0")
     _need("zcdp_group", "size", size, size >= 1, "a size >= 1")
-    return size * size * rho * _UP
+    return up(size * size * rho, roundings=500)
 
 
 def gdp_group(mu: float, size: int) -> float:
@@ -172,7 +172,7 @@ def gdp_group(mu: float, size: int) -> float:
     """
     _need("gdp_group", "mu", mu, mu >= 0, "a finite mu >= 0")
     _need("gdp_group", "size", size, size >= 1, "a size >= 1")
-    return size * mu * _UP
+    return up(size * mu, roundings=500)
 
 
 def add_remove_to_replace_one(epsilon: float, delta: float) -> tuple[float, float]:

@@ -22,8 +22,9 @@ from dpcore.checks import fraction, positive, probability
 from dpcore.errors import DpcoreError, NoClaimError, ParameterError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent, gaussian_mu
+from dpcore.rounding import up
 
-_UP = 1 + 2.0**-48
+_FORGIVEN = 20  # roundings of a sum of a budget's equal parts
 
 
 class BudgetExceededError(DpcoreError):
@@ -129,7 +130,7 @@ class RenyiFilter(Filter):
         divergence = event.renyi(np.array([self.order]))
         if divergence is None:
             raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
-        total = (self.spent + count * float(divergence[0])) * _UP
+        total = up(self.spent + count * float(divergence[0]), roundings=20)
         if not total <= self.budget:
             raise BudgetExceededError(
                 f"{count} x {event.label} needs a divergence of {total!r} at order "
@@ -234,7 +235,8 @@ class BasicFilter(Filter):
         epsilon = self.spent_epsilon + count * claim[0]
         delta = self.spent_delta + count * claim[1]
         # the sums of a budget split into equal parts may exceed it by their own rounding
-        if epsilon > self.epsilon * _UP or delta > self.delta * _UP:
+        most = [up(budget, roundings=_FORGIVEN) for budget in (self.epsilon, self.delta)]
+        if epsilon > most[0] or delta > most[1]:
             raise BudgetExceededError(
                 f"{count} x {event.label} needs ({epsilon!r}, {delta!r}) in all, "
                 f"the budget is ({self.epsilon!r}, {self.delta!r})"

@@ -5,4 +5,4 @@ def main() -> None:
     """Entry point of `dpcore`."""
     from dpcore.cli.app import app  # typer and rich are only needed here
 
-    app()
+    app(prog_name="dpcore")

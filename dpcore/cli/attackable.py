@@ -9,7 +9,7 @@ import attrs
 from dpcore.cli.console import err
 from dpcore.conformance.attacks.counterexample import Counterexample, load
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.publish.lock import Lock, lock_path, priced, read_lock
+from dpcore.publish.lock import Lock, locked
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec
 
@@ -28,7 +28,7 @@ class Attackable:
     refusal: str
 
 
-def attackable(spec: Spec, path: Path, *, write: bool) -> Attackable:
+def attackable(spec: Spec, *, write: bool) -> Attackable:
     """The plan at its lock; where there is no price, what `dpcore reproduce` would price.
 
     Args:
@@ -37,20 +37,16 @@ def attackable(spec: Spec, path: Path, *, write: bool) -> Attackable:
     Raises:
         NoClaimError: there is no claim at all.
     """
-    beside = lock_path(path)
     try:
-        plan, lock, kept = priced(spec, read_lock(beside))
+        found = locked(spec, write=write)
     except NoClaimError as refusal:
         try:
             return Attackable(spec.price(reproduce=True), None, str(refusal))
         except (NoClaimError, SpecError):
             raise refusal from None
-    if write and not kept:
-        try:
-            beside.write_bytes(lock.encode())
-        except OSError as error:
-            err().print(f"note: {beside} cannot be written ({error.strerror})", markup=False)
-    return Attackable(plan, lock, "")
+    if found.note:
+        err().print(f"note: {found.note}", markup=False)
+    return Attackable(found.plan, found.lock, "")
 
 
 def counterexample(path: Path) -> Counterexample:

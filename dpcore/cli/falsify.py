@@ -1,24 +1,15 @@
 """`dpcore falsify SPEC`: attack the bounds that a spec's guarantee rests on."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from dpcore.cli.attackable import counterexample
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import guarded
 from dpcore.cli.efforts import EffortOption, SecondsOption
-from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Finding, falsify
-from dpcore.conformance.attacks.movement import ALLOWANCE
-from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
-from dpcore.conformance.effort import Effort
-from dpcore.errors import NoClaimError, SpecError
-from dpcore.publish.lock import lock_path, priced, read_lock
-from dpcore.running.plan import Plan
-from dpcore.spec.spec import Spec, load_spec
+from dpcore.spec.spec import load_spec
 
 
 def falsify_spec(
@@ -43,77 +34,12 @@ def falsify_spec(
     """
     with guarded():
         loaded = load_spec(spec)
+
+        from dpcore.cli import attacking  # imported for a spec that is right
+
         if replay is not None:
-            _replay(loaded, spec, replay)
-            return
-        findings, releases = _attack(loaded, spec, Effort().times(effort), seed)
-        saved = keep(findings, loaded.registry, save)
-        if json:
-            found = {
-                "attacks": [finding.to_dict() for finding in findings],
-                "releases": [release.to_dict() for release in releases],
-                "counterexamples": [str(path) for path in saved],
-            }
-            print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+            wrong = attacking.replayed(loaded, replay)
         else:
-            console = out()
-            show_findings(console, findings)
-            for release in releases:
-                verdict = "BROKEN" if release.broken else "stands so far"
-                answers = f"answers of {release.release} ({release.mechanism}): {verdict}"
-                console.print(f"{answers}: {release.breach.describe()}", markup=False)
-            for path in saved:
-                console.print(f"counterexample: {path}", markup=False)
-            console.print(f"{SYNTHETIC} {NO_PROOF}", markup=False)
-        if any(failed(finding) for finding in findings) or any(r.broken for r in releases):
+            wrong = attacking.attacked(loaded, effort, seed, save, json=json)
+        if wrong:
             raise typer.Exit(1)
-
-
-def _attack(
-    spec: Spec, path: Path, effort: Effort, seed: int
-) -> tuple[list[Finding], list[ReleaseFinding]]:
-    """Findings on every bound, and on the answers of every function release."""
-    plan = _plan(spec, path)
-    share = effort.share(len(plan.schedule.releases))
-    findings: list[Finding] = []
-    releases: list[ReleaseFinding] = []
-    for scheduled in plan.schedule.releases:
-        case = Case.of(plan, scheduled)
-        found = falsify(case, share, seed, refuted=True)
-        findings += found
-        asked = (attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in found)
-        releases += [answers for answers in asked if answers is not None]
-    return findings, releases
-
-
-def _plan(spec: Spec, path: Path) -> Plan:
-    """The priced plan; of what is refuted or only assumed, as `dpcore reproduce` prices it.
-
-    Raises:
-        NoClaimError: there is no claim to attack.
-    """
-    try:
-        return priced(spec, read_lock(lock_path(path)))[0]
-    except NoClaimError as refusal:
-        try:
-            return spec.price(reproduce=True)
-        except (NoClaimError, SpecError):
-            raise refusal from None
-
-
-def _replay(spec: Spec, path: Path, saved: Path) -> None:
-    """Print the ratio of one saved pair; exit code 1 if it breaks the claim."""
-    found = counterexample(saved)
-    plan = _plan(spec, path)
-    for scheduled in plan.schedule.releases:
-        case = Case.of(plan, scheduled)
-        try:
-            shot = found.replay(case)
-        except ValueError:
-            continue
-        ratio = "no statistic" if shot.ratio is None else f"{shot.ratio:.6g}"
-        out().print(f"{case.name}: {found.query}: movement over claim {ratio}", markup=False)
-        if shot.ratio is not None and shot.ratio > 1 + ALLOWANCE and shot.inside is not False:
-            raise typer.Exit(1)
-        return
-    raise SpecError(f"the spec makes no claim about a query {found.query!r}", place=str(saved))

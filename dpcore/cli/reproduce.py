@@ -1,17 +1,14 @@
 """`dpcore reproduce SPEC`: run a refuted or conditional claim as printed, marked not private."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpcore.cli.check import ledger_of, show_plan
 from dpcore.cli.console import guarded, out
-from dpcore.cli.run import load_all_points, open_and_run
-from dpcore.errors import SpecError
-from dpcore.publish.folder import new_folder, public_files, write_files
-from dpcore.publish.lock import lock_of
-from dpcore.randomness import SecretCoins
+from dpcore.cli.run import slow_progress
 from dpcore.spec.spec import load_spec
 
 
@@ -25,21 +22,12 @@ def reproduce(
     """Run a refuted or conditional spec as printed. The result is NOT private: keep it."""
     with guarded():
         loaded = load_spec(spec)
-        if loaded.request.sealed:
-            with loaded.placed():
-                raise SpecError("it has no operator channel to show a reproduction on", "sealed")
-        plan = loaded.price(reproduce=True)
-        points = load_all_points(loaded)
-        with loaded.placed():
-            plan.encode_points(points)
-        ledger = ledger_of(loaded)
-        folder = new_folder(runs, spec.stem)
-        if ledger is not None:
-            ledger.note(f"{folder.name}: a reproduction as printed, not private")
-        kept = folder / "operator" / "reproduction"
-        outcome = open_and_run(loaded, plan, source, SecretCoins.draw(), points)
-        locked = lock_of(loaded, plan, outcome.coins)
-        write_files(kept, public_files(locked, outcome.answers, outcome.models, outcome.guarantee))
+
+        from dpcore.cli.plans import show_plan  # imported for a spec that is right
+        from dpcore.publish.whole_run import reproduce as as_printed
+
+        with slow_progress() as progress:
+            made = as_printed(loaded, source=source, runs=runs, progress=progress)
         console = out()
-        show_plan(console, outcome.guarantee, locked)
-        console.print(f"Reproduced, NOT PRIVATE, in {kept}", markup=False)
+        show_plan(console, made.guarantee, made.lock)
+        console.print(f"Reproduced, NOT PRIVATE, in {made.kept}", markup=False)

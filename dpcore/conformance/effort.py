@@ -13,7 +13,10 @@ import attrs
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 
-_LEAST = {"pairs": 1, "samples": 100, "transcripts": 300, "draws": 1_000}
+FEWEST = 100
+"""Runs of either neighbour that an audit samples."""
+
+_LEAST = {"pairs": 1, "samples": FEWEST, "transcripts": 300, "draws": 1_000}
 
 
 @attrs.frozen(kw_only=True)

@@ -23,11 +23,12 @@ from dpcore.errors import ParameterError, SourceError, UnknownCountError
 from dpcore.records.cells import named
 from dpcore.records.lengths import row_lengths
 from dpcore.records.records import Records
+from dpcore.rounding import down, up
 
 Table = Mapping[str, Any]
 """Columns by name, all of one length, in the file's own units. A data frame serves."""
 
-_SHRINK = 1 - 2.0**-44  # keeps a rescaled row inside `norm` in spite of rounding
+_SHRINK = down(1.0, roundings=500)  # keeps a rescaled row inside `norm` in spite of rounding
 
 
 @attrs.frozen(kw_only=True)
@@ -90,7 +91,7 @@ class Domain:
     @property
     def feature_norm(self) -> float:
         """l2 bound on every encoded row: `norm`, or sqrt(number of columns) if that is less."""
-        box = math.sqrt(len(self.columns)) * (1 + 2.0**-50)
+        box = up(math.sqrt(len(self.columns)), roundings=3)
         return box if self.norm is None else min(self.norm, box)
 
     @property

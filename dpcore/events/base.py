@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.interval import Interval
+from dpcore.rounding import down
 
 
 class Direction(enum.Enum):
@@ -74,8 +75,8 @@ class Event(ABC):
         return True
 
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """Lower end of the curve: `delta - delta_error`, less a relative 2^-40 for its rounding."""
-        return max(0.0, (self.delta(epsilon, direction) - self.delta_error) * (1 - 2.0**-40))
+        """Lower end of the curve: `delta - delta_error`, rounded down."""
+        return max(0.0, down(self.delta(epsilon, direction) - self.delta_error, roundings=5000))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """`delta` at an array of epsilons >= 0, shape (k,). Override for speed."""
@@ -182,3 +183,39 @@ class Event(ABC):
             first = int(np.argmax(met)) if np.any(met) else len(met)
             below, above = float(points[first]), float(points[first + 1])
         return below, above
+
+
+class VectorEvent(Event):
+    """An event whose curve is computed for many epsilons at once."""
+
+    @abstractmethod
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The curve at an array of epsilons >= 0, shape (k,)."""
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The curve at one."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+
+class TwoEnds(VectorEvent):
+    """An event whose curve is computed from above and from below in the same way."""
+
+    @abstractmethod
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
+    ) -> NDArray[np.float64]:
+        """Upper, or lower, ends of the curve at an array of epsilons >= 0, shape (k,)."""
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The upper ends."""
+        return self.ends(epsilons, direction, lower=False)
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """The lower ends."""
+        return self.ends(epsilons, direction, lower=True)
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """The lower end at one."""
+        return float(self.curve_lower(np.array([epsilon]), direction)[0])

@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, Event, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.events.renyi_curve import renyi_to_delta
+from dpcore.rounding import down, up
 
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
 
 
 @attrs.frozen
-class ComposedEvent(Event):
+class ComposedEvent(VectorEvent):
     """Events with counts, all for one adjacency.
 
     Args:
@@ -59,10 +60,6 @@ class ComposedEvent(Event):
             (part, times * count) for event, count in self.events for part, times in event.parts()
         )
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The least of the bounds above."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
         mu = self.gaussian_mu()
@@ -70,11 +67,11 @@ class ComposedEvent(Event):
             return gaussian_curve(epsilons, mu)
         parts = self.parts()
         copies = sum(count for _, count in parts)
-        share = epsilons / copies * (1 - 2.0**-50)
+        share = down(epsilons / copies, roundings=3)
         best = np.zeros_like(epsilons)
         for event, count in parts:
             best = best + count * event.curve(share, direction)
-        best = best * (1 + 2.0**-45)
+        best = up(best, roundings=200)
         divergence = self.renyi(_ORDERS)
         if divergence is not None:
             best = np.minimum(best, renyi_to_delta(_ORDERS, divergence, epsilons))
@@ -98,7 +95,7 @@ class ComposedEvent(Event):
         known = [(event.pure_epsilon(), count) for event, count in self.events]
         if any(epsilon is None for epsilon, _ in known):
             return None
-        return math.fsum((e or 0.0) * n for e, n in known) * (1 + 2.0**-50)
+        return up(math.fsum((e or 0.0) * n for e, n in known), roundings=3)
 
     def anchor(self, direction: Direction) -> float | None:
         """None: the largest loss is unlikely."""
@@ -109,14 +106,14 @@ class ComposedEvent(Event):
         known = [(event.gaussian_mu(), count) for event, count in self.events]
         if any(mu is None for mu, _ in known):
             return None
-        return math.sqrt(math.fsum((mu or 0.0) ** 2 * n for mu, n in known)) * (1 + 2.0**-50)
+        return up(math.sqrt(math.fsum((mu or 0.0) ** 2 * n for mu, n in known)), roundings=4)
 
     def zcdp_rho(self) -> float | None:
         """The sum."""
         known = [(event.zcdp_rho(), count) for event, count in self.events]
         if any(rho is None for rho, _ in known):
             return None
-        return math.fsum((rho or 0.0) * n for rho, n in known) * (1 + 2.0**-50)
+        return up(math.fsum((rho or 0.0) * n for rho, n in known), roundings=3)
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """The sum."""
@@ -126,7 +123,7 @@ class ComposedEvent(Event):
             if one is None:
                 return None
             total = total + count * one
-        return np.asarray(total * (1 + 2.0**-45))
+        return up(total, roundings=200)
 
 
 def repeated(event: Event, count: int) -> ComposedEvent:

@@ -5,6 +5,7 @@ shift sqrt(2 rho) *is* rho-zCDP (Bun & Steinke 2016, Proposition 1.6), which giv
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
+from dpcore.rounding import down, gamma
 
 
 def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -37,7 +39,7 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
         small = alpha * (log_less - np.log1p(less))  # log(1 - 1/alpha) = log less - log alpha
         shape = np.where(less < 1, small, shape)
         size = less * (alpha * rho + epsilons) + np.abs(log_less) + np.abs(shape)
-        return np.asarray(gain - log_less + shape + 16 * 2.0**-52 * size)
+        return np.asarray(gain - log_less + shape + gamma(32) * size)
 
     guess = np.log(np.maximum((epsilons - rho) / (2 * rho), 1e-12))
     low, high = np.minimum(guess, 0.0) - 12.0, np.maximum(guess, 0.0) + 3.0
@@ -54,7 +56,7 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
 
 
 @attrs.frozen(kw_only=True)
-class ZcdpEvent(Event):
+class ZcdpEvent(TwoEnds):
     """Any rho-zCDP release.
 
     Args:
@@ -62,31 +64,18 @@ class ZcdpEvent(Event):
         adjacency: What the claim is about.
     """
 
+    symmetric: ClassVar[bool] = True
+
     rho: float = attrs.field(validator=positive)
     adjacency: Adjacency
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """What the claim implies; the same in both directions."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """The Gaussian's."""
-        return float(self.curve_lower(np.array([epsilon]), direction)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
-        return zcdp_to_delta(self.rho, epsilons)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """The Gaussian's, vectorised."""
-        return gaussian_curve(epsilons, math.sqrt(2 * self.rho) * (1 - 2.0**-50), lower=True)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
+        """What the claim implies, and from below the Gaussian's; the same in both directions."""
+        if lower:
+            return gaussian_curve(epsilons, down(math.sqrt(2 * self.rho), roundings=3), lower=True)
+        return zcdp_to_delta(self.rho, epsilons)
 
     def zcdp_rho(self) -> float:
         """rho."""

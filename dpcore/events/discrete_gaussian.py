@@ -13,6 +13,7 @@ smoothing lemma instead.
 
 import math
 from functools import cached_property
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -21,14 +22,15 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, TwoEnds
+from dpcore.rounding import gamma, up
 
 _WIDEST = 2.0**16
 _REACH = 38.5  # beyond this many widths the masses are below 1e-322
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class DiscreteGaussianEvent(Event):
+class DiscreteGaussianEvent(TwoEnds):
     """An integer moved by at most `shift`, plus discrete Gaussian noise.
 
     Args:
@@ -36,6 +38,8 @@ class DiscreteGaussianEvent(Event):
         shift: Sensitivity in grid steps, an integer in [1, 2^20].
         adjacency: The relation under which the shift is bounded.
     """
+
+    symmetric: ClassVar[bool] = True
 
     noise_width: float = attrs.field(validator=positive)
     shift: int = attrs.field(validator=positive_integer)
@@ -68,11 +72,15 @@ class DiscreteGaussianEvent(Event):
         reach = (len(self._tails) - 2) // 2
         return np.asarray(self._tails[np.clip(m + reach, 0, len(self._tails) - 1).astype(np.int64)])
 
-    def _value(self, epsilons: NDArray[np.float64], sign: int) -> NDArray[np.float64]:
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
+    ) -> NDArray[np.float64]:
+        """The same in both directions."""
         with np.errstate(over="ignore"):
             cut = epsilons * self.noise_width * (self.noise_width / self.shift) + self.shift / 2
         m = np.floor(np.minimum(cut, 1e15)) + 1
-        error = sign * (64 + len(self._tails) * 2) * 2.0**-52
+        sign = -1 if lower else 1
+        error = sign * gamma(128 + 4 * len(self._tails))
         first, second = self._tail(m - self.shift), self._tail(m)
         grown = np.exp(np.minimum(epsilons, 700.0)) * second
         value = np.clip(first * (1 + error) - grown * (1 - error), 0.0, 1.0)
@@ -80,29 +88,6 @@ class DiscreteGaussianEvent(Event):
             return np.where(epsilons > 700.0, 0.0, value)
         return np.maximum(value, 1e-300)
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self._value(np.array([epsilon]), +1)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """The curve less its rounding error."""
-        return float(self._value(np.array([epsilon]), -1)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve, vectorised."""
-        return self._value(epsilons, +1)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
-        """Its lower end, vectorised."""
-        return self._value(epsilons, -1)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
-
     def zcdp_rho(self) -> float:
         """s^2/(2 sigma^2), as of a Gaussian."""
-        return 0.5 * (self.shift / self.noise_width) ** 2 * (1 + 2.0**-50)
+        return up(0.5 * (self.shift / self.noise_width) ** 2, roundings=4)

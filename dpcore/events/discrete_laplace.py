@@ -11,6 +11,7 @@ coordinates are not covered: on a fine grid their curve need not lie below one c
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -18,13 +19,14 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, VectorEvent
+from dpcore.rounding import down, gamma, up
 
-_ERROR = 2.0**-49
+_ERROR = gamma(16)  # the difference of two numbers of at most 1, and their rounding
 
 
 @attrs.frozen(kw_only=True)
-class DiscreteLaplaceEvent(Event):
+class DiscreteLaplaceEvent(VectorEvent):
     """An integer moved by at most `shift`, plus discrete Laplace noise.
 
     Args:
@@ -33,13 +35,11 @@ class DiscreteLaplaceEvent(Event):
         adjacency: The relation under which the shift is bounded.
     """
 
+    symmetric: ClassVar[bool] = True
+
     noise_scale: float = attrs.field(validator=positive)
     shift: int = attrs.field(validator=positive_integer)
     adjacency: Adjacency
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
 
     @property
     def delta_error(self) -> float:
@@ -58,23 +58,18 @@ class DiscreteLaplaceEvent(Event):
             log_second = epsilons - (self.shift - m) * rate
             value = 1 - (np.exp(-(m + 1) * rate) + np.exp(np.minimum(log_second, 1.0))) / (1 + w)
             best = np.maximum(best, value)
-        best = np.clip(best * (1 + 2.0**-48), 0.0, 1.0)
+        best = np.clip(up(best, roundings=20), 0.0, 1.0)
         return np.where(epsilons >= top, 0.0, np.minimum(best + _ERROR, 1.0))
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
         """The same, less its error."""
-        return np.maximum(self.curve(epsilons, direction) * (1 - 2.0**-40) - 2 * _ERROR, 0.0)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
+        return np.maximum(down(self.curve(epsilons, direction), roundings=5000) - 2 * _ERROR, 0.0)
 
     def pure_epsilon(self) -> float:
         """shift / noise_scale."""
-        return self.shift / self.noise_scale * (1 + 2.0**-50)
+        return up(self.shift / self.noise_scale, roundings=3)
 
     def zcdp_rho(self) -> float:
         """epsilon^2/2: Bun & Steinke (2016), Proposition 1.4."""

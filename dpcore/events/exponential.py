@@ -22,6 +22,7 @@ Source: Dong, Durfee & Rogers (2020), arXiv:1909.13830 (bounded range and its pa
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -29,11 +30,12 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, VectorEvent
+from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
-class ExponentialMechanismEvent(Event):
+class ExponentialMechanismEvent(VectorEvent):
     """One choice, epsilon_0-bounded range.
 
     Args:
@@ -41,28 +43,17 @@ class ExponentialMechanismEvent(Event):
         adjacency: Under which u changes by at most Delta.
     """
 
+    symmetric: ClassVar[bool] = True
+    attained: ClassVar[bool] = False  # each epsilon has a worst pair of its own
+
     epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
     adjacency: Adjacency
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
         root = np.expm1(np.minimum(0.5 * (epsilons - self.epsilon_0), 0.0))
         value = root * root / -math.expm1(-self.epsilon_0)
-        return np.minimum(value * (1 + 2.0**-48), 1.0)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
-
-    @property
-    def attained(self) -> bool:
-        """No: each epsilon has a worst pair of its own."""
-        return False
+        return np.minimum(up(value, roundings=20), 1.0)
 
     def pure_epsilon(self) -> float:
         """epsilon_0."""
@@ -74,4 +65,4 @@ class ExponentialMechanismEvent(Event):
 
     def zcdp_rho(self) -> float:
         """epsilon_0^2/8, by Hoeffding's lemma as above."""
-        return self.epsilon_0 * self.epsilon_0 / 8 * (1 + 2.0**-50)
+        return up(self.epsilon_0 * self.epsilon_0 / 8, roundings=3)

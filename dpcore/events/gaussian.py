@@ -8,17 +8,19 @@ Corollary 3.3 (composition: the mu add in squares).
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import gamma
 
-_ULPS = 4 * 2.0**-52  # relative error granted to each of the two terms of the difference
+_ULPS = gamma(8)  # relative error granted to each of the two terms of the difference
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
 _BELOW_NORMAL = math.exp(-0.5 * _UNDERFLOW)  # no curve is above it where a^2 >= _UNDERFLOW
 _SQRT_HALF = math.sqrt(0.5)
@@ -50,11 +52,11 @@ def _curve(epsilon: float, mu: float, ulps: float) -> float:
     density = 0.5 * math.exp(-0.5 * a * a) if a * a < _UNDERFLOW else 0.0
     if density == 0.0 and a > 0:
         return _BELOW_NORMAL if ulps > 0 else 0.0
-    first = density * _erfcx(a * _SQRT_HALF) if a >= 0 else float(special.ndtr(-a))
+    first = density * _erfcx(a * _SQRT_HALF) if a >= 0 else float(scipy.special.ndtr(-a))
     if b >= 0:
         second = density * _erfcx(b * _SQRT_HALF)
     else:
-        second = math.exp(epsilon) * float(special.ndtr(-b))
+        second = math.exp(epsilon) * float(scipy.special.ndtr(-b))
     # a and b carry an ulp of |b| or |a|, which the exponent multiplies by |a|
     error = ulps * (1 + (1 + abs(a)) * max(abs(a), abs(b))) * (first + second)
     return min(1.0, max(0.0, first - second + error))
@@ -74,10 +76,10 @@ def gaussian_curve(
     with np.errstate(over="ignore"):
         square = a * a
     density = np.where(square < _UNDERFLOW, 0.5 * np.exp(-0.5 * np.minimum(square, 2000.0)), 0.0)
-    right = np.where(a >= 0, special.erfcx(np.maximum(a, 0.0) * _SQRT_HALF), 0.0)
-    first = np.where(a >= 0, density * right, special.ndtr(-a))
-    left = np.exp(np.minimum(epsilons, 0.0)) * special.ndtr(-np.minimum(b, 0.0))
-    second = np.where(b >= 0, density * special.erfcx(np.maximum(b, 0.0) * _SQRT_HALF), left)
+    right = np.where(a >= 0, scipy.special.erfcx(np.maximum(a, 0.0) * _SQRT_HALF), 0.0)
+    first = np.where(a >= 0, density * right, scipy.special.ndtr(-a))
+    left = np.exp(np.minimum(epsilons, 0.0)) * scipy.special.ndtr(-np.minimum(b, 0.0))
+    second = np.where(b >= 0, density * scipy.special.erfcx(np.maximum(b, 0.0) * _SQRT_HALF), left)
     reach = (1 + np.minimum(np.abs(a), 1e8)) * np.minimum(np.maximum(np.abs(a), np.abs(b)), 1e8)
     value = np.clip(first - second + ulps * (1 + reach) * (first + second), 0.0, 1.0)
     nothing = (density == 0.0) & (a > 0)
@@ -85,7 +87,7 @@ def gaussian_curve(
 
 
 def _erfcx(x: float) -> float:
-    return float(special.erfcx(x))
+    return float(scipy.special.erfcx(x))
 
 
 def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
@@ -141,6 +143,8 @@ class GaussianEvent(Event):
         adjacency: The relation under which the shift is bounded.
     """
 
+    symmetric: ClassVar[bool] = True
+
     mu: float = attrs.field(validator=positive)
     adjacency: Adjacency
 
@@ -161,11 +165,6 @@ class GaussianEvent(Event):
     ) -> NDArray[np.float64]:
         """The same, vectorised."""
         return gaussian_curve(epsilons, self.mu, lower=True)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
 
     def gaussian_mu(self) -> float:
         """Exactly `mu`."""

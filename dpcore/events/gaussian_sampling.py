@@ -15,17 +15,19 @@ Source: Dong, Roth & Su (2022) for the Gaussian curve; the argument is the one a
 
 import math
 from functools import cached_property
+from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
+from dpcore.rounding import up
 
 MOST = 10**14
 """Largest number of samples: double precision resolves the cells of u up to it."""
@@ -36,7 +38,7 @@ _ROUNDING = 1e-9  # relative, granted to the cells' probabilities and ends
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class GaussianSamplingEvent(Event):
+class GaussianSamplingEvent(TwoEnds):
     """`samples` draws, or their second moments.
 
     Args:
@@ -44,6 +46,8 @@ class GaussianSamplingEvent(Event):
         samples: k, an integer in [1, 10^14].
         adjacency: The relation under which b is bounded; the number of records is public.
     """
+
+    symmetric: ClassVar[bool] = True
 
     theta: float = attrs.field(validator=positive)
     samples: int = attrs.field(validator=positive_integer)
@@ -59,35 +63,20 @@ class GaussianSamplingEvent(Event):
     def _cells(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of sqrt(u), shape (n + 1,), and probabilities between them, shape (n,)."""
         half = self.samples / 2
-        top = math.sqrt(2 * float(special.gammainccinv(half, _TAIL))) * (1 + _ROUNDING)
-        bottom = math.sqrt(2 * float(special.gammaincinv(half, _TAIL))) * (1 - _ROUNDING)
+        top = math.sqrt(2 * float(scipy.special.gammainccinv(half, _TAIL))) * (1 + _ROUNDING)
+        bottom = math.sqrt(2 * float(scipy.special.gammaincinv(half, _TAIL))) * (1 - _ROUNDING)
         cells = math.ceil((top - bottom) / (_WIDTH * top))
         ends = np.linspace(bottom, top, min(max(cells, _FEWEST), _CELLS) + 1)
-        below = special.gammainc(half, ends * ends / 2)
-        above = special.gammaincc(half, ends * ends / 2)
+        below = scipy.special.gammainc(half, ends * ends / 2)
+        above = scipy.special.gammaincc(half, ends * ends / 2)
         weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above))
         weights[0] += below[0]
         return ends, np.maximum(weights, 0.0)
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self._value(np.array([epsilon]), lower=False)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """From the lower ends of the cells."""
-        return float(self._value(np.array([epsilon]), lower=True)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve, vectorised."""
-        return self._value(epsilons, lower=False)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Its lower end, vectorised."""
-        return self._value(epsilons, lower=True)
-
-    def _value(self, epsilons: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
+        """The same in both directions."""
         ends, weights = self._cells
         at = ends[:-1] if lower else ends[1:]
         if lower:
@@ -103,16 +92,11 @@ class GaussianSamplingEvent(Event):
         total = total * (1 + sign * _ROUNDING) + (0.0 if lower else _TAIL)
         return np.clip(total, 0.0, 1.0)
 
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
-
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """The formula above; infinite where alpha(alpha-1) theta^2 >= 1."""
         with np.errstate(over="ignore"):
-            inside = orders * (orders - 1) * self.theta * self.theta * (1 + 2.0**-48)
+            inside = up(orders * (orders - 1) * self.theta * self.theta, roundings=20)
         value = np.log1p(-np.minimum(inside, 0.5))
         value = np.where(inside < 0.5, value, np.log(np.maximum(1 - inside, 1e-300)))
-        value = -self.samples * value / (2 * (orders - 1)) * (1 + 2.0**-45)
+        value = up(-self.samples * value / (2 * (orders - 1)), roundings=200)
         return np.where(inside < 1 - 1e-9, value * (1 + 1e-6 * (inside > 0.999)), np.inf)

@@ -15,17 +15,19 @@ with a coupling for its second term.
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
+from dpcore.rounding import gamma, up
 
 _CELLS = 1 << 18  # curve values computed at a time
 
@@ -35,7 +37,7 @@ def _floats(values: object) -> tuple[float, ...]:
 
 
 @attrs.frozen(kw_only=True)
-class HitMixtureEvent(Event):
+class HitMixtureEvent(TwoEnds):
     """A mixture of Gaussian shifts, amplified by the probability of no hit.
 
     Args:
@@ -44,6 +46,8 @@ class HitMixtureEvent(Event):
         uncovered: Probability of hits that `mus` does not cover (truncation), in [0, 1].
         adjacency: A replacement relation, under which the number of records is public.
     """
+
+    symmetric: ClassVar[bool] = True
 
     mus: tuple[float, ...] = attrs.field(converter=_floats)
     weights: tuple[float, ...] = attrs.field(converter=_floats)
@@ -67,36 +71,21 @@ class HitMixtureEvent(Event):
                 "HitMixtureEvent", "a replacement relation", "adjacency", str(self.adjacency)
             )
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The bound above; the same in both directions."""
-        return float(self._value(np.array([epsilon]), lower=False)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """Its lower end, without the uncovered hits."""
-        return float(self._value(np.array([epsilon]), lower=True)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The bound, vectorised."""
-        return self._value(epsilons, lower=False)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Its lower end, vectorised."""
-        return self._value(epsilons, lower=True)
-
-    def _value(self, epsilons: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
+        """The same in both directions."""
         sign = -1 if lower else 1
         extra = 0.0 if lower else self.uncovered
-        q = min(1.0, (math.fsum(self.weights) + extra) * (1 + sign * 2.0**-48))
+        q = min(1.0, (math.fsum(self.weights) + extra) * (1 + sign * gamma(32)))
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
         inner = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
-        inner = inner * (1 - sign * 16 * 2.0**-52)
+        inner = inner * (1 - sign * gamma(32))
         total = self._weighted(inner, lower=lower)
         if lower:  # beyond the largest exponent no lower end is claimed
             total = np.where(epsilons > 700.0, 0.0, total)
-        rounding = 1 + sign * (64 + len(self.mus)) * 2.0**-52
+        rounding = 1 + sign * gamma(128 + 2 * len(self.mus))
         return np.minimum((total + extra) * rounding, 1.0)
 
     def _weighted(self, inner: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
@@ -119,17 +108,12 @@ class HitMixtureEvent(Event):
         def excess(epsilon: float) -> float:
             return math.log(max(curve(epsilon, direction), 1e-300) / delta)
 
-        root = optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
+        root = scipy.optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
         near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))
         if excess(near) > 0 >= excess(far):
             return near, far
         return below, above
 
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
-
     def zcdp_rho(self) -> float | None:
         """max mu^2/2 where every hit is covered: the mixture is quasi-convex."""
-        return None if self.uncovered else 0.5 * max(self.mus) ** 2 * (1 + 2.0**-50)
+        return None if self.uncovered else up(0.5 * max(self.mus) ** 2, roundings=3)

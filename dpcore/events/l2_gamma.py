@@ -22,16 +22,18 @@ above.
 
 import math
 from functools import cached_property
+from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, TwoEnds
+from dpcore.rounding import up
 
 _REACH = 9.0  # cells reach this many standard deviations
 _RADII, _ANGLES = 96, 2048
@@ -42,7 +44,7 @@ Array = NDArray[np.float64]
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class L2GammaEvent(Event):
+class L2GammaEvent(TwoEnds):
     """A vector moved by at most epsilon_0 / xi in l2.
 
     Args:
@@ -50,6 +52,8 @@ class L2GammaEvent(Event):
         dimension: Number d of real coordinates, in [2, 10^9] (one coordinate: Laplace).
         adjacency: The relation under which the sensitivity holds.
     """
+
+    symmetric: ClassVar[bool] = True
 
     epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
     dimension: int = attrs.field()
@@ -68,11 +72,11 @@ class L2GammaEvent(Event):
         angles = np.linspace(-_REACH, _REACH, _ANGLES + 1)
         r = np.where(
             radii < 0,
-            special.gammaincinv(d, special.ndtr(np.minimum(radii, 0.0))),
-            special.gammainccinv(d, special.ndtr(-np.maximum(radii, 0.0))),
+            scipy.special.gammaincinv(d, scipy.special.ndtr(np.minimum(radii, 0.0))),
+            scipy.special.gammainccinv(d, scipy.special.ndtr(-np.maximum(radii, 0.0))),
         )
         half = (d - 1) / 2
-        beta = special.betaincinv(half, half, special.ndtr(-np.abs(angles)))
+        beta = scipy.special.betaincinv(half, half, scipy.special.ndtr(-np.abs(angles)))
         s = np.where(angles < 0, 2 * beta - 1, 1 - 2 * beta)
         sign = 1 if lower else -1
         r = r * (1 + sign * _PAD)
@@ -99,7 +103,8 @@ class L2GammaEvent(Event):
     def _below(self) -> tuple[Array, Array, Array]:
         return self._losses(lower=True)
 
-    def _value(self, epsilons: Array, *, lower: bool) -> Array:
+    def ends(self, epsilons: Array, direction: Direction, *, lower: bool) -> Array:
+        """The same in both directions."""
         losses, first, second = self._below if lower else self._above
         inside = np.minimum(
             epsilons, _LARGEST
@@ -112,29 +117,8 @@ class L2GammaEvent(Event):
         if lower:
             return np.where(epsilons > _LARGEST, 0.0, value)
         pure = -np.expm1(np.minimum(epsilons - self.epsilon_0, 0.0))
-        pure = np.minimum(pure / (1 + math.exp(-self.epsilon_0)) * (1 + 2.0**-48), 1.0)
+        pure = np.minimum(up(pure / (1 + math.exp(-self.epsilon_0)), roundings=20), 1.0)
         return np.minimum(value, pure)
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self._value(np.array([epsilon]), lower=False)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """From the other corners."""
-        return float(self._value(np.array([epsilon]), lower=True)[0])
-
-    def curve(self, epsilons: Array, direction: Direction) -> Array:
-        """The curve, vectorised."""
-        return self._value(epsilons, lower=False)
-
-    def curve_lower(self, epsilons: Array, direction: Direction) -> Array:
-        """Its lower end, vectorised."""
-        return self._value(epsilons, lower=True)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes: the noise is."""
-        return True
 
     def pure_epsilon(self) -> float:
         """epsilon_0."""
@@ -157,7 +141,7 @@ class L2GammaEvent(Event):
             tau = 1 - deviations / math.sqrt(d)
             if tau <= 0:
                 continue
-            missed = float(special.gammainc(d, tau * d)) * (1 + _ROUNDING) + 1e-300
+            missed = float(scipy.special.gammainc(d, tau * d)) * (1 + _ROUNDING) + 1e-300
             inner = less * square / (2 * tau * d) + less * less * (square / (2 * d))
             value = np.logaddexp(inner, math.log(missed) + less * self.epsilon_0) / less
             best = np.minimum(best, value * (1 + 1e-12) + 1e-15 / less)
@@ -166,7 +150,7 @@ class L2GammaEvent(Event):
 
 def _normal_cells(ends: Array) -> Array:
     """Normal probabilities between ends, the outer cells with their tails; they sum to 1."""
-    lower, upper = special.ndtr(ends), special.ndtr(-ends)
+    lower, upper = scipy.special.ndtr(ends), scipy.special.ndtr(-ends)
     cells = np.where(ends[:-1] < 0, np.diff(lower), -np.diff(upper))
     cells[0] += lower[0]
     cells[-1] += upper[-1]

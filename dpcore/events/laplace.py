@@ -18,6 +18,7 @@ one coordinate that shifts by T; by induction for any number.
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import down, gamma, up
 
 
 @attrs.frozen(kw_only=True)
@@ -37,28 +39,25 @@ class LaplaceEvent(Event):
         adjacency: The relation under which the shift is bounded.
     """
 
+    symmetric: ClassVar[bool] = True
+
     shift: float = attrs.field(validator=positive)
     adjacency: Adjacency
 
     def delta(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""
-        return min(1.0, -math.expm1(min(0.0, 0.5 * (epsilon - self.shift))) * (1 + 2.0**-50))
+        return min(1.0, up(-math.expm1(min(0.0, 0.5 * (epsilon - self.shift))), roundings=4))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
         value = -np.expm1(np.minimum(0.0, 0.5 * (epsilons - self.shift)))
-        return np.minimum(1.0, value * (1 + 2.0**-50))
+        return np.minimum(1.0, up(value, roundings=4))
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
         """The same with its rounding error subtracted."""
-        return self.curve(epsilons, direction) * (1 - 2.0**-48)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
+        return down(self.curve(epsilons, direction), roundings=20)
 
     def pure_epsilon(self) -> float:
         """The shift."""
@@ -82,5 +81,5 @@ class LaplaceEvent(Event):
         # alpha-1)
         share = less / (2 * orders - 1)
         value = t + np.log1p(share * np.expm1(-(2 * orders - 1) * t)) / less
-        value = value + 8 * 2.0**-52 * (t + (t + 1) / less)
+        value = value + gamma(16) * (t + (t + 1) / less)
         return np.minimum(np.maximum(value, 0.0), np.minimum(t, orders * self.zcdp_rho()))

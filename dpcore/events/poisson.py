@@ -17,20 +17,20 @@ import math
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, Event, TwoEnds
+from dpcore.rounding import down, gamma, up
 
-_ULPS = 2.0**-48
 _LARGEST_ORDER = 256
 
 
 @attrs.frozen(kw_only=True)
-class PoissonSampledEvent(Event):
+class PoissonSampledEvent(TwoEnds):
     """`event`, applied to a Poisson sample.
 
     Args:
@@ -62,23 +62,13 @@ class PoissonSampledEvent(Event):
         """The base event's."""
         return self.event.adjacency
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """The curve above, of the base's lower end."""
-        return float(self.curve_lower(np.array([epsilon]), direction)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
-        return np.minimum(self._amplified(epsilons, direction, +1) * (1 + _ULPS), 1.0)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """The same from the base's lower ends."""
-        return self._amplified(epsilons, direction, -1) * (1 - _ULPS)
+        """The curve above, of the base's upper or lower ends."""
+        if lower:
+            return down(self._amplified(epsilons, direction, -1), roundings=20)
+        return np.minimum(up(self._amplified(epsilons, direction, +1), roundings=20), 1.0)
 
     def _amplified(
         self, epsilons: NDArray[np.float64], direction: Direction, sign: int
@@ -94,7 +84,7 @@ class PoissonSampledEvent(Event):
             return q * base(self._toward(moved, sign), direction)
         # 1 - a(1-q) = q - (a-1)(1-q); the inner loss is log(a q / that)
         rest = q - np.expm1(np.minimum(epsilons, 700.0)) * (1 - q)
-        rest = rest + sign * 4 * 2.0**-52 * q
+        rest = rest + sign * gamma(8) * q
         alive = rest > 0
         inner = np.where(alive, rest, q)
         moved = np.where(alive, epsilons + math.log(q) - np.log(inner), 0.0)
@@ -109,7 +99,7 @@ class PoissonSampledEvent(Event):
     @staticmethod
     def _toward(epsilons: NDArray[np.float64], sign: int) -> NDArray[np.float64]:
         """Losses moved by their rounding error, towards a larger (smaller) curve."""
-        return np.maximum(epsilons * (1 - sign * 16 * 2.0**-52), 0.0)
+        return np.maximum(epsilons * (1 - sign * gamma(32)), 0.0)
 
     @property
     def attained(self) -> bool:
@@ -129,7 +119,7 @@ class PoissonSampledEvent(Event):
             return None
         if base > 500:
             return base
-        return math.log1p(self.sampling_probability * math.expm1(base)) * (1 + 2.0**-50)
+        return up(math.log1p(self.sampling_probability * math.expm1(base)), roundings=5)
 
     def anchor(self, direction: Direction) -> float | None:
         """The base's anchor, moved as the losses are."""
@@ -168,7 +158,7 @@ class PoissonSampledEvent(Event):
         whole = np.unique(np.concatenate([np.floor(wanted), np.ceil(wanted)])).astype(int)
         moments = [0.0 if n == 1 else (n - 1) * _sampled_gaussian(q, mu, int(n)) for n in whole]
         with np.errstate(invalid="ignore"):
-            between = np.interp(wanted, whole, moments) / (wanted - 1) * (1 + 2.0**-45)
+            between = up(np.interp(wanted, whole, moments) / (wanted - 1), roundings=200)
         values = base.copy()
         values[small] = np.fmin(values[small], between)
         return values
@@ -177,7 +167,11 @@ class PoissonSampledEvent(Event):
 def _sampled_gaussian(q: float, mu: float, order: int) -> float:
     """The sum above, from logarithms; an ulp of the largest of them is added per term."""
     k = np.arange(order + 1.0)
-    choose = special.gammaln(order + 1.0) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
+    choose = (
+        scipy.special.gammaln(order + 1.0)
+        - scipy.special.gammaln(k + 1)
+        - scipy.special.gammaln(order - k + 1)
+    )
     # the terms k = 0 and 1 have exponent 0: what exceeds the binomial's total of 1 is the rest
     with np.errstate(over="ignore"):
         exponent = k * (k - 1) * (mu * mu / 2)
@@ -190,8 +184,8 @@ def _sampled_gaussian(q: float, mu: float, order: int) -> float:
         exponent[2:] + np.log1p(-np.exp(-np.maximum(exponent[2:], 1e-3))),
     )
     size = np.abs(choose[2:]) + order * (abs(math.log(q)) + abs(math.log1p(-q))) + exponent[2:]
-    terms = logs + grown + 64 * 2.0**-52 * (size + order * 8)
+    terms = logs + grown + gamma(128) * (size + order * 8)
     peak = float(np.max(terms))
     excess = peak + math.log(float(np.sum(np.exp(terms - peak))))
     total = math.log1p(math.exp(excess)) if excess < 700 else excess + 1e-12
-    return total / (order - 1) * (1 + 2.0**-45)
+    return up(total / (order - 1), roundings=200)

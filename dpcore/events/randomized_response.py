@@ -11,6 +11,8 @@ Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Theorem 3.1 and section 3.
 """
 
 import math
+from abc import abstractmethod
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -19,10 +21,8 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, probability
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
-
-_UP = 1 + 2.0**-49
-_DOWN = 1 - 2.0**-48
+from dpcore.events.base import Direction, VectorEvent
+from dpcore.rounding import down, gamma, up
 
 
 def response_curve(
@@ -46,12 +46,48 @@ def response_renyi(
         above = np.exp((1 - 2 * orders) * epsilon) + (classes - 2) * np.exp(-orders * epsilon)
     below = (classes - 1) * math.exp(-epsilon)
     value = epsilon + (np.log1p(above) - math.log1p(below)) / less
-    value = value + 16 * 2.0**-52 * (epsilon + (1 + math.log1p(below)) / less)
+    value = value + gamma(32) * (epsilon + (1 + math.log1p(below)) / less)
     return np.clip(value, 0.0, np.minimum(epsilon, orders * (epsilon * epsilon / 2)))
 
 
+class _Response(VectorEvent):
+    """Randomized response on `classes` classes, with `epsilon_0`."""
+
+    symmetric: ClassVar[bool] = True
+
+    epsilon_0: float
+
+    @property
+    @abstractmethod
+    def classes(self) -> int:
+        """C."""
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The curve above."""
+        value = response_curve(epsilons, self.epsilon_0, self.classes)
+        return np.minimum(up(value, roundings=10), 1.0)
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """The same, rounded down."""
+        return down(response_curve(epsilons, self.epsilon_0, self.classes), roundings=20)
+
+    def pure_epsilon(self) -> float:
+        """epsilon_0."""
+        return self.epsilon_0
+
+    def zcdp_rho(self) -> float:
+        """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
+        return 0.5 * self.epsilon_0 * self.epsilon_0
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of the pair, exactly (rounded up): no release with that epsilon has more."""
+        return response_renyi(orders, self.epsilon_0, self.classes)
+
+
 @attrs.frozen(kw_only=True)
-class RandomizedResponseEvent(Event):
+class RandomizedResponseEvent(_Response):
     """One answer out of `classes`.
 
     Args:
@@ -71,40 +107,9 @@ class RandomizedResponseEvent(Event):
                 "RandomizedResponseEvent", "an integer classes >= 2", "classes", value
             )
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
-        return np.minimum(response_curve(epsilons, self.epsilon_0, self.classes) * _UP, 1.0)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
-        """The same, rounded down."""
-        return response_curve(epsilons, self.epsilon_0, self.classes) * _DOWN
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
-
-    def pure_epsilon(self) -> float:
-        """epsilon_0."""
-        return self.epsilon_0
-
-    def zcdp_rho(self) -> float:
-        """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return 0.5 * self.epsilon_0 * self.epsilon_0
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of the pair, exactly (rounded up)."""
-        return response_renyi(orders, self.epsilon_0, self.classes)
-
 
 @attrs.frozen(kw_only=True)
-class PureEvent(Event):
+class PureEvent(_Response):
     """Any epsilon_0-DP release: the curve of randomized response on two classes.
 
     Args:
@@ -112,43 +117,14 @@ class PureEvent(Event):
         adjacency: What the claim is about.
     """
 
+    classes: ClassVar[int] = 2
+
     epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
     adjacency: Adjacency
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above with C = 2."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
-        return np.minimum(response_curve(epsilons, self.epsilon_0, 2) * _UP, 1.0)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
-        """The same, rounded down."""
-        return response_curve(epsilons, self.epsilon_0, 2) * _DOWN
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
-
-    def pure_epsilon(self) -> float:
-        """epsilon_0."""
-        return self.epsilon_0
-
-    def zcdp_rho(self) -> float:
-        """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return 0.5 * self.epsilon_0 * self.epsilon_0
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of randomized response, the worst such release."""
-        return response_renyi(orders, self.epsilon_0, 2)
-
 
 @attrs.frozen(kw_only=True)
-class ApproximateEvent(Event):
+class ApproximateEvent(VectorEvent):
     r"""Any (epsilon_0, delta_0)-DP release.
 
     .. math::
@@ -162,13 +138,11 @@ class ApproximateEvent(Event):
         adjacency: What the claim is about.
     """
 
+    symmetric: ClassVar[bool] = True
+
     epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
     delta_0: float = attrs.field(validator=probability, alias="delta")
     adjacency: Adjacency
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
 
     def _value(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         rest = response_curve(epsilons, self.epsilon_0, 2)
@@ -176,19 +150,14 @@ class ApproximateEvent(Event):
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
-        value = self._value(epsilons)
-        return np.where(epsilons >= self.epsilon_0, self.delta_0, np.minimum(value * _UP, 1.0))
+        value = np.minimum(up(self._value(epsilons), roundings=10), 1.0)
+        return np.where(epsilons >= self.epsilon_0, self.delta_0, value)
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
         """The same, rounded down."""
-        return self._value(epsilons) * _DOWN
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
+        return down(self._value(epsilons), roundings=20)
 
     def anchor(self, direction: Direction) -> float:
         """epsilon_0."""

@@ -2,6 +2,7 @@ r"""A Rényi claim as an event: any release whose divergences are at most given 
 
 import itertools
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, VectorEvent
+from dpcore.rounding import up
 
 
 def renyi_to_delta(
@@ -36,7 +38,7 @@ def _floats(values: object) -> tuple[float, ...]:
 
 
 @attrs.frozen(kw_only=True)
-class RenyiEvent(Event):
+class RenyiEvent(VectorEvent):
     """Any release with Rényi divergence at most `divergences[i]` at `orders[i]`, both directions.
 
     Args:
@@ -44,6 +46,9 @@ class RenyiEvent(Event):
         divergences: Nats, each >= 0; infinity says nothing. As many as orders.
         adjacency: What the claim is about.
     """
+
+    symmetric: ClassVar[bool] = True
+    attained: ClassVar[bool] = False  # each epsilon belongs to a release of its own
 
     orders: tuple[float, ...] = attrs.field(converter=_floats)
     divergences: tuple[float, ...] = attrs.field(converter=_floats)
@@ -60,10 +65,6 @@ class RenyiEvent(Event):
                 "RenyiEvent", "a divergence >= 0 for each order", "divergences", self.divergences
             )
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """What the claim implies; the same in both directions."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
         return renyi_to_delta(np.array(self.orders), np.array(self.divergences), epsilons)
@@ -78,16 +79,6 @@ class RenyiEvent(Event):
         """0: the claim may be loose."""
         return np.zeros_like(epsilons)
 
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
-
-    @property
-    def attained(self) -> bool:
-        """No: what the claim implies at each epsilon belongs to a release of its own."""
-        return False
-
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """Between given orders by convexity of (alpha - 1) times the divergence; none beyond."""
         known = np.concatenate([[1.0], self.orders])
@@ -99,7 +90,7 @@ class RenyiEvent(Event):
         share = (orders - known[left]) / (known[right] - known[left])
         with np.errstate(invalid="ignore"):
             value = np.where(share < 1, (1 - share) * moments[left], 0.0) + share * moments[right]
-            value = value / (orders - 1) * (1 + 2.0**-48)
+            value = up(value / (orders - 1), roundings=20)
         exact = inside & (known[right] == orders)
         value = np.where(exact, np.concatenate([[0.0], self.divergences])[right], value)
         return np.where(inside & ~np.isnan(value), value, np.inf)

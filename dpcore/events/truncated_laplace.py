@@ -17,6 +17,7 @@ Source: Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877 (one coordinate); the r
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -25,12 +26,13 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, VectorEvent
 from dpcore.events.randomized_response import response_curve
+from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
-class TruncatedLaplaceEvent(Event):
+class TruncatedLaplaceEvent(VectorEvent):
     """`dimension` coordinates, together moved by at most `shift` noise scales in l1.
 
     Args:
@@ -39,6 +41,9 @@ class TruncatedLaplaceEvent(Event):
         dimension: Number of coordinates, >= 1.
         adjacency: The relation under which the shift is bounded.
     """
+
+    symmetric: ClassVar[bool] = True
+    attained: ClassVar[bool] = False  # the bound need not be attained
 
     shift: float = attrs.field(validator=positive)
     truncation: float = attrs.field(validator=positive)
@@ -50,10 +55,6 @@ class TruncatedLaplaceEvent(Event):
             raise ParameterError(
                 "TruncatedLaplaceEvent", "a truncation in (0, 1/2]", "truncation", self.truncation
             )
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The bound above; the same in both directions."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
 
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
         """0: the bound need not be attained."""
@@ -70,17 +71,7 @@ class TruncatedLaplaceEvent(Event):
         if log_inverse < 1:
             laplace = -np.expm1(np.minimum(0.5 * (epsilons - t), 0.0))
             value = np.minimum(generic, delta_0 + laplace * math.exp(log_inverse))
-        return np.minimum(value * (1 + 2.0**-46), 1.0)
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes."""
-        return True
-
-    @property
-    def attained(self) -> bool:
-        """No."""
-        return False
+        return np.minimum(up(value, roundings=100), 1.0)
 
     def anchor(self, direction: Direction) -> float:
         """The shift."""

@@ -11,6 +11,7 @@ replacement under substitution.
 """
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -19,11 +20,12 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, Event, VectorEvent
+from dpcore.rounding import gamma, up
 
 
 @attrs.frozen(kw_only=True)
-class WithoutReplacementEvent(Event):
+class WithoutReplacementEvent(VectorEvent):
     """`event`, applied to a uniformly random subset of `size` of `records` records.
 
     Args:
@@ -31,6 +33,9 @@ class WithoutReplacementEvent(Event):
         size: Size of the subset, in [1, records].
         records: Public number of records.
     """
+
+    symmetric: ClassVar[bool] = True
+    attained: ClassVar[bool] = False  # an upper bound
 
     event: Event
     size: int = attrs.field(validator=positive_integer)
@@ -58,44 +63,30 @@ class WithoutReplacementEvent(Event):
     def _share(self) -> float:
         return self.size / self.records
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The bound above."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
-        q = min(1.0, self._share * (1 + 2.0**-51))
+        q = min(1.0, up(self._share, roundings=1))
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
         moved = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
-        moved = moved * (1 - 16 * 2.0**-52)
+        moved = moved * (1 - gamma(32))
         directions = (direction,) if self.event.symmetric else tuple(Direction)
         value = np.max([self.event.curve(moved, one) for one in directions], axis=0)
-        return np.asarray(np.minimum(q * value * (1 + 2.0**-50), 1.0))
-
-    @property
-    def symmetric(self) -> bool:
-        """Yes: the larger direction is taken for both."""
-        return True
-
-    @property
-    def attained(self) -> bool:
-        """No: an upper bound."""
-        return False
+        return np.asarray(np.minimum(up(q * value, roundings=3), 1.0))
 
     def anchor(self, direction: Direction) -> float | None:
         """The base's, moved as the losses are."""
         base = self.event.anchor(direction)
         if base is None or base > 500:
             return None
-        return math.log1p(self._share * math.expm1(base)) * (1 + 2.0**-50)
+        return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 
     def pure_epsilon(self) -> float | None:
         """log(1 + q (e^epsilon - 1))."""
         base = self.event.pure_epsilon()
         if base is None or base > 500:
             return base
-        return math.log1p(self._share * math.expm1(base)) * (1 + 2.0**-50)
+        return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 
     def gaussian_mu(self) -> float | None:
         """Only when all records are taken."""

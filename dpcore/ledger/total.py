@@ -56,10 +56,10 @@ from dpcore.events.text import (
     write_number,
 )
 from dpcore.ledger.charge import Charge
+from dpcore.rounding import up
 
 Notion = Literal["gaussian", "renyi", "basic"]
 F = TypeVar("F", bound=Filter)
-_UP = 1 + 2.0**-48
 
 
 @attrs.frozen(kw_only=True)
@@ -270,7 +270,7 @@ class Spent:
         pure, why = _through(self.pure, events)
         composed, why_not = _through(self.composed, events)
         failures = self.failures + charge.failures + claimed
-        within = failures <= self.total.failures * _UP
+        within = failures <= up(self.total.failures, roundings=20)
         if within and (pure is not None or composed is not None):
             return attrs.evolve(
                 self, pure=pure, composed=composed, failures=failures, charges=self.charges + 1

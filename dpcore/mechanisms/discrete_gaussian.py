@@ -1,35 +1,30 @@
 """Discrete Gaussian noise on integer statistics: counts stay counts. Exact."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import positive
 from dpcore.distance import Distance
-from dpcore.errors import ReleaseError
 from dpcore.events.base import Event
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, from_real, integers
+from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
-from dpcore.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable
 from dpcore.query import Query
-from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
-_WIDEST = 2.0**53
 _EXACT = (3.0, 2.0**16)  # widths, and
 _FARTHEST = 2**20  # shifts, for which the exact curve of one coordinate is used
 _SMOOTH = 300.0  # the smoothing lemma costs less than 1e-4 of mu from here on
-_ROUND_UP = 1 + 2.0**-50
 
 
 @attrs.frozen(kw_only=True)
-class DiscreteGaussian(Mechanism):
+class DiscreteGaussian(Executed):
     r"""Integer noise with P(z) proportional to :math:`e^{-z^2/(2\,\text{noise\_width}^2)}`.
 
     For statistics that are integers (of up to 2^53) whatever the records; others need `gaussian`,
@@ -66,38 +61,11 @@ class DiscreteGaussian(Mechanism):
             shift = max(1, math.floor(far))  # two integers differ by an integer
             return DiscreteGaussianEvent(noise_width=width, shift=shift, adjacency=adjacency)
         if width >= _SMOOTH:
-            mu = far / width / math.sqrt(1 - (3 / width) ** 2) * _ROUND_UP
+            mu = up(far / width / math.sqrt(1 - (3 / width) ** 2), roundings=5)
             return GaussianEvent(mu=mu, adjacency=adjacency)
-        return ZcdpEvent(rho=0.5 * (far / width) ** 2 * _ROUND_UP, adjacency=adjacency)
-
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """The noisy integers, as floats.
-
-        Raises:
-            ContractError: `value` does not hold integers, or has a wrong shape.
-            ReleaseError: the noise is wider than 2^53.
-        """
-        return self.prepared(query, sensitivity)(value, query, noise)
+        return ZcdpEvent(rho=up(0.5 * (far / width) ** 2, roundings=3), adjacency=adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the sampler's tables, which depend on the width alone, made once.
-
-        Raises:
-            ReleaseError: the noise is wider than 2^53.
-        """
+        """With the sampler\'s tables, which depend on the width alone."""
         assert self.noise_width is not None, "calibrate the mechanism first"
-        if not self.noise_width <= _WIDEST:
-            raise ReleaseError(f"noise of width {self.noise_width:.3g} is too wide to be exact")
-        return _OnIntegers(gaussian_law(self.noise_width, query.real_size))
-
-
-@attrs.frozen(eq=False)
-class _OnIntegers:
-    law: Magnitudes
-
-    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        noisy = integers(value, query)
-        noisy += self.law.symmetric(noisy.size, noise)
-        return from_real(noisy.astype(np.float64), query)
+        return OnIntegers(gaussian_law(drawable(self.noise_width), query.real_size).symmetric)

@@ -1,31 +1,25 @@
 """Discrete Laplace (geometric) noise on integer statistics: counts stay counts. Exact."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import positive
 from dpcore.distance import Distance
-from dpcore.errors import ReleaseError
 from dpcore.events.base import Event
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.randomized_response import PureEvent
-from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, from_real, integers
+from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
-from dpcore.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable
 from dpcore.query import Query
-from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-
-_WIDEST = 2.0**53
-_ROUND_UP = 1 + 2.0**-50
 
 
 @attrs.frozen(kw_only=True)
-class DiscreteLaplace(Mechanism):
+class DiscreteLaplace(Executed):
     r"""Integer noise with P(z) proportional to :math:`e^{-|z|/\text{noise\_scale}}`.
 
     For statistics that are integers (of up to 2^53) whatever the records; others need `laplace`,
@@ -55,36 +49,9 @@ class DiscreteLaplace(Mechanism):
         if query.real_size == 1:
             shift = max(1, math.floor(sensitivity.unit))  # two integers differ by an integer
             return DiscreteLaplaceEvent(noise_scale=scale, shift=shift, adjacency=adjacency)
-        return PureEvent(epsilon=sensitivity.unit / scale * _ROUND_UP, adjacency=adjacency)
-
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """The noisy integers, as floats.
-
-        Raises:
-            ContractError: `value` does not hold integers, or has a wrong shape.
-            ReleaseError: the noise is wider than 2^53.
-        """
-        return self.prepared(query, sensitivity)(value, query, noise)
+        return PureEvent(epsilon=up(sensitivity.unit / scale, roundings=3), adjacency=adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the sampler's tables, which depend on the scale alone, made once.
-
-        Raises:
-            ReleaseError: the noise is wider than 2^53.
-        """
+        """With the sampler\'s tables, which depend on the scale alone."""
         assert self.noise_scale is not None, "calibrate the mechanism first"
-        if not self.noise_scale <= _WIDEST:
-            raise ReleaseError(f"noise of scale {self.noise_scale:.3g} is too wide to be exact")
-        return _OnIntegers(laplace_law(self.noise_scale, query.real_size))
-
-
-@attrs.frozen(eq=False)
-class _OnIntegers:
-    law: Magnitudes
-
-    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        noisy = integers(value, query)
-        noisy += self.law.symmetric(noisy.size, noise)
-        return from_real(noisy.astype(np.float64), query)
+        return OnIntegers(laplace_law(drawable(self.noise_scale), query.real_size).symmetric)

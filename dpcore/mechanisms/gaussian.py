@@ -1,41 +1,29 @@
 """The Gaussian mechanism: exact on a grid by default, and accounted as the Gaussian it is."""
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
-from dpcore.errors import ReleaseError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.mechanism import (
-    Arithmetic,
-    Mechanism,
-    Prepared,
-    coordinates,
-    finite,
-    free,
-    from_real,
-)
+from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.grid import Grid
-from dpcore.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.release import Executed, InFloats, OnGrid, drawable
 from dpcore.query import Query
-from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import AnySensitivity, Sensitivity, SensitivityLaw
 
 _SMOOTHING = 3.0  # s2 of T13, in steps: e_{s2} < 1e-76
-_ROUND_UP = 1 + 2.0**-50
-_WIDEST = 2.0**53  # steps
 
 
 @attrs.frozen(kw_only=True)
-class Gaussian(Mechanism):
+class Gaussian(Executed):
     r"""Noise of standard deviation `noise_multiplier * l2_sensitivity` on every real coordinate.
 
     A complex entry is two real coordinates and gets independent noise on both (T2).
@@ -99,7 +87,7 @@ class Gaussian(Mechanism):
         """s above, in steps of the grid, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         steps = _steps(self.grid(query, sensitivity), sensitivity.smallest)
-        return math.hypot(self.noise_multiplier * steps, _SMOOTHING) * _ROUND_UP
+        return up(math.hypot(self.noise_multiplier * steps, _SMOOTHING), roundings=3)
 
     def event(self, query: Query, sensitivity: AnySensitivity) -> Event:
         """A Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its atoms.
@@ -111,7 +99,8 @@ class Gaussian(Mechanism):
         grid = self.grid(query, sensitivity) if self.noise == "grid" else None
         if isinstance(sensitivity, SensitivityLaw):
             return self._mixture(sensitivity, grid)
-        return GaussianEvent(mu=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency)
+        mu = up(1.0, roundings=3) / self.noise_multiplier
+        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
     def _mixture(self, sensitivity: SensitivityLaw, grid: Grid | None) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
@@ -119,62 +108,24 @@ class Gaussian(Mechanism):
         law = sensitivity.moved
         atoms = np.array(law.atoms)
         if grid is not None:
-            atoms = np.ldexp(atoms, -grid.exponent) + float(grid.sensitivity(0.0)) * _ROUND_UP
-        relative = atoms / atoms[0] * _ROUND_UP**2
+            atoms = np.ldexp(atoms, -grid.exponent) + _steps(grid, 0.0)
+        relative = up(atoms / atoms[0], roundings=10)
         return HitMixtureEvent(
-            mus=relative / self.noise_multiplier * _ROUND_UP,
+            mus=up(relative / self.noise_multiplier, roundings=3),
             weights=law.weights,
             uncovered=law.uncovered,
             adjacency=sensitivity.adjacency,
         )
 
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: AnySensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """The noisy value; on the grid a multiple of its step.
-
-        Raises:
-            ContractError: `value` is not a finite statistic of the query's shape.
-            ReleaseError: the noise is wider than 2^53 steps of the grid, or a float sum overflows.
-        """
-        return self.prepared(query, sensitivity)(value, query, noise)
-
     def prepared(self, query: Query, sensitivity: AnySensitivity) -> Prepared:
-        """With the grid and the sampler's tables, which depend on the width alone, made once.
-
-        Raises:
-            ReleaseError: the noise is wider than 2^53 steps of the grid.
-        """
+        """With the grid and the sampler's tables, which depend on the width alone."""
         if self.noise == "float":
-            return _InFloats(self.noise_std(sensitivity))
-        width = self.width(query, sensitivity)
-        if not width <= _WIDEST:
-            raise ReleaseError(f"noise of {width:.3g} grid steps is too wide for exact sampling")
-        return _OnGrid(self.grid(query, sensitivity), gaussian_law(width, query.real_size))
+            std = self.noise_std(sensitivity)
+            return InFloats(lambda count, noise: std * noise.normal(count))
+        law = gaussian_law(drawable(self.width(query, sensitivity)), query.real_size)
+        return OnGrid(self.grid(query, sensitivity), law.symmetric)
 
 
 def _steps(grid: Grid, distance: float) -> float:
     """A movement in steps of the grid, of the rounded statistic; rounded up."""
-    return float(grid.sensitivity(distance)) * _ROUND_UP
-
-
-@attrs.frozen(eq=False)
-class _InFloats:
-    noise_std: float
-
-    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        exact = coordinates(value, query)
-        with np.errstate(over="ignore"):
-            noisy = exact + self.noise_std * noise.normal(exact.size)
-        return from_real(finite(noisy, query), query)
-
-
-@attrs.frozen(eq=False)
-class _OnGrid:
-    grid: Grid
-    law: Magnitudes
-
-    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        steps = self.grid.round(coordinates(value, query))
-        steps += self.law.symmetric(steps.size, noise)
-        return from_real(self.grid.values(steps), query)
+    return up(float(grid.sensitivity(distance)), roundings=3)

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 from dpcore.checks import positive
 from dpcore.distance import Distance
@@ -17,6 +17,7 @@ from dpcore.functions.learner import FunctionQuery
 from dpcore.mechanism import Arithmetic, free
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
 NUGGET = 2.0**-14
@@ -28,7 +29,6 @@ MOST_POINTS = 1 << 20
 _JITTER = 2.0**-42  # over kappa^2: variance of a kept point's own part of the path
 _SLACK = 2.0**-6  # what all points that are not kept may add to the squared shift
 _DROPPED = NUGGET * _SLACK / MOST_POINTS  # over kappa^2: residual variance of a point not kept
-_ROUND_UP = 1 + 2.0**-48
 
 
 class _Path:
@@ -51,7 +51,7 @@ class _Path:
         row = np.empty(0)
         if n:
             row = query.kernel(point[None, :], self._points[:n])[0]
-            row = blas.dtpsv(n, self._packed, row, lower=0, trans=1, overwrite_x=1)
+            row = scipy.linalg.blas.dtpsv(n, self._packed, row, lower=0, trans=1, overwrite_x=1)
         prior = float(query.kernel.diagonal(point[None, :])[0])
         predicted = float(row @ self._draws[:n])
         residual = max(0.0, prior - float(row @ row))
@@ -159,7 +159,7 @@ class GaussianProcess(Interactive):
         nugget = math.sqrt(NUGGET) * query.kappa
         errors = 2 * query.evaluation_error * math.sqrt(MOST_POINTS) / nugget
         reach = math.sqrt(1 + _SLACK) * sensitivity.unit + errors
-        return self.noise_multiplier * reach * _ROUND_UP
+        return up(self.noise_multiplier * reach, roundings=20)
 
     def covariance(
         self, points: NDArray[np.float64], query: FunctionQuery, sensitivity: Sensitivity
@@ -175,7 +175,8 @@ class GaussianProcess(Interactive):
         """A Gaussian of mu = 1/noise_multiplier, rounded up, for all questions together."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         function_query(query, self)
-        return GaussianEvent(mu=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency)
+        mu = up(1.0, roundings=20) / self.noise_multiplier
+        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
     def open(
         self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream

@@ -15,9 +15,9 @@ from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, f
 from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
-_ROUND_UP = 1 + 2.0**-50
 _MOST = 10**12
 _USEFUL = 10**4  # samples per row, beyond which utility no longer grows and privacy is still spent
 _ASYMMETRY = 1e-9
@@ -85,7 +85,7 @@ class GaussianSampling(Mechanism):
         if query.field != "real" or len(query.shape) != 2 or query.shape[0] != query.shape[1]:
             raise ParameterError("GaussianSampling", "a real square matrix", "shape", query.shape)
         return GaussianSamplingEvent(
-            theta=sensitivity.unit / math.sqrt(self._ridge()) * _ROUND_UP,
+            theta=up(sensitivity.unit / math.sqrt(self._ridge()), roundings=3),
             samples=self.samples,
             adjacency=sensitivity.adjacency,
         )

@@ -1,7 +1,7 @@
 """Noise of density exp(-||b||_2 / scale): pure differential privacy from an l2 sensitivity."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -12,17 +12,17 @@ from dpcore.distance import Distance
 from dpcore.events.base import Event
 from dpcore.events.l2_gamma import L2GammaEvent
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
+from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.continuous import direction, gamma
+from dpcore.mechanisms.noise.release import Executed, InFloats
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-
-_ROUND_UP = 1 + 2.0**-50
 
 
 @attrs.frozen(kw_only=True)
-class L2Gamma(Mechanism):
+class L2Gamma(Executed):
     r"""A vector of uniform direction and length Gamma(d) * noise_scale, d real coordinates.
 
     Its density is proportional to :math:`e^{-\|b\|_2/\text{noise\_scale}}`, so that the release is
@@ -50,25 +50,20 @@ class L2Gamma(Mechanism):
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """The curve of the longest shift; a Laplace event for one coordinate."""
         assert self.noise_scale is not None, "calibrate the mechanism first"
-        epsilon = sensitivity.unit / self.noise_scale * _ROUND_UP
+        epsilon = up(sensitivity.unit / self.noise_scale, roundings=3)
         if query.real_size == 1:
             return LaplaceEvent(shift=epsilon, adjacency=sensitivity.adjacency)
         return L2GammaEvent(
             epsilon=epsilon, dimension=query.real_size, adjacency=sensitivity.adjacency
         )
 
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """value + noise_scale r u, r ~ Gamma(d), u uniform on the sphere.
-
-        Raises:
-            ContractError: `value` is not a finite statistic of the query's shape.
-            ReleaseError: the sum overflows.
-        """
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """noise_scale r u, r ~ Gamma(d), u uniform on the sphere."""
         assert self.noise_scale is not None, "calibrate the mechanism first"
-        exact = coordinates(value, query)
-        length = self.noise_scale * float(gamma(np.array([float(exact.size)]), noise)[0])
-        with np.errstate(over="ignore"):
-            noisy = exact + length * direction(exact.size, noise)
-        return from_real(finite(noisy, query), query)
+        scale = self.noise_scale
+
+        def draw(count: int, noise: Stream) -> NDArray[np.float64]:
+            length = scale * float(gamma(np.array([float(count)]), noise)[0])
+            return length * direction(count, noise)
+
+        return InFloats(draw)

@@ -1,38 +1,25 @@
 """The Laplace mechanism: exact on a grid by default, and accounted as the Laplace it is."""
 
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
-from dpcore.errors import ReleaseError
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.mechanism import (
-    Arithmetic,
-    Mechanism,
-    Prepared,
-    coordinates,
-    finite,
-    free,
-    from_real,
-)
+from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanisms.noise.continuous import laplace
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
 from dpcore.mechanisms.noise.grid import Grid
-from dpcore.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.mechanisms.noise.release import Executed, InFloats, OnGrid, drawable
 from dpcore.query import Query
-from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-
-_ROUND_UP = 1 + 2.0**-50
-_WIDEST = 2**53  # steps
 
 
 @attrs.frozen(kw_only=True)
-class Laplace(Mechanism):
+class Laplace(Executed):
     r"""Laplace noise of scale `noise_scale` on every real coordinate: pure differential privacy.
 
     * `noise: grid` (default). The statistic is rounded to a public grid of step g, at most
@@ -87,54 +74,14 @@ class Laplace(Mechanism):
         assert self.noise_scale is not None, "calibrate the mechanism first"
         if self.noise == "grid":
             self.grid(query, sensitivity)
-        shift = sensitivity.unit / self.noise_scale * _ROUND_UP
+        shift = up(sensitivity.unit / self.noise_scale, roundings=3)
         return LaplaceEvent(shift=shift, adjacency=sensitivity.adjacency)
 
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """The noisy value; on the grid an odd multiple of half its step.
-
-        Raises:
-            ContractError: `value` is not a finite statistic of the query's shape.
-            ReleaseError: the noise is wider than 2^53 steps of the grid, or a float sum overflows.
-        """
-        return self.prepared(query, sensitivity)(value, query, noise)
-
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the grid and the sampler's tables, which depend on the scale alone, made once.
-
-        Raises:
-            ReleaseError: the noise is wider than 2^53 steps of the grid.
-        """
+        """With the grid and the sampler\'s tables, which depend on the scale alone."""
         assert self.noise_scale is not None, "calibrate the mechanism first"
         if self.noise == "float":
-            return _InFloats(self.noise_scale)
-        scale = self.scale(query, sensitivity)
-        if not scale <= _WIDEST:
-            raise ReleaseError(f"noise of {float(scale):.3g} grid steps is too wide to be exact")
-        return _OnGrid(self.grid(query, sensitivity), laplace_law(scale, query.real_size))
-
-
-@attrs.frozen(eq=False)
-class _InFloats:
-    noise_scale: float
-
-    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        exact = coordinates(value, query)
-        words = noise.uniform((2, exact.size))
-        draws = np.log(words[0]) * np.where(words[1] < 0.5, 1.0, -1.0)
-        with np.errstate(over="ignore"):
-            noisy = exact + self.noise_scale * draws
-        return from_real(finite(noisy, query), query)
-
-
-@attrs.frozen(eq=False)
-class _OnGrid:
-    grid: Grid
-    law: Magnitudes
-
-    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        steps = self.grid.round(coordinates(value, query))
-        steps += self.law.floored(steps.size, noise)
-        return from_real(self.grid.values(steps, halves=1), query)
+            scale = self.noise_scale
+            return InFloats(lambda count, noise: scale * laplace(count, noise))
+        law = laplace_law(drawable(self.scale(query, sensitivity)), query.real_size)
+        return OnGrid(self.grid(query, sensitivity), law.floored, halves=1)

@@ -17,9 +17,8 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-
-_ROUND_UP = 1 + 2.0**-50
 
 
 class _PerQueryOracle(Oracle):
@@ -110,7 +109,7 @@ class PerQuery(Interactive):
         """The mechanism of one answer, and Delta_q rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         reach = query.kappa * sensitivity.unit + 2 * query.evaluation_error
-        moved = min(2 * query.label_bound, reach) * _ROUND_UP
+        moved = up(min(2 * query.label_bound, reach), roundings=3)
         norm = Distance.L2 if self.law == "gaussian" else Distance.L1
         one = Sensitivity(
             value=moved,

@@ -16,9 +16,8 @@ from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
 from dpcore.mechanisms.noise.randomized_response import randomized_response
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-
-_ROUND_UP = 1 + 2.0**-50
 
 
 def _at_least_two(instance: Any, attribute: Any, value: Any) -> None:
@@ -83,7 +82,7 @@ class RandomizedResponse(Mechanism):
             return RandomizedResponseEvent(
                 epsilon=self.epsilon, classes=self.classes, adjacency=sensitivity.adjacency
             )
-        epsilon = self.epsilon * entries * _ROUND_UP
+        epsilon = up(self.epsilon * entries, roundings=3)
         return PureEvent(epsilon=epsilon, adjacency=sensitivity.adjacency)
 
     def release(

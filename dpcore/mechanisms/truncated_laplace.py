@@ -2,24 +2,22 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import attrs
-from numpy.typing import NDArray
 
 from dpcore.checks import component_name, positive
 from dpcore.distance import Distance
-from dpcore.errors import ParameterError, ReleaseError
+from dpcore.errors import ParameterError
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free, from_real
+from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_laplace import floored_laplace
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
+from dpcore.mechanisms.noise.release import Executed, OnGrid, drawable
 from dpcore.query import Query
-from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-
-_ROUND_UP = 1 + 2.0**-50
-_WIDEST = 2**53  # steps
 
 
 def _at_most_half(instance: Any, attribute: Any, value: Any) -> None:
@@ -31,7 +29,7 @@ def _at_most_half(instance: Any, attribute: Any, value: Any) -> None:
 
 
 @attrs.frozen(kw_only=True)
-class TruncatedLaplace(Mechanism):
+class TruncatedLaplace(Executed):
     r"""Laplace noise of scale b, conditioned on [-bv, bv], on every real coordinate.
 
     With :math:`t=\Delta/b` for the l1 sensitivity and :math:`v=\log(1+(e^t-1)/(2\delta_0))` the
@@ -75,7 +73,7 @@ class TruncatedLaplace(Mechanism):
             v = math.log1p(math.expm1(t) / (2 * self.truncation))
         else:
             v = t - math.log(2 * self.truncation)  # + log(1 + (2 delta_0 - 1) e^-t) <= 0
-        return scale, math.ceil(scale * Fraction(v * (1 + 2.0**-45)))
+        return scale, math.ceil(scale * Fraction(up(v, roundings=200)))
 
     def event(self, query: Query, sensitivity: Sensitivity) -> TruncatedLaplaceEvent:
         """A truncated Laplace shifted by l1_sensitivity / noise_scale, rounded up.
@@ -86,25 +84,19 @@ class TruncatedLaplace(Mechanism):
         assert self.noise_scale is not None, "calibrate the mechanism first"
         self.grid(query, sensitivity)
         return TruncatedLaplaceEvent(
-            shift=sensitivity.unit / self.noise_scale * _ROUND_UP,
+            shift=up(sensitivity.unit / self.noise_scale, roundings=3),
             truncation=self.truncation,
             dimension=query.real_size,
             adjacency=sensitivity.adjacency,
         )
 
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """The noisy value: an odd multiple of half the grid's step, near the statistic for sure.
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """An odd multiple of half the grid's step, near the statistic for sure.
 
         Raises:
-            ContractError: `value` is not a finite statistic of the query's shape.
             ReleaseError: the noise is wider than 2^53 steps of the grid.
         """
-        exact = coordinates(value, query)
-        grid, (scale, bound) = self.grid(query, sensitivity), self.steps(query, sensitivity)
-        if not (scale <= _WIDEST and bound <= LARGEST):
-            raise ReleaseError(f"noise of {float(scale):.3g} grid steps is too wide to be exact")
-        steps = grid.round(exact)
-        steps += floored_laplace(scale, query.real_size, noise, steps=bound)
-        return from_real(grid.values(steps, halves=1), query)
+        scale, bound = self.steps(query, sensitivity)
+        drawable(scale if bound <= LARGEST else Fraction(bound))
+        draw = partial(floored_laplace, scale, steps=bound)
+        return OnGrid(self.grid(query, sensitivity), draw, halves=1)

@@ -216,13 +216,13 @@ class _Claims:
 def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
     """The mechanism of the query called `name`, with what the learner supplies filled in."""
     chosen = release.mechanism
-    at: tuple[str, ...]
+    at: list[str]
     if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
         group = name.split(".")[0]
         key = name if name in chosen else group
-        mechanism, at = chosen[key], ("mechanism", key)
+        mechanism, at = chosen[key], ["mechanism", key]
     else:
-        mechanism, at = chosen, ("mechanism",)
+        mechanism, at = chosen, ["mechanism"]
     function = isinstance(query, FunctionQuery)
     hint = "; gaussian_process and per_query answer a function" if function else ""
     if mechanism.distance is not query.distance:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
-from scipy import optimize
+import scipy
 
 from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError
@@ -102,7 +102,7 @@ def _root(excess: Callable[[float], float], start: float) -> float | None:
         if step > _FARTHEST:
             return None
         below, above, step = max(below, above), start + step, 2 * step
-    return float(optimize.brentq(excess, below, above, xtol=_XTOL, rtol=_RTOL))
+    return float(scipy.optimize.brentq(excess, below, above, xtol=_XTOL, rtol=_RTOL))
 
 
 def _settle(log_t: float, meets: Callable[[float], bool]) -> float:

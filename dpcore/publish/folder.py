@@ -27,6 +27,8 @@ from dpcore.spec.spec import Spec, spec_of_text
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
+PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/reproduction"
+_CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
 EVALUATION, PREDICTIONS = "evaluation.json", "predictions.csv"
 
 
@@ -49,9 +51,12 @@ def public_files(
         for name, given in answers.items()
         for order, answer in enumerate(given)
     }
-    looked = answers.get(RELEASE, ())
-    means = {answer.query.name: answer.value for answer in looked}
-    return _files(lock, numbered, means, models, guarantee)
+    return _files(lock, numbered, means(answers), models, guarantee)
+
+
+def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
+    """What a paid look released, by query name."""
+    return {answer.query.name: answer.value for answer in answers.get(RELEASE, ())}
 
 
 def _files(
@@ -127,18 +132,38 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class PublishedRun:
-    """A run folder's public part, rebuilt from its answers.
+class Run:
+    """A run: its guarantee, its models ready to predict, and where it is kept.
 
     Args:
-        models: By release name, ready to predict.
-        files: What `public/` must hold, byte for byte.
+        folder: Of the run.
+        channel: Where in it its files are: `public`, or what is below `operator` of a rehearsal or
+            a reproduction.
+        models: By release name, rebuilt from the answers.
+        answers: By release name, released values in order of asking.
+        evaluation: Paid hold-out metrics by release: covered by the guarantee, and published.
+        files: What its channel must hold, byte for byte.
+        operator: NOT covered by the guarantee: what the one who ran it saw besides, such as
+            `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
+        note: Why the lock could not be kept beside the spec, or empty.
     """
 
-    models: Mapping[str, Model]
-    guarantee: Guarantee
+    folder: Path
+    channel: str
     spec: Spec
-    files: Mapping[str, bytes]
+    lock: Lock
+    guarantee: Guarantee
+    models: Mapping[str, Model]
+    answers: Mapping[str, tuple[NDArray[Any], ...]]
+    evaluation: Mapping[str, Mapping[str, float]]
+    files: Mapping[str, bytes] = attrs.field(repr=False)
+    operator: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    note: str = ""
+
+    @property
+    def kept(self) -> Path:
+        """The folder of its files."""
+        return self.folder / self.channel
 
     @property
     def model(self) -> Model:
@@ -151,7 +176,7 @@ class PublishedRun:
         return model
 
 
-def load_run(folder: Path, registry: Registry | None = None) -> PublishedRun:
+def load_run(folder: Path | str, registry: Registry | None = None) -> Run:
     """Price the locked spec again and rebuild the models from `answers.npz`.
 
     Nothing private is needed: anyone with the public folder and the same plugins can do it. What a
@@ -160,37 +185,50 @@ def load_run(folder: Path, registry: Registry | None = None) -> PublishedRun:
     Raises:
         ReplayError: the folder is incomplete, was changed, or was made by other versions.
     """
-    public = folder / "public"
+    folder = Path(folder)
+    channel = next((name for name in _CHANNELS if (folder / name).is_dir()), PUBLIC)
+    kept, printed = folder / channel, channel == REPRODUCTION
     try:
-        lock = msgspec.json.decode((public / LOCK).read_bytes(), type=Lock)
-        with np.load(public / ANSWERS, allow_pickle=False) as archive:
-            arrays = [(name, archive[name]) for name in archive.files]
-        stated = msgspec.json.decode((public / GUARANTEE_JSON).read_bytes())
+        lock = msgspec.json.decode((kept / LOCK).read_bytes(), type=Lock)
+        with np.load(kept / ANSWERS, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        told = msgspec.json.decode((kept / GUARANTEE_JSON).read_bytes())
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
     except (msgspec.DecodeError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_text(msgspec.json.encode(lock.spec).decode(), LOCK, registry)
     coins = PublicCoins(lock.key)
-    plan = spec.price()
+    plan = spec.price(reproduce=printed)
     if plan.coins is not None:  # None: a bound holds over the coins, and is priced without them
-        plan = spec.price(coins)
+        plan = spec.price(coins, reproduce=printed)
     require_same(lock, lock_of(spec, plan, coins))
     values: dict[str, tuple[NDArray[Any], ...]] = {}
-    for name, array in arrays:
+    looked = {}
+    for name, array in arrays.items():
         if name.count(".") < 2:
             raise ReplayError(f"{folder}: damaged (an answer called {name!r})")
-        release = name.split(".")[0]
+        release, _, query = name.split(".", 2)
         values[release] = (*values.get(release, ()), array)
-    looked = [(name.split(".", 2)[2], a) for name, a in arrays if name.split(".")[0] == RELEASE]
+        if release == RELEASE:
+            looked[query] = array
     models = plan.rebuild(values, coins)
     guarantee = plan.guarantee
-    if voided := stated.get("not private"):
+    if voided := told.get("not private"):
         guarantee = guarantee.void(voided)
-    if entered := stated.get("ledger"):
+    if entered := told.get("ledger"):
         guarantee = guarantee.record(_recorded(entered, folder))
-    files = _files(lock, dict(arrays), dict(looked), models, guarantee)
-    return PublishedRun(models=models, guarantee=guarantee, spec=spec, files=files)
+    return Run(
+        folder=folder,
+        channel=channel,
+        spec=spec,
+        lock=lock,
+        guarantee=guarantee,
+        models=models,
+        answers=values,
+        evaluation=stated(looked),
+        files=_files(lock, arrays, looked, models, guarantee),
+    )
 
 
 def _recorded(entered: Any, folder: Path) -> Recorded:
@@ -201,14 +239,13 @@ def _recorded(entered: Any, folder: Path) -> Recorded:
         raise ReplayError(f"{folder}: damaged (what it says of a ledger)") from None
 
 
-def differing(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Names of files in `folder/public` that are missing, added or not these bytes."""
-    public = folder / "public"
-    names = {path.name for path in public.iterdir()} | {*files}
+def differing(run: Run) -> list[str]:
+    """Names of files that a run's folder lacks, has too many, or not with these bytes."""
+    names = {path.name for path in run.kept.iterdir()} | {*run.files}
     return sorted(
         name
         for name in names
-        if name not in files
-        or not (public / name).is_file()
-        or (public / name).read_bytes() != files[name]
+        if name not in run.files
+        or not (run.kept / name).is_file()
+        or (run.kept / name).read_bytes() != run.files[name]
     )

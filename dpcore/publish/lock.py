@@ -129,27 +129,50 @@ def lock_path(spec_path: Path) -> Path:
     return spec_path.with_name(f"{spec_path.stem}.lock.json")
 
 
-def read_lock(path: Path) -> Lock | None:
+@attrs.frozen(eq=False)
+class Locked:
+    """A spec priced at its lock.
+
+    Args:
+        note: Why the lock could not be kept beside the spec, or empty.
+    """
+
+    plan: Plan
+    lock: Lock
+    note: str = ""
+
+
+def locked(spec: Spec, *, write: bool = True) -> Locked:
+    """The plan at the lock beside the spec if that one matches, else at a new lock.
+
+    A lock matches when it was written for the same spec by the same versions and its plan is what
+    pricing at its key gives; otherwise a new key is drawn.
+
+    Args:
+        write: Whether a new lock is written beside the spec's file.
+    """
+    beside = None if spec.path is None else lock_path(spec.path)
+    kept = None if beside is None else _read_lock(beside)
+    if kept is not None and kept.same_request(spec):
+        plan = spec.price(kept.coins())
+        if lock_of(spec, plan, plan.coins).encode() == kept.encode():
+            return Locked(plan, kept)
+    plan = spec.price()
+    lock = lock_of(spec, plan, plan.coins)
+    try:
+        if write and beside is not None:
+            beside.write_bytes(lock.encode())
+    except OSError as error:
+        return Locked(plan, lock, f"{beside} cannot be written ({error.strerror})")
+    return Locked(plan, lock)
+
+
+def _read_lock(path: Path) -> Lock | None:
     """A lock file, or None if there is none or it is not one."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Lock)
     except (OSError, msgspec.DecodeError):
         return None
-
-
-def priced(spec: Spec, lock: Lock | None) -> tuple[Plan, Lock, bool]:
-    """The plan, its lock, and whether `lock` was that lock: matching ones are kept.
-
-    A lock matches when it was written for the same spec by the same versions and its plan is what
-    pricing at its key gives; otherwise a new key is drawn.
-    """
-    if lock is not None and lock.same_request(spec):
-        plan = spec.price(lock.coins())
-        again = lock_of(spec, plan, plan.coins)
-        if again.encode() == lock.encode():
-            return plan, lock, True
-    plan = spec.price()
-    return plan, lock_of(spec, plan, plan.coins), False
 
 
 def require_same(found: Lock, again: Lock) -> None:

@@ -21,7 +21,6 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
-from dpcore.registry import builtin
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.loading import Loaded, load
 from dpcore.strict_yaml.conversion import convert
@@ -30,6 +29,13 @@ from dpcore.strict_yaml.places import placed
 
 GROUP = "dpcore.plugins"
 DISABLED = "disabled"
+
+
+def _core() -> dict[str, ModuleType]:
+    """The core's own components, imported when a registry is made: a mistyped key needs none."""
+    from dpcore.registry import builtin
+
+    return {"dpcore": builtin}
 
 
 class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -195,13 +201,13 @@ class Registry:
         return cls(
             {**packaged.entries, **user.entries},
             user.disabled | packaged.disabled,
-            {"dpcore": builtin},
+            _core(),
         )
 
     @classmethod
     def of(cls, *modules: ModuleType) -> Registry:
         """The core and the given modules alone: the program's own decision, no gate."""
-        return cls({}, frozenset(), {"dpcore": builtin, **{m.__name__: m for m in modules}})
+        return cls({}, frozenset(), {**_core(), **{m.__name__: m for m in modules}})
 
     def component(self, kind: Kind, name: str) -> type[Any]:
         """The class that goes by `name`.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
+from dpcore.rounding import up
 
 
 class Metric(ABC):
@@ -37,7 +38,7 @@ class Metric(ABC):
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
         """How far the mean over `records` moves when one is replaced, rounded up."""
-        return float((self.reach(target) or 0.0) / records * (1 + 2.0**-40))
+        return up(float(self.reach(target) or 0.0) / records, roundings=5000)
 
 
 @attrs.frozen

@@ -19,6 +19,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.query import Query
+from dpcore.rounding import gamma
 from dpcore.running.ask import Ask
 from dpcore.running.metrics import METRICS
 from dpcore.running.parts import held_out
@@ -71,7 +72,7 @@ class PrivateLook:
             value=METRICS[metric].sensitivity(domain.labels, records),
             distance=Distance.L1,
             adjacency=REPLACE_ONE,
-            solver_error=reach * 2.0**-50,
+            solver_error=reach * gamma(8),
             source=f"mean of {metric} terms over the hold-out, each in a public range",
         )
         query = Query(name=name, shape=(1,), distance=Distance.L1)

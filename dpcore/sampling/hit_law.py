@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
+from dpcore.rounding import up
 
 
 def _floats(values: object) -> tuple[float, ...]:
@@ -71,7 +72,7 @@ class HitLaw:
         """Every atom larger by `distance` >= 0, rounded up."""
         if distance == 0.0:
             return self
-        return attrs.evolve(self, atoms=[(a + distance) * (1 + 2.0**-51) for a in self.atoms])
+        return attrs.evolve(self, atoms=[up(a + distance, roundings=1) for a in self.atoms])
 
     def beyond(self, distance: float) -> float:
         """Probability of a movement above `distance` >= 0, as the law states it."""
@@ -110,5 +111,5 @@ class HitLaw:
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
         weights = np.add.reduceat(masses[used], starts)
         tops = used[np.append(starts[1:], used.size) - 1]  # of each cell, what is used of it
-        atoms = tops * (step * (1 + 2.0**-50))
+        atoms = tops * (up(step, roundings=3))
         return cls(atoms=atoms, weights=weights, uncovered=uncovered)

@@ -37,7 +37,7 @@ class Spec:
         points: The spec as it was read, once for every point of a sweep.
         request: What is priced. A sweep's points are releases one after the other.
         source: As written: a path relative to the spec, or LOADER:NAME.
-        folder: Where the spec stands; None for one rebuilt from a lock.
+        path: Of its file; None for one rebuilt from a lock.
         metrics: What the operator wants to see of the hold-out without paying.
         ledger: Name of the ledger that every run is charged to, if any.
         registry: Where every component was found.
@@ -47,11 +47,16 @@ class Spec:
     points: tuple[Point, ...]
     request: Request
     source: str
-    folder: Path | None
+    path: Path | None
     csv: Csv
     metrics: tuple[str, ...]
     ledger: str | None
     registry: Registry
+
+    @property
+    def folder(self) -> Path | None:
+        """What its paths are relative to."""
+        return None if self.path is None else self.path.parent
 
     def price(self, coins: PublicCoins | None = None, *, reproduce: bool = False) -> Plan:
         """The priced plan, at the spec's pinned coins, else at `coins`, else at fresh ones.
@@ -87,13 +92,13 @@ class Spec:
             raise
 
 
-def load_spec(path: Path, registry: Registry | None = None) -> Spec:
+def load_spec(path: Path | str, registry: Registry | None = None) -> Spec:
     """Read and validate a spec file. No data is opened.
 
     Raises:
         SpecError: at file:line:column.
     """
-    return _spec(read(path), path.parent, registry)
+    return _spec(read(Path(path)), Path(path), registry)
 
 
 def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec:
@@ -101,15 +106,15 @@ def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec
     return _spec(parse(text, name), None, registry)
 
 
-def _spec(node: Node, folder: Path | None, registry: Registry | None) -> Spec:
+def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:
     with placed(node):
-        node = with_lists(node, folder)
+        node = with_lists(node, None if path is None else path.parent)
         said = declared(node)
-        return _with_components(said, node, folder, registry)
+        return _with_components(said, node, path, registry)
 
 
 def _with_components(
-    said: Declared, node: Node, folder: Path | None, registry: Registry | None
+    said: Declared, node: Node, path: Path | None, registry: Registry | None
 ) -> Spec:
     from dpcore.registry.registry import Registry
     from dpcore.spec.requested import requested
@@ -121,7 +126,7 @@ def _with_components(
         points=said.points,
         request=request,
         source=said.text.data.source,
-        folder=folder,
+        path=path,
         csv=said.text.data.csv,
         metrics=said.metrics if request.look is None else (),
         ledger=said.text.ledger,

@@ -94,9 +94,9 @@ def _meant(node: Node, info: inspect.Type) -> str:
 def _got(node: Node) -> str:
     if node.value is None:
         return "nothing"
-    if isinstance(node.value, list):
-        return "a list"
-    return "a mapping" if isinstance(node.value, dict) else shown(node.value)
+    if isinstance(node.value, list | dict):
+        return "a list" if isinstance(node.value, list) else "a mapping"
+    return shown(node.value)
 
 
 def needed(info: inspect.Type) -> str:

@@ -5,9 +5,11 @@ import importlib
 import math
 import pickle
 import sys
+import types
 import warnings
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 
@@ -30,7 +32,8 @@ from dpcore.errors import (
     RegistryError,
     SourceError,
 )
-from dpcore.registry.kinds import LEARNER
+from dpcore.functions.kernels.linear import LinearKernel
+from dpcore.registry.kinds import FEATURES, LEARNER
 
 pytest.importorskip("sklearn", minversion="1.6")
 
@@ -40,7 +43,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from dpcore.bridges.sklearn import (
+import dpcore.bridges.sklearn
+import dpcore.sklearn
+from dpcore.sklearn import (
     KernelRidge,
     NTKClassifier,
     PrivateClassifier,
@@ -136,6 +141,53 @@ def test_without_its_plugin_an_estimator_says_what_to_install():
         bare.fit(rows, y)
 
 
+@pytest.mark.parametrize("name", ["KernelRidge", "NTKClassifier"])
+def test_an_estimator_of_a_missing_plugin_names_the_plugin(name, monkeypatch):
+    home = getattr(dpcore.bridges.sklearn, name).__module__
+    monkeypatch.delitem(sys.modules, home)
+    monkeypatch.setitem(sys.modules, home.split(".")[0], None)
+    plugin = home.split(".")[0].replace("_", "-")
+    for module in (dpcore.sklearn, dpcore.bridges.sklearn):
+        with pytest.raises(ImportError, match=f"{name} belongs to the plugin {plugin}: pip"):
+            getattr(module, name)
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        dpcore.sklearn.Nobody  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("made", "components"),
+    [
+        (RandomFeaturesRidge, ["random_features.ridge", "cos_sin"]),
+        (SufficientStatisticsRidge, ["linear.sufficient_statistics", "linear.affine"]),
+        (KernelRidge, ["kernel_ridge.ridge"]),
+        (NTKClassifier, ["ntk.central"]),
+    ],
+)
+def test_an_estimator_has_every_field_of_its_learner_with_its_default(made, components):
+    registry, params = Registry.default(), made().get_params()
+    for name in components:
+        kind = FEATURES if name in ("cos_sin", "linear.affine") else LEARNER
+        for one in attrs.fields(registry.component(kind, name)):
+            if one.name == "features":
+                continue
+            stated = params[one.name]
+            made_anew = isinstance(one.default, attrs.Factory)
+            assert made_anew or stated == one.default or one.default is attrs.NOTHING
+            assert not made_anew or stated is None
+    assert made(**{one: params[one] for one in params}).get_params() == params
+
+
+def test_a_function_learner_is_answered_by_an_oracle():
+    rows, y = numbers()
+    learner = Registry.default().component(LEARNER, "kernel_ridge.huber_ridge")(
+        total_regularization=5.0, clip=0.5
+    )
+    found = regressor(learner=learner).fit(rows, y)
+    assert np.array_equal(found.predict(rows), found.predict(rows))
+    with pytest.raises(ContractError, match="a fitted PrivateRegressor holds records"):
+        pickle.dumps(found)
+
+
 @pytest.mark.parametrize("made", REGRESSORS)
 def test_parameters_are_stored_untouched_and_survive_cloning(made):
     options = {"epsilon": 2, "columns": [(-1, -1), (1, 1)], "target": [-1, 1], "norm": 1}
@@ -164,7 +216,12 @@ def test_a_fit_is_one_release_with_a_guarantee(made):
 def test_one_cell_of_a_boolean_column_moves_one_row(hit, monkeypatch):
     """numpy would choose one type for the whole table by looking at every record."""
     seen = []
-    monkeypatch.setattr(PrivateRegressor, "_open", lambda self, plan, table, _: seen.append(table))
+
+    def run(plan, table, reservation):
+        seen.append(table)
+        return types.SimpleNamespace(model=None, guarantee=None)
+
+    monkeypatch.setattr(Plan, "run", run)
     rows = [[True, 0.5], [False, 0.25]] * 10
     columns = {"x0": Categories(("false", "true")), "x1": Range(0, 1)}
     options = {"columns": columns, "on_invalid": "project"}
@@ -288,6 +345,15 @@ def test_a_released_model_is_pickled_and_an_oracle_is_not():
         with pytest.raises(ContractError, match="holds records"):
             way(oracle)
     assert not hasattr(clone(oracle), "predictor_")
+
+
+def test_a_kernel_of_ones_own_is_the_learners():
+    rows, y = numbers()
+    found = regressor(KernelRidge, kernel=LinearKernel(), questions=60, epsilon=1e6).fit(rows, y)
+    shown = found.predict(np.array([[0.5, 0.0], [-0.5, 0.0]]))
+    assert shown[0] - shown[1] > 0.1  # a line through 0, whose slope is 0.5 before shrinking
+    with pytest.raises(ParameterError, match="needs a kernel"):
+        regressor(KernelRidge, kernel="linear").fit(rows, y)
 
 
 def test_an_oracle_answers_what_is_paid_for_and_repeats_itself():

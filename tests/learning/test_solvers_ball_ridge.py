@@ -11,9 +11,7 @@ from dpcore.learning.solvers import ball_ridge
 from dpcore.learning.solvers.ball import into_ball
 from dpcore.learning.solvers.ball_ridge import (
     BallRidge,
-    ball_ridge_error,
     distance_to_minimiser,
-    solve_ball_ridge,
 )
 
 from oracles.ridge import distance, exact_ball_ridge, unit_rows
@@ -55,9 +53,9 @@ def test_the_solution_is_within_the_public_tolerance_of_the_exact_minimiser(case
     rng = np.random.default_rng(records + width)
     phi = unit_rows(rng, records, width, collinear)
     y, stated = labels(rng, phi, kind), problem(lam, radius)
-    tolerance = ball_ridge_error(stated, records, width)
+    tolerance = stated.error(records, width)
     assert tolerance < 1e-6 * min(2 * radius, (1 + radius) / lam)
-    found = solve_ball_ridge(stated, phi, y, tolerance)
+    found = stated.solve(phi, y, tolerance)
     assert math.fsum(found * found) <= radius * radius
     assert distance(exact_ball_ridge(phi, y, lam, radius), found) <= tolerance
 
@@ -66,19 +64,17 @@ def test_duplicates_zero_rows_and_no_rows_are_solved():
     rng = np.random.default_rng(1)
     phi = np.vstack([np.repeat(unit_rows(rng, 3, 4), 8, axis=0), np.zeros((5, 4))])
     y, stated = rng.uniform(-1, 1, len(phi)), problem(0.7, 0.4)
-    tolerance = ball_ridge_error(stated, len(phi), 4)
-    found = solve_ball_ridge(stated, phi, y, tolerance)
+    tolerance = stated.error(len(phi), 4)
+    found = stated.solve(phi, y, tolerance)
     assert distance(exact_ball_ridge(phi, y, 0.7, 0.4), found) <= tolerance
-    assert np.array_equal(solve_ball_ridge(stated, phi[:0], y[:0], tolerance), np.zeros(4))
+    assert np.array_equal(stated.solve(phi[:0], y[:0], tolerance), np.zeros(4))
 
 
 def test_it_agrees_with_a_general_constrained_optimiser():
     rng = np.random.default_rng(2)
     phi = unit_rows(rng, 50, 3)
     y, lam, radius = labels(rng, phi, "linear"), 2.0, 0.5
-    found = solve_ball_ridge(
-        problem(lam, radius), phi, y, ball_ridge_error(problem(lam, radius), 50, 3)
-    )
+    found = problem(lam, radius).solve(phi, y, problem(lam, radius).error(50, 3))
     general = optimize.minimize(
         lambda c: np.sum((phi @ c - y) ** 2) + lam * c @ c,
         np.zeros(3),
@@ -151,8 +147,8 @@ def test_whenever_a_tolerance_is_stated_it_is_reached(seed, lam, radius, scale):
     phi = unit_rows(rng, records, width, rng.choice([0.0, 1e-8])) * 10**scale
     y = 10**scale * labels(rng, phi, rng.choice(["random", "linear", "equal"]))
     stated = problem(10**lam, 10**radius, kappa=10**scale, label_bound=10**scale)
-    tolerance = ball_ridge_error(stated, records, width)
-    found = solve_ball_ridge(stated, phi, y, tolerance)  # raises if it is not reached
+    tolerance = stated.error(records, width)
+    found = stated.solve(phi, y, tolerance)  # raises if it is not reached
     assert np.linalg.norm(found) <= stated.radius
     assert math.isinf(tolerance) or tolerance > 0
 
@@ -163,25 +159,25 @@ def test_where_none_is_stated_the_best_effort_is_a_point_of_the_ball(lam, radius
     rng = np.random.default_rng(3)
     for records, width in [(20, 3), (3, 20), (1, 1)]:
         phi, y = unit_rows(rng, records, width, 1e-9), rng.uniform(-1, 1, records)
-        found = solve_ball_ridge(problem(lam, radius), phi, y, math.inf)
+        found = problem(lam, radius).solve(phi, y, math.inf)
         assert np.isfinite(found).all()
         assert np.linalg.norm(found) <= radius
 
 
 def test_ill_conditioned_parameters_have_no_tolerance():
-    assert math.isinf(ball_ridge_error(problem(1e-12, 1.0), 1000, 50))
-    assert math.isinf(ball_ridge_error(problem(1e-300, 1.0), 1, 1))
-    assert math.isinf(ball_ridge_error(problem(math.nan, 1.0), 1, 1))
+    assert math.isinf(problem(1e-12, 1.0).error(1000, 50))
+    assert math.isinf(problem(1e-300, 1.0).error(1, 1))
+    assert math.isinf(problem(math.nan, 1.0).error(1, 1))
 
 
 def test_an_error_above_the_radius_is_no_tolerance():
-    few = [ball_ridge_error(problem(1e-3, 10.0**-k, label_bound=1e3), 10**5, 60) for k in range(9)]
+    few = [problem(1e-3, 10.0**-k, label_bound=1e3).error(10**5, 60) for k in range(9)]
     assert math.isinf(few[-1])
     assert all(math.isinf(e) or e <= 1.01 * 10.0**-k for k, e in enumerate(few))
 
 
 def test_a_tolerance_grows_with_the_number_of_records_it_must_hold_for():
-    errors = [ball_ridge_error(problem(10.0), n, 60) for n in (1, 20, 29, 30, 31, 10**3, 10**6)]
+    errors = [problem(10.0).error(n, 60) for n in (1, 20, 29, 30, 31, 10**3, 10**6)]
     assert errors == sorted(errors)
 
 
@@ -189,11 +185,11 @@ def test_what_cannot_be_certified_is_not_returned(monkeypatch):
     rng = np.random.default_rng(4)
     phi, y = unit_rows(rng, 20, 3), np.ones(20)
     stated = problem(1.0, 0.1)
-    tolerance = ball_ridge_error(stated, 20, 3)
+    tolerance = stated.error(20, 3)
     wrong = (np.full(3, 0.1 / math.sqrt(3)), 1.0)
     monkeypatch.setattr(ball_ridge, "_search", lambda *_: wrong)
     with pytest.raises(CertificateError) as caught:
-        solve_ball_ridge(stated, phi, y, tolerance)
+        stated.solve(phi, y, tolerance)
     assert "0.1" not in str(caught.value)
 
 

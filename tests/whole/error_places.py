@@ -11,7 +11,7 @@ MARK = "§"
 FOREIGN = (
     "Object missing", "Expected `", "$.", "Invalid enum", "regex", "__init__", "keyword",
     "iterable", "NoneType", "Traceback", "internal error", "KeyError", "FileNotFoundError",
-    "ValueError", "Value error", "Input should be",
+    "ValueError", "Value error", "Input should be", "is spent",
 )  # fmt: skip
 
 HEAD = """\

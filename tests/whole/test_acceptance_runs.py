@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Registry, Status
-from dpcore.cli.run import load_all_points
 from dpcore.errors import ContractError, NoClaimError, SpecError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.mechanism import free_field
+from dpcore.publish.whole_run import points_of
 from dpcore.registry.kinds import BOUND, FEATURES, LEARNER, MECHANISM
 from dpcore.sources.text import load_table
 from dpcore.spec.spec import load_spec
@@ -123,7 +123,7 @@ def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relati
     }
     assert plan.guarantee.status is expected[status]
     table = load_table(loaded.source, loaded.folder, loaded.csv, loaded.request.domain)
-    points = load_all_points(loaded)
+    points = points_of(loaded, plan)
     if mechanism in WHOLE_NUMBERS:
         with pytest.raises(ContractError):
             plan.run(table, points=points)

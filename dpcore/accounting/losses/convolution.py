@@ -24,12 +24,12 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import fft
 
 from dpcore.accounting.losses.masses import Masses
+from dpcore.rounding import UNIT, down, gamma, up
 
-_ULP = 2.0**-52
 _BUTTERFLY = 8.0
 _TAIL = 34.0
 _FAR = 300.0  # exponents are cut off here: what lies beyond is far from the answer
@@ -79,7 +79,7 @@ class Saddle:
         support_high = math.fsum(g.count * g.masses.last for g in groups)
         moments = total_moments(groups, np.array([tilt - shifts[0], tilt, tilt + shifts[1]]))
         scale = float(np.max(np.abs(moments)))
-        slack = _TAIL + 64 * _ULP * (scale + abs(tilt) * (abs(support_low) + abs(support_high)))
+        slack = _TAIL + gamma(128) * (scale + abs(tilt) * (abs(support_low) + abs(support_high)))
         high = (moments[2] - moments[1] + slack) / shifts[1]
         low = (moments[1] - moments[0] - slack) / shifts[0]
         return cls(
@@ -149,12 +149,12 @@ class Composed:
         """An epsilon whose delta is certainly at most `delta`; infinite where there is none."""
         tail = self.saddle.log_moment - self.saddle.tilt * self.saddle.high + self.relative
         outside = self.outside * math.exp(min(tail, 700.0))
-        target = delta - self.infinite * (1 + 2.0**-40) - outside
+        target = delta - up(self.infinite, roundings=5000) - outside
         return self._crossing(np.maximum(self.tilted, 0.0) + self.cell_error, target, +1)
 
     def epsilon_below(self, delta: float) -> float:
         """An epsilon whose delta is certainly at least `delta`; 0 where none is known."""
-        target = delta - self.infinite * (1 - 2.0**-40)
+        target = delta - down(self.infinite, roundings=5000)
         if target <= 0:
             return math.inf
         return self._crossing(np.maximum(self.tilted - self.cell_error, 0.0), target, -1)
@@ -173,7 +173,7 @@ class Composed:
         middle = min(max(near, float(self.losses[0])), float(self.losses[-1]))
         x = self.losses - middle
         weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
-        error = sign * (len(x) + 8) * _ULP
+        error = sign * gamma(2 * len(x) + 16)
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
         weights = tilted * np.exp(np.clip(-(tilt + 1) * x, -_FAR, _FAR))
         second = np.cumsum(weights[::-1])[::-1] * (1 - error)
@@ -197,26 +197,26 @@ class Composed:
             crossing = min(max(math.log(rest) - math.log(scale), float(x[at])), float(x[at + 1]))
         else:
             crossing = float(x[at + 1] if sign > 0 else x[at])
-        allowance = self.slack + 64 * _ULP * (1 + abs(middle) + abs(crossing))
+        allowance = self.slack + gamma(128) * (1 + abs(middle) + abs(crossing))
         return max(0.0, (middle + crossing) + sign * allowance)
 
 
 def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
     """Convolve all copies of all groups, which share `step`."""
-    cells = fft.next_fast_len(math.ceil((saddle.high - saddle.low) / step) + 3, real=True)
+    cells = scipy.fft.next_fast_len(math.ceil((saddle.high - saddle.low) / step) + 3, real=True)
     tilt = saddle.tilt
     origin = math.fsum(g.count * g.masses.first for g in groups)
     start = math.floor((saddle.low - origin) / step) - 1
     transforms: dict[int, Spectrum] = {}
     for group in groups:
-        found = fft.rfft(_wrapped(_tilted(group.masses, tilt), cells))
+        found = scipy.fft.rfft(_wrapped(_tilted(group.masses, tilt), cells))
         known = transforms.get(group.count)
         transforms[group.count] = found if known is None else known * found
     product = _powers(transforms)
     copies = sum(g.count for g in groups)
-    butterflies = _BUTTERFLY * math.log2(cells) * _ULP
+    butterflies = gamma(2 * _BUTTERFLY * math.log2(cells))
     # a transform's inputs sum to 1; its products round by a few ulps each
-    one = butterflies + 8 * _ULP
+    one = butterflies + gamma(16)
     crude = copies * one * math.exp(min(copies * one, 700.0))
     size = np.abs(product)
     doubled = (
@@ -227,16 +227,16 @@ def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
     for floor, members in _by_size(groups).items():
         powered = float(np.sum(reach ** (1 - 1 / floor))) if floor > 1 else float(len(reach))
         error += members * one * 2 * powered / cells
-    error = error * math.exp(min(copies * one, 700.0)) + (butterflies + 8 * _ULP) * doubled
-    tilted = np.roll(fft.irfft(product, cells), -(start % cells))
+    error = error * math.exp(min(copies * one, 700.0)) + (butterflies + gamma(16)) * doubled
+    tilted = np.roll(scipy.fft.irfft(product, cells), -(start % cells))
     losses = np.asarray(origin + step * (start + np.arange(cells)), float)
     scale = math.fsum(
         g.count * abs(tilt * x) for g in groups for x in (g.masses.first, g.masses.last)
     )
-    relative = 64 * _ULP * (abs(saddle.log_moment) + scale) + math.fsum(
+    relative = gamma(128) * (abs(saddle.log_moment) + scale) + math.fsum(
         g.count * (g.masses.rounding + _tilt_rounding(g.masses, tilt)) for g in groups
     )
-    survive = math.fsum(g.count * math.log1p(-min(g.masses.infinite, 1 - 2.0**-53)) for g in groups)
+    survive = math.fsum(g.count * math.log1p(-min(g.masses.infinite, 1 - UNIT)) for g in groups)
     return Composed(
         losses=losses,
         tilted=tilted,
@@ -245,8 +245,7 @@ def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
         infinite=-math.expm1(survive),
         relative=relative,
         outside=2 * math.exp(-_TAIL),
-        slack=16
-        * _ULP
+        slack=gamma(32)
         * math.fsum(g.count * (abs(g.masses.first) + abs(g.masses.last)) for g in groups),
     )
 
@@ -264,7 +263,7 @@ def _tilted(masses: Masses, tilt: float) -> Array:
 def _tilt_rounding(masses: Masses, tilt: float) -> float:
     """Relative rounding error of `_tilted`: an ulp of each exponent, twice, and of the moment."""
     reach = abs(tilt) * (masses.last - masses.first)
-    return (32 + 8 * reach + 8 * abs(tilt * masses.first) + 8 * 745) * _ULP
+    return gamma(64 + 16 * reach + 16 * abs(tilt * masses.first) + 16 * 745)
 
 
 def _wrapped(values: Array, cells: int) -> Array:

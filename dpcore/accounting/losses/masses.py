@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Direction, Event
+from dpcore.rounding import gamma
 
-_ULP = 2.0**-52
 _FARTHEST = 600.0  # e^loss and its reciprocal stay far from overflow
 Array = NDArray[np.float64]
 
@@ -159,7 +159,7 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
         keep = keep[good]
     spread = np.zeros(len(knots))
     spread[keep] = np.maximum(mass, 0.0)
-    rounding = (32 + 8 * float(np.max(np.abs(knots)))) * _ULP
+    rounding = gamma(64 + 16 * float(np.max(np.abs(knots))))
     return Masses(float(knots[0]), step, spread, infinite, rounding)
 
 
@@ -219,7 +219,7 @@ def _below(
         left[-1], right[-1] = final.height(float(knots[-2])), 0.0
     values = np.zeros(len(knots))
     values[1:-1] = np.minimum(right[:-1], left[1:])
-    values[0] = max(0.0, min(left[0], (1 - level - first) * (1 - 8 * _ULP)))
+    values[0] = max(0.0, min(left[0], (1 - level - first) * (1 - gamma(16))))
     masses = _polygon(knots, values, step, 1 - level, event.infinite_mass(direction))
     return masses if np.any(masses.mass > 0) else None
 
@@ -251,7 +251,7 @@ def _lines(
             np.maximum(below[:-1] + left_slope * x, below[1:] + right_slope * (x - width))
         )
 
-    margin = 32 * _ULP * before
+    margin = gamma(64) * before
     at_vertex = lowest(vertex) - margin
     start = np.minimum(lowest(0.0), lowest(width) - chord * width) - margin
     start = np.maximum(np.minimum(start, at_vertex - chord * vertex), 0.0)
@@ -261,10 +261,10 @@ def _lines(
     room = width - vertex
     with np.errstate(divide="ignore", invalid="ignore"):
         pivot = np.where((room > 0) & (at_vertex > 0), at_vertex * width / room, 0.0)
-    start = np.where(turned, np.minimum(pivot * (1 - 8 * _ULP), below[:-1]), start)
+    start = np.where(turned, np.minimum(pivot * (1 - gamma(16)), below[:-1]), start)
     end = np.where(turned, 0.0, end)
     # one that would start below ceiling - a is turned until it starts there, or is that line
-    floor = (ceiling - a) * (1 - 8 * _ULP)
+    floor = (ceiling - a) * (1 - gamma(16))
     sunk = start < floor[:-1]
     known = floor[:-1] + (floor[1:] - floor[:-1]) * (vertex / width)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -285,7 +285,7 @@ class _LastLine:
 
     def height(self, loss: float) -> float:
         """Its value over the level at a loss, rounded down."""
-        return self.slope * math.exp(self.top) * -math.expm1(loss - self.top) * (1 - 64 * _ULP)
+        return self.slope * math.exp(self.top) * -math.expm1(loss - self.top) * (1 - gamma(128))
 
 
 def _last_line(event: Event, direction: Direction, extent: Extent, step: float) -> _LastLine | None:
@@ -307,7 +307,7 @@ def _last_line(event: Event, direction: Direction, extent: Extent, step: float) 
     sag = (
         2 * max(0.0, float(middle - low[1]))
         + 256 * float(np.max(high - low))
-        + 64 * _ULP * float(high[0])
+        + gamma(128) * float(high[0])
     )
     rise = float(low[2]) - level - sag
     if not (rise > 0 and slope > 0):

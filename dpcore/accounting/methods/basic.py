@@ -7,8 +7,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.interval import Interval
-
-_ROUND_UP = 1 + 2.0**-40  # covers the rounding of sums of up to 10^3 kinds of events
+from dpcore.rounding import down, up
 
 
 @attrs.frozen
@@ -44,16 +43,16 @@ class BasicAccountant(Accountant):
         if sharing and delta == 0:
             raise NoClaimError("at delta = 0 every event needs a pure epsilon, and one has none")
         upper = sum(epsilon * count for epsilon, count in pure if epsilon is not None)
-        part = delta / (sharing or sum(count for _, count in self.spent)) * (1 - 2.0**-50)
+        part = down(delta / (sharing or sum(count for _, count in self.spent)), roundings=3)
         lower = 0.0
         for (event, count), (epsilon, _) in zip(self.spent, pure, strict=True):
             if epsilon is None:
                 upper += count * event.epsilon(part).upper
             lower = max(lower, event.epsilon(delta).lower)
-        upper *= _ROUND_UP
+        upper = up(upper, roundings=5000)
         if not sharing and delta > 0:
-            shared = sum(c * event.epsilon(part).upper for event, c in self.spent) * _ROUND_UP
-            upper = min(upper, shared)
+            shared = sum(count * event.epsilon(part).upper for event, count in self.spent)
+            upper = min(upper, up(shared, roundings=5000))
         return Interval(min(lower, upper), upper)
 
     def explain(self, delta: float) -> str:

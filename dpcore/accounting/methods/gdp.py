@@ -10,8 +10,7 @@ from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.interval import Interval
-
-_ULP = 2.0**-52
+from dpcore.rounding import gamma
 
 
 @attrs.frozen
@@ -46,7 +45,7 @@ class GdpAccountant(Accountant):
 
     def _mu(self, sign: int) -> float:
         """sqrt(mu_squared), moved by the rounding error of the sum."""
-        return math.sqrt(self.mu_squared) * (1 + sign * (2 + self.additions) * _ULP)
+        return math.sqrt(self.mu_squared) * (1 + sign * gamma(4 + 2 * self.additions))
 
     def epsilon(self, delta: float) -> Interval:
         """By inverting the exact curve.

@@ -14,15 +14,15 @@ import math
 
 import attrs
 import numpy as np
-from scipy import special
+import scipy
 
 from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.interval import Interval
+from dpcore.rounding import gamma
 
-_ULP = 2.0**-52
 _MOST = 2**22  # binomial terms held at once
 
 
@@ -65,13 +65,13 @@ class HomogeneousAccountant(Accountant):
             return Interval(0.0, 0.0)
         epsilon_0, delta_0 = self.claim
         k = self.copies
-        whole = k * epsilon_0 * (1 + 4 * _ULP)
+        whole = k * epsilon_0 * (1 + gamma(8))
         log_finite = k * math.log1p(-delta_0) if delta_0 < 1 else -math.inf
-        infinite = -math.expm1(log_finite) * (1 + 8 * _ULP)
+        infinite = -math.expm1(log_finite) * (1 + gamma(16))
         if infinite > delta:
             raise NoClaimError(f"{k} events of delta={delta_0!r} exceed delta={delta!r}")
         # 1 - (1 - delta_0)^k (1 - x) <= delta  <=>  x <= (delta - infinite) / (1 - infinite)
-        target = (delta - infinite) / math.exp(log_finite) * (1 - 8 * _ULP) if delta > 0 else 0.0
+        target = (delta - infinite) / math.exp(log_finite) * (1 - gamma(16)) if delta > 0 else 0.0
         if target <= 0:
             return Interval(0.0, whole)
         return Interval(0.0, min(whole, self._crossing(epsilon_0, target)))
@@ -80,31 +80,35 @@ class HomogeneousAccountant(Accountant):
         """Where randomized response's curve falls to `target`, rounded up."""
         k = self.copies
         j = np.arange(k + 1.0)
-        choose = special.gammaln(k + 1.0) - special.gammaln(j + 1) - special.gammaln(k - j + 1)
+        choose = (
+            scipy.special.gammaln(k + 1.0)
+            - scipy.special.gammaln(j + 1)
+            - scipy.special.gammaln(k - j + 1)
+        )
         log_p = choose - j * epsilon_0 - k * math.log1p(math.exp(-epsilon_0))
         losses = (k - 2 * j) * epsilon_0
         # rounding of the logarithms, and of sums of k terms
-        size = 8 * (float(special.gammaln(k + 2.0)) + k * (1 + epsilon_0)) + 4 * k + 64
-        if size * _ULP > 1e-3:
+        size = 8 * (float(scipy.special.gammaln(k + 2.0)) + k * (1 + epsilon_0)) + 4 * k + 64
+        if gamma(2 * size) > 1e-3:
             return math.inf
-        first = np.cumsum(np.exp(log_p)) * (1 + size * _ULP)
+        first = np.cumsum(np.exp(log_p)) * (1 + gamma(2 * size))
         positive = losses >= 0
         log_p, losses, first = log_p[positive], losses[positive], first[positive]
-        second = np.cumsum(np.exp(log_p - losses)) * (1 - size * _ULP)
+        second = np.cumsum(np.exp(log_p - losses)) * (1 - gamma(2 * size))
         # at the loss of term i, from the terms above it
         with np.errstate(over="ignore", invalid="ignore"):
             at_loss = first - np.exp(np.minimum(losses, 700.0)) * second
         exceeded = np.nonzero((at_loss > target) & (losses < 700.0))[0]
         far = np.nonzero((first > target) & (losses >= 700.0))[0]
         if len(far):  # too large to resolve: at this loss the terms above it are still few
-            return float(losses[int(far[0])]) * (1 + 4 * _ULP)
+            return float(losses[int(far[0])]) * (1 + gamma(8))
         last = (int(exceeded[0]) if len(exceeded) else len(losses)) - 1
         rest = float(first[last]) - target
         if last < 0 or rest <= 0:
             floor = float(losses[last + 1]) if last + 1 < len(losses) else 0.0
-            return max(0.0, floor) * (1 + 4 * _ULP)
+            return max(0.0, floor) * (1 + gamma(8))
         crossing = math.log(rest) - math.log(float(second[last]))
-        return max(0.0, crossing + 16 * _ULP * (1 + abs(crossing)))
+        return max(0.0, crossing + gamma(32) * (1 + abs(crossing)))
 
     def explain(self, delta: float) -> str:
         """The claim."""

@@ -29,8 +29,8 @@ from dpcore.errors import NoClaimError
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.interval import Interval
+from dpcore.rounding import gamma
 
-_ULP = 2.0**-52
 _ROUGH_CELLS = 160
 _WIDEST_WINDOW = 2**20
 _MOST_MASSES = 2**17
@@ -121,7 +121,7 @@ class PldAccountant(Accountant):
             else:
                 squares += count * mu * mu
         if squares > 0:
-            mu = math.sqrt(squares) * (1 + sign * (4 + len(self.spent)) * _ULP)
+            mu = math.sqrt(squares) * (1 + sign * gamma(8 + 2 * len(self.spent)))
             rest[GaussianEvent(mu=mu, adjacency=self.adjacency)] = 1
         return rest
 

@@ -10,8 +10,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.interval import Interval
-
-_ULP = 2.0**-52
+from dpcore.rounding import gamma
 
 
 def default_orders() -> NDArray[np.float64]:
@@ -73,7 +72,7 @@ class RenyiAccountant(Accountant):
         total = np.zeros_like(self.orders)
         for event, count in self.spent.items():
             total = total + count * self.curves[event]
-        total = total * (1 + (4 + 2 * len(self.spent)) * _ULP)
+        total = total * (1 + gamma(8 + 4 * len(self.spent)))
         upper = renyi_to_epsilon(self.orders, total, delta)
         if not np.isfinite(upper):
             raise NoClaimError("no Rényi order has a finite divergence")

@@ -8,8 +8,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.interval import Interval
-
-_ULP = 2.0**-52
+from dpcore.rounding import gamma
 
 
 @attrs.frozen
@@ -50,7 +49,7 @@ class ZcdpAccountant(Accountant):
             return Interval(0.0, 0.0)
         if delta == 0:
             raise NoClaimError("zCDP has no finite epsilon at delta = 0")
-        return Interval(0.0, zcdp_to_epsilon(self.rho * (1 + (2 + self.additions) * _ULP), delta))
+        return Interval(0.0, zcdp_to_epsilon(self.rho * (1 + gamma(4 + 2 * self.additions)), delta))
 
     def explain(self, delta: float) -> str:
         """The total."""

@@ -27,11 +27,9 @@ from dpcore.events.randomized_response import (
 )
 from dpcore.events.renyi_curve import RenyiEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.rounding import down, up
 
 Counted = tuple[tuple[Event, int], ...]
-
-_UP = 1 + 2.0**-50
-_DOWN = 1 - 2.0**-50
 
 
 class RefusedDpEventError(UnsupportedEventError):
@@ -83,7 +81,7 @@ def _shift(event: DpEvent, noise_multiplier: float, adjacency: Adjacency) -> flo
     """Sensitivity over noise, rounded up; 0 for noise without end."""
     if not noise_multiplier > 0:
         raise RefusedDpEventError(event, f"needs noise >= 0, got {noise_multiplier!r}")
-    return reach(adjacency) / noise_multiplier * _UP
+    return up(reach(adjacency) / noise_multiplier, roundings=3)
 
 
 @read.register
@@ -120,10 +118,10 @@ def _discrete_laplace(event: dp.DiscreteLaplaceDpEvent, adjacency: Adjacency) ->
         return ((not_private(adjacency), 1),) if exposed else ()
     steps = reach(adjacency) * event.sensitivity
     if steps == 1:
-        scale = 1 / event.noise_parameter * _DOWN
+        scale = down(1 / event.noise_parameter, roundings=3)
         fields: dict[str, Any] = {"noise_scale": scale, "shift": 1, "adjacency": adjacency}
         return _once(event, DiscreteLaplaceEvent, **fields)
-    epsilon = steps * event.noise_parameter * _UP
+    epsilon = up(steps * event.noise_parameter, roundings=3)
     return _once(event, PureEvent, epsilon=epsilon, adjacency=adjacency)
 
 
@@ -138,7 +136,7 @@ def _randomized_response(event: dp.RandomizedResponseDpEvent, adjacency: Adjacen
         return ()
     if p == 0:
         return ((not_private(adjacency), 1),)
-    epsilon = math.log1p(buckets * (1 - p) / p) * _UP
+    epsilon = up(math.log1p(buckets * (1 - p) / p), roundings=5)
     fields = {"epsilon": epsilon, "classes": int(buckets), "adjacency": adjacency}
     return _once(event, RandomizedResponseEvent, **fields)
 
@@ -150,7 +148,7 @@ def _zcdp(event: dp.ZCDpEvent, adjacency: Adjacency) -> Counted:
     if event.xi == 0:
         return _once(event, ZcdpEvent, rho=event.rho, adjacency=adjacency) if event.rho else ()
     orders = default_orders()
-    bounds = (event.xi + event.rho * orders) * _UP
+    bounds = up(event.xi + event.rho * orders, roundings=3)
     return _once(event, RenyiEvent, orders=orders, divergences=bounds, adjacency=adjacency)
 
 

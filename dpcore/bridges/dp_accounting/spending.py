@@ -8,8 +8,7 @@ from dpcore.bridges.dp_accounting.relations import reach, relation_of
 from dpcore.bridges.dp_accounting.writing import write
 from dpcore.errors import AdjacencyError
 from dpcore.events.base import Event
-
-_UP = 1 + 2.0**-50
+from dpcore.rounding import up
 
 
 def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:
@@ -49,7 +48,7 @@ def _counterpart(event: Event, accountant: PrivacyAccountant) -> DpEvent:
     if not isinstance(accountant, RdpAccountant):
         return write(event, reach(event.adjacency))
     mu = event.gaussian_mu()
-    return write(event, 1) if mu is None else ZCDpEvent(mu * mu / 2 * _UP)
+    return write(event, 1) if mu is None else ZCDpEvent(up(mu * mu / 2, roundings=3))
 
 
 def _compose(accountant: PrivacyAccountant, counterpart: DpEvent, count: int) -> None:

@@ -19,9 +19,7 @@ from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
-
-_UP = 1 + 2.0**-50
-_DOWN = 1 - 2.0**-50
+from dpcore.rounding import down, up
 
 
 def to_dp_event(event: Event) -> DpEvent:
@@ -59,18 +57,18 @@ def write(event: Event, factor: int) -> DpEvent:
 
 @write.register
 def _gaussian(event: GaussianEvent, factor: int) -> DpEvent:
-    return dp.GaussianDpEvent(factor / event.mu * _DOWN)
+    return dp.GaussianDpEvent(down(factor / event.mu, roundings=3))
 
 
 @write.register
 def _laplace(event: LaplaceEvent, factor: int) -> DpEvent:
-    return dp.LaplaceDpEvent(factor / event.shift * _DOWN)
+    return dp.LaplaceDpEvent(down(factor / event.shift, roundings=3))
 
 
 @write.register
 def _discrete_laplace(event: DiscreteLaplaceEvent, factor: int) -> DpEvent:
     # its sensitivity is an integer, and no document says whether replacing doubles it: never halved
-    return dp.DiscreteLaplaceDpEvent(1 / event.noise_scale * _UP, event.shift)
+    return dp.DiscreteLaplaceDpEvent(up(1 / event.noise_scale, roundings=3), event.shift)
 
 
 def _response(event: Event, epsilon: float, classes: int) -> DpEvent:
@@ -81,7 +79,7 @@ def _response(event: Event, epsilon: float, classes: int) -> DpEvent:
         )
     kept = math.exp(-epsilon)
     noise = classes * kept / (1 + (classes - 1) * kept)  # k / (e^epsilon + k - 1)
-    return dp.RandomizedResponseDpEvent(noise * _DOWN, classes)
+    return dp.RandomizedResponseDpEvent(down(noise, roundings=6), classes)
 
 
 @write.register

@@ -6,17 +6,17 @@ time, or, where records come and go, those that go first.
 
 import math
 
-_UP = 1 + 2.0**-50
+from dpcore.rounding import up
 
 
 def zcdp_of_group(rho: float, steps: int) -> float:
     """k^2 rho. Source: Bun & Steinke (2016), arXiv:1605.02065, Proposition 1.9."""
-    return steps * steps * rho * _UP if steps > 1 else steps * rho
+    return up(steps * steps * rho, roundings=3) if steps > 1 else steps * rho
 
 
 def pure_of_group(epsilon: float, steps: int) -> float:
     """k epsilon. Source: Dwork & Roth (2014), Theorem 2.2."""
-    return steps * epsilon * _UP if steps > 1 else steps * epsilon
+    return up(steps * epsilon, roundings=3) if steps > 1 else steps * epsilon
 
 
 def approximate_of_group(epsilon: float, delta: float, steps: int) -> tuple[float, float]:
@@ -31,6 +31,6 @@ def approximate_of_group(epsilon: float, delta: float, steps: int) -> tuple[floa
         return pure_of_group(epsilon, steps), delta
     whole = steps * epsilon
     if whole > 700:
-        return whole * _UP, 1.0
+        return up(whole, roundings=3), 1.0
     copies = math.expm1(whole) / math.expm1(epsilon) if epsilon > 0 else steps
-    return whole * _UP, min(1.0, delta * copies * (1 + 2.0**-40))
+    return up(whole, roundings=3), min(1.0, up(delta * copies, roundings=5000))

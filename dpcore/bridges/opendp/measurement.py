@@ -32,10 +32,10 @@ from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger
 from dpcore.randomness import PublicCoins
+from dpcore.rounding import up
 from dpcore.running.plan import Plan
 
 _HOST = "OpenDP"
-_UP = 1 + 2.0**-45  # sums of up to 10^3 kinds of events
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -122,7 +122,7 @@ def renyi_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
         if steps == 1:
             return lambda order: _divergence(events, order)
         rho = zcdp_of_group(_rho(events), steps) if steps else 0.0
-        return lambda order: _order(order) * rho * _UP
+        return lambda order: up(_order(order) * rho, roundings=200)
 
     return _measurement(plan, ledger, renyi_divergence(), privacy_map)
 
@@ -208,7 +208,7 @@ def _rho(events: tuple[tuple[Event, int], ...]) -> float:
                 f"approximate_measurement, one step apart also with renyi_measurement"
             )
         total += count * rho
-    return total * _UP
+    return up(total, roundings=200)
 
 
 def _order(order: float) -> float:
@@ -228,4 +228,4 @@ def _divergence(events: tuple[tuple[Event, int], ...], order: float) -> float:
                 f"approximate_measurement"
             )
         total += count * float(one[0])
-    return total * _UP
+    return up(total, roundings=200)

@@ -18,13 +18,13 @@ from dpcore.errors import ContractError, ParameterError, ReleaseError
 from dpcore.events.base import Event
 from dpcore.mechanism import (
     Arithmetic,
-    Mechanism,
     Prepared,
     coordinates,
     finite,
     free,
     from_real,
 )
+from dpcore.mechanisms.noise.release import Executed
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
@@ -53,7 +53,7 @@ def _vectors(size: int) -> Iterator[OpenDPDomain]:
 
 
 @attrs.frozen(kw_only=True)
-class FromOpenDP(Mechanism):
+class FromOpenDP(Executed):
     """Noise from an OpenDP measurement on vectors of floats; costs what its map says.
 
     The statistic's real coordinates go in as a list, and a list of as many comes out. The
@@ -106,21 +106,12 @@ class FromOpenDP(Mechanism):
             )
         return event_of(made, sensitivity.unit, sensitivity.adjacency)
 
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """The measurement's answer, of the query's shape.
-
-        Raises:
-            ContractError: `value` is not a finite statistic of the query's shape, or the
-                measurement answers something else than as many numbers.
-            ReleaseError: the measurement fails, or answers an infinity. No cause is shown: it may
-                hold a value.
-        """
-        return self.prepared(query, sensitivity)(value, query, noise)
-
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the measurement made once."""
+        """The measurement, made once.
+
+        It answers with a `ContractError` where it returns something else than as many numbers, and
+        with a `ReleaseError` where it fails or overflows. No cause is shown: it may hold a value.
+        """
         return _Made(self.measurement(query))
 
 

@@ -15,8 +15,7 @@ from dpcore.events.base import Event
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.events.renyi_curve import RenyiEvent
-
-_UP = 1 + 2.0**-50
+from dpcore.rounding import up
 
 
 def event_of(measurement: Measurement, sensitivity: float, adjacency: Adjacency) -> Event:
@@ -44,12 +43,12 @@ def event_of(measurement: Measurement, sensitivity: float, adjacency: Adjacency)
         return ZcdpEvent(rho=_finite(measurement.map(sensitivity)), adjacency=adjacency)
     if measure == approximate(max_divergence()):
         epsilon, delta = measurement.map(sensitivity)
-        delta = min(1.0, delta * _UP)
+        delta = min(1.0, up(delta, roundings=3))
         return ApproximateEvent(epsilon=_finite(epsilon), delta=delta, adjacency=adjacency)
     if measure == renyi_divergence():
         curve = measurement.map(sensitivity)
         orders = default_orders()
-        bounds = [float(curve(float(order))) * _UP for order in orders]
+        bounds = [up(float(curve(float(order))), roundings=3) for order in orders]
         return RenyiEvent(orders=orders, divergences=bounds, adjacency=adjacency)
     raise NoClaimError(
         f"a privacy map under {measure!r} has no event; max-divergence, zero-concentrated, Rényi "
@@ -61,4 +60,4 @@ def _finite(value: float) -> float:
     """Rounded up; what rounds to nothing costs the least float there is."""
     if not 0 <= value < float("inf"):
         raise NoClaimError(f"the privacy map says {value!r}, which is no claim")
-    return max(float(value) * _UP, 1e-300)
+    return max(up(float(value), roundings=3), 1e-300)

@@ -2,8 +2,11 @@
 
 Each wraps a learner, which a plugin provides: `fit` is one release, and `guarantee_` says what it
 is worth. Ranges, classes and the budget are parameters; nothing about the records is read to set
-them.
+them. Estimators of one learner belong to its plugin, and are imported from there at first use.
 """
+
+from importlib import import_module
+from typing import Any
 
 try:
     import sklearn as _  # noqa: F401  # only to say how to get it
@@ -13,20 +16,27 @@ except ImportError:
     ) from None
 
 from dpcore.bridges.sklearn.base import ReleaseWarning
-from dpcore.bridges.sklearn.classifiers import NTKClassifier, PrivateClassifier
-from dpcore.bridges.sklearn.regressors import (
-    KernelRidge,
-    PrivateRegressor,
-    RandomFeaturesRidge,
-    SufficientStatisticsRidge,
-)
+from dpcore.bridges.sklearn.classifiers import PrivateClassifier
+from dpcore.bridges.sklearn.regressors import PrivateRegressor
 
-__all__ = [
-    "KernelRidge",
-    "NTKClassifier",
-    "PrivateClassifier",
-    "PrivateRegressor",
-    "RandomFeaturesRidge",
-    "ReleaseWarning",
-    "SufficientStatisticsRidge",
-]
+__all__ = ["PrivateClassifier", "PrivateRegressor", "ReleaseWarning"]
+
+_PLUGINS = {
+    "KernelRidge": "kernel-ridge",
+    "NTKClassifier": "ntk",
+    "RandomFeaturesRidge": "random-features",
+    "SufficientStatisticsRidge": "linear",
+}
+
+
+def __getattr__(name: str) -> Any:
+    plugin = _PLUGINS.get(name)
+    if plugin is None:
+        raise AttributeError(f"module 'dpcore.bridges.sklearn' has no attribute {name!r}")
+    try:
+        home = import_module(f"dpcore_{plugin.replace('-', '_')}.estimators")
+    except ImportError as error:
+        raise ImportError(
+            f"{name} belongs to the plugin dpcore-{plugin}: pip install dpcore-{plugin}"
+        ) from error
+    return getattr(home, name)

@@ -25,15 +25,15 @@ from dpcore.bridges.sklearn.declared import (
 )
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.errors import ParameterError
+from dpcore.errors import ContractError, ParameterError
+from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import Learner
-from dpcore.ledger.book import Ledger, Reservation
-from dpcore.mechanism import Mechanism
+from dpcore.ledger.book import Ledger
+from dpcore.mechanism import AnyMechanism
 from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins
-from dpcore.registry.kinds import MECHANISM
+from dpcore.registry.kinds import LEARNER, MECHANISM
 from dpcore.registry.registry import Registry
-from dpcore.running.plan import Plan
 
 
 class ReleaseWarning(UserWarning):
@@ -76,21 +76,14 @@ class PrivateEstimator(BaseEstimator):
     def _learner(self, registry: Registry) -> Learner:
         raise NotImplementedError
 
-    def _mechanism(self, registry: Registry) -> Mechanism:
-        made: Mechanism = registry.component(MECHANISM, "gaussian")()
-        return made
+    def _mechanism(self, registry: Registry) -> AnyMechanism | None:
+        return None
 
     def _bound(self) -> SensitivityBound | None:
         return None
 
     def _labels(self) -> Range | Classes:
         raise NotImplementedError
-
-    def _open(
-        self, plan: Plan, table: Mapping[str, NDArray[Any]], reservation: Reservation | None
-    ) -> None:
-        outcome = plan.run(table, reservation=reservation)
-        self.model_, self.guarantee_ = outcome.model, outcome.guarantee
 
     def _release(self, rows: NDArray[Any], labels: NDArray[Any]) -> Self:
         """Price, charge, and release."""
@@ -102,12 +95,15 @@ class PrivateEstimator(BaseEstimator):
         domain = domain_of(
             columns_of(self.columns, names), self._labels(), len(rows), adjacency, self.norm
         )
+        learner = self._learner(registry)
+        answers = isinstance(learner, FunctionLearner)
+        usual = registry.component(MECHANISM, "gaussian_process" if answers else "gaussian")
         plan = price(
             domain=domain,
             adjacency=adjacency,
             budget=PrivacyBudget(epsilon=float(self.epsilon), delta=float(self.delta)),
-            learner=self._learner(registry),
-            mechanism=self._mechanism(registry),
+            learner=learner,
+            mechanism=self._mechanism(registry) or usual(),
             bound=self._bound(),
             coins=None if self.public_key is None else PublicCoins(self.public_key),
             on_invalid=self.on_invalid,
@@ -117,7 +113,13 @@ class PrivateEstimator(BaseEstimator):
         self._warn()
         book = opened(self.ledger, registry)
         reservation = None if book is None else plan.reserve(book, type(self).__name__)
-        self._open(plan, {**table_of(rows, names), domain.target: labels}, reservation)
+        table = {**table_of(rows, names), domain.target: labels}
+        if answers:
+            self.predictor_ = plan.open(table, reservation=reservation)
+            self.guarantee_ = self.predictor_.guarantee
+        else:
+            outcome = plan.run(table, reservation=reservation)
+            self.model_, self.guarantee_ = outcome.model, outcome.guarantee
         self.domain_ = domain
         return self
 
@@ -149,9 +151,23 @@ class PrivateEstimator(BaseEstimator):
         return table_of(self._rows(X, reset=False), tuple(self.domain_.columns))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
-        """Predictions in the units of y, or classes; shape (n,)."""
+        """Predictions in the units of y, or classes; shape (n,).
+
+        Of a function they are its oracle's answers: a point asked again repeats its own.
+
+        Raises:
+            ExhaustedError: more different points than an oracle was paid for.
+        """
         table = self._table(X)
-        return np.asarray(self.model_.predict(table))
+        oracle = hasattr(self, "predictor_")
+        return np.asarray(self.predictor_.ask(table) if oracle else self.model_.predict(table))
+
+    def __getstate__(self) -> Any:
+        if hasattr(self, "predictor_"):
+            raise ContractError(
+                f"a fitted {type(self).__name__} holds records: it is not pickled or copied"
+            )
+        return super().__getstate__()
 
     def __sklearn_clone__(self) -> Self:
         made: Self = super().__sklearn_clone__()
@@ -172,3 +188,41 @@ def opened(ledger: str | Path | Ledger | None, registry: Registry) -> Ledger | N
     if ledger is None or isinstance(ledger, Ledger):
         return ledger
     return Ledger.open(ledger, registry)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OfAnyLearner(PrivateEstimator):
+    """An estimator of whatever learner it is given.
+
+    A function learner's estimator holds the records it was fitted on, behind an oracle. What it
+    predicts may be published; the estimator may not, and is not pickled or copied: a second oracle
+    would answer with the noise of the first.
+
+    Args:
+        learner: What to fit; `linear.staged_gradient` if None.
+        mechanism: `gaussian` if None, or `gaussian_process` for a function.
+        bound: Overrides the learner's own preference.
+    """
+
+    learner: Learner | None = None
+    mechanism: AnyMechanism | None = None
+    bound: SensitivityBound | None = None
+
+    def _learner(self, registry: Registry) -> Learner:
+        return self.learner or component(registry, "linear.staged_gradient")
+
+    def _mechanism(self, registry: Registry) -> AnyMechanism | None:
+        return self.mechanism
+
+    def _bound(self) -> SensitivityBound | None:
+        return self.bound
+
+
+def component(registry: Registry, name: str, **fields: Any) -> Learner:
+    """A learner by its name, with these fields.
+
+    Raises:
+        RegistryError: its plugin is not installed, or not enabled.
+    """
+    made: Learner = registry.component(LEARNER, name)(**fields)
+    return made

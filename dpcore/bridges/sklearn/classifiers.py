@@ -11,14 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from dpcore.bound import SensitivityBound
-from dpcore.bridges.sklearn.base import PrivateEstimator
+from dpcore.bridges.sklearn.base import OfAnyLearner, PrivateEstimator
 from dpcore.bridges.sklearn.declared import classes_of, labels_of
 from dpcore.domain.classes import Classes
-from dpcore.learner import Learner
-from dpcore.mechanism import Mechanism
-from dpcore.registry.kinds import LEARNER
-from dpcore.registry.registry import Registry
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -59,61 +54,10 @@ class Classifier(ClassifierMixin, PrivateEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateClassifier(Classifier):
-    """Any learner as a classifier; by default the one to start with on tables, of two classes.
-
-    Args:
-        learner: What to fit; `linear.staged_gradient` if None.
-        mechanism: `gaussian` if None.
-        bound: Overrides the learner's own preference.
-    """
-
-    learner: Learner | None = None
-    mechanism: Mechanism | None = None
-    bound: SensitivityBound | None = None
-
-    def _learner(self, registry: Registry) -> Learner:
-        if self.learner is not None:
-            return self.learner
-        made: Learner = registry.component(LEARNER, "linear.staged_gradient")()
-        return made
-
-    def _mechanism(self, registry: Registry) -> Mechanism:
-        return super()._mechanism(registry) if self.mechanism is None else self.mechanism
-
-    def _bound(self) -> SensitivityBound | None:
-        return self.bound
+class PrivateClassifier(OfAnyLearner, Classifier):
+    """Any learner as a classifier; by default the one to start with on tables, of two classes."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = getattr(self.learner, "several_classes", False)
         return tags
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class NTKClassifier(Classifier):
-    """Any number of classes, with a neural tangent kernel: `ntk.central`.
-
-    Args:
-        neurons: Infinitely many if None.
-        rate: Of the steps, in (0, 2); chosen by the budget if None.
-        clip: How far one record may pull.
-        passes: Over the records.
-        average: Whether the mean of all iterates is published.
-    """
-
-    neurons: int | None = None
-    rate: float | None = None
-    clip: float = 0.5
-    passes: int = 1
-    average: bool = False
-
-    def _learner(self, registry: Registry) -> Learner:
-        made: Learner = registry.component(LEARNER, "ntk.central")(
-            neurons=self.neurons,
-            rate=self.rate,
-            clip=self.clip,
-            passes=self.passes,
-            average=self.average,
-        )
-        return made

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from dpcore.conformance.attacks.neighbours import Configuration
 
@@ -85,7 +85,7 @@ def _simplex(best: _Best, basis: NDArray[np.float64], evaluations: int) -> None:
     middle = _pack(start, basis, unit)
     steps = np.where(np.abs(middle) > 0.5, -_STEP, _STEP) * np.sign(middle + 1e-300)
     simplex = np.vstack([middle, middle + np.diag(steps)])
-    optimize.minimize(  # type: ignore[call-overload]  # the stubs lack this method's options
+    scipy.optimize.minimize(  # type: ignore[call-overload]  # the stubs lack this method's options
         lambda vector: best(_unpack(vector, start, basis, unit)),
         middle,
         method="Nelder-Mead",
@@ -96,7 +96,7 @@ def _simplex(best: _Best, basis: NDArray[np.float64], evaluations: int) -> None:
 def _gradient(best: _Best, basis: NDArray[np.float64], evaluations: int) -> None:
     start, unit = best.found, _unit(best.found)
     middle = _pack(start, basis, unit)
-    optimize.minimize(  # type: ignore[call-overload]  # the stubs lack this method's options
+    scipy.optimize.minimize(  # type: ignore[call-overload]  # the stubs lack this method's options
         lambda vector: best(_unpack(vector, start, basis, unit)),
         middle,
         method="L-BFGS-B",

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.functions.kernels.base import Expansion, Kernel
+from dpcore.rounding import gamma
 
 
 def kernel_distance(before: Expansion, after: Expansion) -> float:
@@ -39,6 +40,6 @@ def kernel_norm(kernel: Kernel, points: NDArray[np.float64], weights: NDArray[np
     largest = float(kernel.diagonal(rows).max())
     square = float(merged @ (kernel(rows, rows) @ merged))
     size = float(np.abs(merged).sum()) ** 2 * largest
-    lost = (rows.shape[0] + rows.shape[1] + 32) * 2.0**-52 * size  # entries, and their sum
+    lost = gamma(2 * (rows.shape[0] + rows.shape[1] + 32)) * size  # entries, and their sum
     summed = float(np.abs(weights).sum()) * math.sqrt(largest)  # merging rounds relative to this
-    return max(0.0, math.sqrt(max(0.0, square - lost)) - weights.size * 2.0**-53 * summed)
+    return max(0.0, math.sqrt(max(0.0, square - lost)) - gamma(weights.size) * summed)

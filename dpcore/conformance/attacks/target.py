@@ -14,6 +14,7 @@ from dpcore.functions.kernels.base import Expansion
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records.records import Records
+from dpcore.rounding import up
 from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity
 
 
@@ -99,7 +100,7 @@ class Target:
         assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"
         assert records.order is not None, "laws are over orders"
         reach = bound.along(self.ask, case.learner, case.public, records.order, changed)
-        return (reach + 2 * self.claim.solver_error) * (1 + 2.0**-51)
+        return up(reach + 2 * self.claim.solver_error, roundings=1)
 
     def _size(self, value: Statistic) -> float:
         if not self.claim.covers_fallback:

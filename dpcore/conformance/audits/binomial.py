@@ -8,8 +8,8 @@ Source: Clopper & Pearson (1934), Biometrika 26:404-413.
 """
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 
 def at_least(hits: ArrayLike, trials: float, error: float) -> NDArray[np.float64]:
@@ -20,11 +20,11 @@ def at_least(hits: ArrayLike, trials: float, error: float) -> NDArray[np.float64
     """
     hits = np.asarray(hits, dtype=np.float64)
     safe = np.maximum(hits, 1e-300)
-    return np.where(hits > 0, special.betaincinv(safe, trials - hits + 1, error), 0.0)
+    return np.where(hits > 0, scipy.special.betaincinv(safe, trials - hits + 1, error), 0.0)
 
 
 def at_most(hits: ArrayLike, trials: float, error: float) -> NDArray[np.float64]:
     """Upper ends, shape of `hits`: one less the lower end of the misses."""
     hits = np.asarray(hits, dtype=np.float64)
     safe = np.maximum(trials - hits, 1e-300)
-    return np.where(hits < trials, special.betainccinv(hits + 1, safe, error), 1.0)
+    return np.where(hits < trials, scipy.special.betainccinv(hits + 1, safe, error), 1.0)

@@ -18,14 +18,15 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcore.accountant import Accountant
 from dpcore.checks import fraction, non_negative, positive, probability
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import gaussian_epsilon
+from dpcore.rounding import up
 
 _DELTAS = np.geomspace(1e-9, 0.5, 40)
 _EPSILONS = np.concatenate([[0.0], np.geomspace(0.02, 12.0, 39)])
@@ -210,7 +211,7 @@ def gaussian_distance(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray
     p, q = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float))
     nothing = (p <= 0) | (q >= 1)
     with np.errstate(invalid="ignore"):
-        return np.where(nothing, -np.inf, special.ndtri(p) - special.ndtri(q))
+        return np.where(nothing, -np.inf, scipy.special.ndtri(p) - scipy.special.ndtri(q))
 
 
 def gaussian_claim(events: Iterable[tuple[Event, int]], delta: float) -> GaussianDP | None:
@@ -224,7 +225,7 @@ def gaussian_claim(events: Iterable[tuple[Event, int]], delta: float) -> Gaussia
             squared += count * times * mu * mu
     if squared == 0.0:
         return None
-    return GaussianDP(mu=math.sqrt(squared) * (1 + 2.0**-48), delta=max(delta, _FAINTEST))
+    return GaussianDP(mu=up(math.sqrt(squared), roundings=20), delta=max(delta, _FAINTEST))
 
 
 def claims_of(

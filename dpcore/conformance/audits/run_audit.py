@@ -27,9 +27,6 @@ from dpcore.pricing.calibration import compose
 from dpcore.running.plan import Plan
 from dpcore.running.serving import Serving
 
-FEWEST = 100
-"""Runs of either neighbour that an audit needs to say anything."""
-
 _NUMBERS = 100  # in one answer; more count as several answers
 
 

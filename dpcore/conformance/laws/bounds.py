@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from scipy import stats
+import scipy
 
 from dpcore.adjacency import (
     ADD_REMOVE,
@@ -261,7 +261,9 @@ def _law_covers_orders(case: Case, seed: int) -> str:
         for level in levels:
             exceeded = int(np.count_nonzero(moved > level))
             stated = min(1.0, claim.law.beyond(level))
-            if stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (len(levels) * len(laws)):
+            if scipy.stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (
+                len(levels) * len(laws)
+            ):
                 raise BrokenLawError(
                     f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
                     f"{level:.6g}, the law says {stated:.4g}"

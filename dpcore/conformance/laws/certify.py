@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 
 def certified(
@@ -31,6 +31,6 @@ def certified(
     hits_p = int((side * p[half:] >= side * cut).sum())
     hits_q = int((side * q[half:] >= side * cut).sum())
     left = len(p) - half
-    low = float(stats.beta.ppf(level, hits_p, left - hits_p + 1)) if hits_p else 0.0
-    high = float(stats.beta.isf(level, hits_q + 1, left - hits_q)) if hits_q < left else 1.0
+    low = float(scipy.stats.beta.ppf(level, hits_p, left - hits_p + 1)) if hits_p else 0.0
+    high = float(scipy.stats.beta.isf(level, hits_q + 1, left - hits_q)) if hits_q < left else 1.0
     return low - math.exp(epsilon) * high

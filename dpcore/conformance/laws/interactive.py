@@ -11,8 +11,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg, stats
 
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.conformance.attacks.oracle_attack import Duel, attack
@@ -341,9 +341,9 @@ def _covariance(case: InteractiveCase, seed: int) -> str:
     points = _few(case, 8)
     stated = duel.mechanism.covariance(points, case.query, case.sensitivity)
     found = np.array([duel.oracle(case.before, 1000 * seed + k).ask(points) for k in range(_PATHS)])
-    lower = linalg.cholesky(stated, lower=True)
-    white = linalg.solve_triangular(lower, (found - case.before(points)).T, lower=True)
-    low, high = (float(stats.chi2.ppf(p, white.size)) for p in (_RATE / 4, 1 - _RATE / 4))
+    lower = scipy.linalg.cholesky(stated, lower=True)
+    white = scipy.linalg.solve_triangular(lower, (found - case.before(points)).T, lower=True)
+    low, high = (float(scipy.stats.chi2.ppf(p, white.size)) for p in (_RATE / 4, 1 - _RATE / 4))
     total = float((white**2).sum())
     if not low <= total <= high:
         raise BrokenLawError(
@@ -351,7 +351,9 @@ def _covariance(case: InteractiveCase, seed: int) -> str:
         )
     products = (white @ white.T / _PATHS - np.eye(len(points))) * math.sqrt(_PATHS)
     worst = float(np.abs(products / np.sqrt(1 + np.eye(len(points)))).max())
-    limit = float(stats.norm.isf(_RATE / (2 * len(points) ** 2))) + 3  # a mean of 400 is not normal
+    limit = (
+        float(scipy.stats.norm.isf(_RATE / (2 * len(points) ** 2))) + 3
+    )  # a mean of 400 is not normal
     if worst > limit:
         raise BrokenLawError(f"two whitened answers are correlated ({worst:.3g} deviations)")
     return f"{_PATHS} oracles, {len(points)} points"

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpcore.conformance.audits.auditor import audit_samples
 from dpcore.conformance.audits.claims import Curve
 from dpcore.conformance.audits.features import NAMES, Comparison
-from dpcore.conformance.audits.run_audit import FEWEST, audit_run, runs_within
-from dpcore.conformance.effort import Effort
+from dpcore.conformance.audits.run_audit import audit_run, runs_within
+from dpcore.conformance.effort import FEWEST, Effort
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
 from dpcore.distance import Distance

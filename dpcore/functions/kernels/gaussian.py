@@ -2,13 +2,14 @@ r"""The Gaussian kernel :math:`\exp(-\|x-y\|^2/(2h^2))`: kappa = 1 whatever the 
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial import distance
 
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.base import Kernel
+from dpcore.rounding import gamma
 
 _NARROWEST, _WIDEST = 1e-100, 1e100  # whose squares are normal floats
 
@@ -42,7 +43,7 @@ class GaussianKernel(Kernel):
         t is p + 6 roundings away from the exact one, so that exp(-t) moves by less than that many
         times u/e; the exponential itself errs by less than 4 units in the last place.
         """
-        return (domain.width + 16) * 2.0**-53
+        return gamma(domain.width + 16)
 
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """1."""
@@ -52,6 +53,6 @@ class GaussianKernel(Kernel):
         self, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """By differences of the rows themselves, which are exact to one rounding."""
-        exponents = distance.cdist(left, right, "sqeuclidean")
+        exponents = scipy.spatial.distance.cdist(left, right, "sqeuclidean")
         exponents *= -0.5 / self.bandwidth**2
         return np.exp(exponents, out=exponents)

@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
 from dpcore.functions.kernels.base import Kernel
-
-_ROUND_UP = 1 + 2.0**-40
+from dpcore.rounding import gamma, up
 
 
 @attrs.frozen(kw_only=True)
@@ -16,11 +15,11 @@ class LinearKernel(Kernel):
 
     def norm(self, domain: Domain) -> float:
         """The domain's `feature_norm`, with room for rounding."""
-        return domain.feature_norm * _ROUND_UP
+        return up(domain.feature_norm, roundings=5000)
 
     def error(self, domain: Domain) -> float:
         """A sum of p products errs by at most 2 p u |x| |y| (Higham 2002, (3.5))."""
-        return 2 * domain.width * 2.0**-53 * self.norm(domain) ** 2
+        return gamma(2 * domain.width) * self.norm(domain) ** 2
 
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """|x|^2."""

@@ -12,13 +12,14 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial import distance
 
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.base import Kernel
+from dpcore.rounding import gamma
 
 _NARROWEST, _WIDEST = 1e-100, 1e100
 
@@ -59,7 +60,7 @@ class MaternKernel(Kernel):
         t is off by a relative (p + 10) u/2 or less, so that K moves by at most 0.31 (p + 10) u; the
         exponential and the products err by less than 9 units in the last place of 1.
         """
-        return (domain.width + 16) * 2.0**-53
+        return gamma(domain.width + 16)
 
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """1."""
@@ -69,7 +70,9 @@ class MaternKernel(Kernel):
         self, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """By distances of the rows themselves."""
-        return self.at(distance.cdist(left, right) * (math.sqrt(self.twice) / self.bandwidth))
+        return self.at(
+            scipy.spatial.distance.cdist(left, right) * (math.sqrt(self.twice) / self.bandwidth)
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import attrs
 
-from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.adjacency import Adjacency
 from dpcore.bound import Claims, Refused, SensitivityBound
 from dpcore.distance import Distance
 from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.learning.learners.best_of import CHOICE, FITS, BestOf
+from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.query import Query
 from dpcore.sensitivity import AnySensitivity, Sensitivity
 
@@ -63,10 +64,11 @@ class CandidatesBound(SensitivityBound):
     ) -> AnySensitivity | Refused:
         """The candidate's, or 1."""
         if query.name == CHOICE:
+            claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
             return Sensitivity(
-                value=1.0,
+                value=value,
                 distance=Distance.LINF,
-                adjacency=ADD_REMOVE if adjacency.membership else REPLACE_ONE,
+                adjacency=claim,
                 source="sums of losses in [0, 1], one of each record alone",
             )
         index, own = learner.own(query, public)

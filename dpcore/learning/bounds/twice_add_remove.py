@@ -10,6 +10,7 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
+from dpcore.rounding import UNIT
 from dpcore.sensitivity import Conditional, OverCoins, Sensitivity
 
 
@@ -58,7 +59,7 @@ class TwiceAddRemove(SensitivityBound):
             return Refused("a law over orders cannot be doubled: both steps share the order")
         validity = inner.validity
         if isinstance(validity, OverCoins):  # either of the two steps may fail
-            validity = OverCoins(min(2 * validity.gamma, 1 - 2.0**-53))
+            validity = OverCoins(min(2 * validity.gamma, 1 - UNIT))
         return attrs.evolve(
             inner,
             validity=validity,

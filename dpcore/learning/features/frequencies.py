@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 
-ROUNDING = 1 + 2.0**-40
+ROUNDING = up(1.0, roundings=5000)
 """Granted to the norm of a row of unit-norm features for floating-point rounding."""
 
 

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.learning.features.angles import integer_rows, integer_turns
+from dpcore.rounding import UNIT
 
-ERROR = 2.0**-49
+ERROR = 16 * UNIT
 """How far `cosines` and `sines` may lie from the exact values at the turns they are given."""
 
 BLOCK = 1024

@@ -19,81 +19,117 @@ then a point of the segment between the two solutions has norm R, and its residu
 larger of theirs plus (hi - lo) R. No smoothness and no lucky Newton step is needed: Newton's
 method only shortens the search. Cholesky leaves a residual of at most 2 s gamma_{3s+1} times the
 matrix's norm times the solution's (Higham 2002, Theorem 10.4), which is what makes the public
-tolerance of `ball_ridge_error` reachable for every dataset.
+tolerance of `error` reachable for every dataset.
 """
 
 import math
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore.errors import CertificateError
 from dpcore.learning.solvers.ball import into_ball
-from dpcore.learning.solvers.rounding import depth, gamma, gram, norm, plain, pull
+from dpcore.learning.solvers.certified import Certified
+from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.theorems.sum_form import (
+    ball_ridge_add_remove,
+    ball_ridge_replace_label,
+    ball_ridge_replace_one,
+)
+from dpcore.rounding import gamma, up
 
-_UP = 1 + 2.0**-40
 _STEPS = 400
 
 
 @attrs.frozen(kw_only=True)
-class BallRidge:
+class BallRidge(Certified):
     """The public parameters of the problem.
 
     Args:
-        kappa: Bound on the norm of every feature row. label_bound: M.
-        total_regularization: Lam > 0. radius: R > 0.
+        radius: R > 0.
     """
 
-    kappa: float
-    label_bound: float
-    total_regularization: float
     radius: float
+
+    def moves(self) -> ByRelation:
+        """T6(a)."""
+        given = (self.kappa, self.label_bound, self.total_regularization, self.radius)
+        return ByRelation(
+            add_remove=ball_ridge_add_remove(*given),
+            replace_one=ball_ridge_replace_one(*given),
+            replace_label=ball_ridge_replace_label(*given),
+        )
+
+    def norm(self, records: int) -> float:
+        """R."""
+        return self.radius
 
     def pull(self, records: int) -> float:
         """n kappa (kappa R + M): a bound on the data's part of the gradient, inside the ball."""
         return records * self.kappa * (self.kappa * self.radius + self.label_bound)
 
+    def error(self, records: int, width: int) -> float:
+        r"""As `Certified.error`.
+
+        With W = n kappa (kappa R + M), no residual below is more than: 4 (gamma + 2 s gamma_{3s+1})
+        W from forming and solving the primal system (its solution is at most 2R long, and Lam + nu
+        times it at most 2W); the same with 1 + n kappa^2/Lam as a further factor from the dual one,
+        whose unknowns are carried back by the features; 2^-46 W from missing the sphere; 3 gamma W
+        from evaluating. The sum is taken four times. Infinity stands for: too ill-conditioned (a
+        relative error of the matrix times its condition number above 1/8), or an error above one
+        record's pull kappa (M + kappa R)/Lam or above R, at which no claim but the diameter would
+        be worth making. (Below R, nu is found to Lam/8, so that the solutions at both ends are at
+        most 2R long.)
+        """
+        kappa, lam, radius = self.kappa, self.total_regularization, self.radius
+        if not plain(kappa, self.label_bound, lam, radius, records):
+            return math.inf
+        pulled = self.pull(records)
+        relative = gamma(depth(records) + 2) + 2 * width * gamma(3 * width + 1)
+        residual = 4 * relative * pulled
+        worst = relative * (1 + records * kappa * kappa / lam)
+        few = min(records, (width - 1) // 2)
+        if few:
+            dual = gamma(width + few + 2) + 2 * few * gamma(3 * few + 1)
+            condition = 1 + few * kappa * kappa / lam
+            residual += 4 * dual * condition * self.pull(few)
+            worst = max(worst, dual * condition)
+        residual += (gamma(128) + 3 * gamma(width + depth(records) + 8)) * pulled
+        tolerance = 4 * residual
+        one_record = kappa * (self.label_bound + kappa * radius)
+        if not (worst <= 0.125 and tolerance <= one_record and tolerance <= lam * radius):
+            return math.inf
+        return up(tolerance / lam + gamma(512) * radius, roundings=5000)
+
+    def solve(
+        self, features: NDArray[np.float64], labels: NDArray[np.float64], tolerance: float
+    ) -> NDArray[np.float64]:
+        """As `Certified.solve`, of true norm at most R.
+
+        An infinite tolerance asks for the best effort, which is always some point of the ball and
+        never raises.
+        """
+        if features.shape[0] == 0:
+            return np.zeros(features.shape[1])
+        if math.isinf(tolerance):
+            with np.errstate(all="ignore"):
+                found, _ = _search(self, features, labels, 0.0)
+                return into_ball(found, self.radius)
+        slack = tolerance * self.total_regularization / 8
+        found, shift = _search(self, features, labels, slack)
+        result = into_ball(found, self.radius)
+        moved = up(norm(result - found), roundings=5)
+        distance = distance_to_minimiser(self, features, labels, found, shift) + moved
+        if not distance <= tolerance:
+            raise CertificateError("ball_ridge", distance, tolerance)
+        return result
+
 
 def _takes_dual(records: int, width: int) -> bool:
     return 2 * records < width
-
-
-def ball_ridge_error(problem: BallRidge, records: int, width: int) -> float:
-    r"""What `solve_ball_ridge` reaches on every dataset: a distance from the minimiser; or inf.
-
-    With W = n kappa (kappa R + M), no residual below is more than: 4 (gamma + 2 s gamma_{3s+1}) W
-    from forming and solving the primal system (its solution is at most 2R long, and Lam + nu times
-    it at most 2W); the same with 1 + n kappa^2/Lam as a further factor from the dual one, whose
-    unknowns are carried back by the features; 2^-46 W from missing the sphere; 3 gamma W from
-    evaluating. The sum is taken four times. Infinity stands for: too ill-conditioned (a relative
-    error of the matrix times its condition number above 1/8), or an error above one record's pull
-    kappa (M + kappa R)/Lam or above R, at which no claim but the diameter would be worth making.
-    (Below R, nu is found to Lam/8, so that the solutions at both ends are at most 2R long.)
-
-    Args:
-        records: n, or a public upper bound on it: the error grows in it.
-    """
-    kappa, lam, radius = problem.kappa, problem.total_regularization, problem.radius
-    if not plain(kappa, problem.label_bound, lam, radius, records):
-        return math.inf
-    pulled = problem.pull(records)
-    relative = gamma(depth(records) + 2) + 2 * width * gamma(3 * width + 1)
-    residual = 4 * relative * pulled
-    worst = relative * (1 + records * kappa * kappa / lam)
-    few = min(records, (width - 1) // 2)
-    if few:
-        dual = gamma(width + few + 2) + 2 * few * gamma(3 * few + 1)
-        condition = 1 + few * kappa * kappa / lam
-        residual += 4 * dual * condition * problem.pull(few)
-        worst = max(worst, dual * condition)
-    residual += (2.0**-46 + 3 * gamma(width + depth(records) + 8)) * pulled
-    tolerance = 4 * residual
-    one_record = kappa * (problem.label_bound + kappa * radius)
-    if not (worst <= 0.125 and tolerance <= one_record and tolerance <= lam * radius):
-        return math.inf
-    return (tolerance / lam + 2.0**-44 * radius) * _UP
 
 
 def distance_to_minimiser(
@@ -110,46 +146,15 @@ def distance_to_minimiser(
     """
     records, width = features.shape
     kappa, lam = problem.kappa, problem.total_regularization
-    length: float = norm(coefficients) * (1 + 2.0**-50)
+    length: float = up(norm(coefficients), roundings=4)
     inside = shift == 0 and length <= problem.radius
-    gap = 0.0 if inside else abs(length - problem.radius) + 2.0**-49 * length
+    gap = 0.0 if inside else abs(length - problem.radius) + gamma(16) * length
     data = pull(features, features @ coefficients - labels)
-    residual: float = norm(data + (lam + shift) * coefficients) * (1 + 2.0**-50)
+    residual: float = up(norm(data + (lam + shift) * coefficients), roundings=4)
     size = records * kappa * (kappa * length + problem.label_bound) + (lam + shift) * length
     residual += gamma(width + depth(records) + 8) * size
     residual += (records * kappa * kappa + lam + shift) * gap
-    return (residual / lam + gap) * _UP
-
-
-def solve_ball_ridge(
-    problem: BallRidge,
-    features: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    tolerance: float,
-) -> NDArray[np.float64]:
-    """The minimiser to within `tolerance`, shape (d,), of true norm at most R.
-
-    Args:
-        features: Shape (n, d), rows at most kappa long. labels: Shape (n,), within M.
-        tolerance: Reached for every dataset if it is what `ball_ridge_error` says. Infinity asks
-            for the best effort, which is always some point of the ball and never raises.
-    Raises:
-        CertificateError: the certificate does not reach a finite `tolerance`.
-    """
-    if features.shape[0] == 0:
-        return np.zeros(features.shape[1])
-    if math.isinf(tolerance):
-        with np.errstate(all="ignore"):
-            found, _ = _search(problem, features, labels, 0.0)
-            return into_ball(found, problem.radius)
-    slack = tolerance * problem.total_regularization / 8
-    found, shift = _search(problem, features, labels, slack)
-    result = into_ball(found, problem.radius)
-    moved = norm(result - found) * (1 + 2.0**-50)
-    distance = distance_to_minimiser(problem, features, labels, found, shift) + moved
-    if not distance <= tolerance:
-        raise CertificateError("ball_ridge", distance, tolerance)
-    return result
+    return up(residual / lam + gap, roundings=5000)
 
 
 def _search(
@@ -238,15 +243,17 @@ class _System:
         matrix = self.matrix.copy(order="F")
         matrix.flat[:: matrix.shape[0] + 1] += self.regularization + shift
         try:
-            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
+            factor = scipy.linalg.cho_factor(
+                matrix, lower=True, overwrite_a=True, check_finite=False
+            )
+        except scipy.linalg.LinAlgError:
             return None
-        unknowns = linalg.cho_solve(factor, self.right, check_finite=False)
+        unknowns = scipy.linalg.cho_solve(factor, self.right, check_finite=False)
         coefficients = self._carry(unknowns)
         length = norm(coefficients)
         if not math.isfinite(length):
             return None
-        again = self._carry(linalg.cho_solve(factor, unknowns, check_finite=False))
+        again = self._carry(scipy.linalg.cho_solve(factor, unknowns, check_finite=False))
         slope = max(float(again @ coefficients), 2.0**-1000)
         return _Solution(shift, coefficients, length, slope)
 

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 from dpcore.checks import non_negative, positive, positive_integer
 from dpcore.learning.solvers.block_residuals import block_residuals
@@ -71,7 +71,7 @@ class FeatureRows:
 
     def gram(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
         """By one product of matrices: for few rows faster than a symmetric one."""
-        return blas.dgemm(1.0, block, block, trans_a=1)
+        return scipy.linalg.blas.dgemm(1.0, block, block, trans_a=1)
 
     def predict(
         self, block: NDArray[np.float64], weights: NDArray[np.float64]

@@ -15,8 +15,8 @@ from __future__ import annotations
 from operator import mul
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 _SHORT = 16  # rows up to which plain floats are faster than a few more BLAS calls
 
@@ -45,8 +45,8 @@ def block_residuals(
 
 def _free(gram: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
     if errors.ndim == 1:
-        return blas.dtrsv(gram, errors, lower=1, diag=1)
-    return blas.dtrsm(1.0, gram, errors, lower=1, diag=1)
+        return scipy.linalg.blas.dtrsv(gram, errors, lower=1, diag=1)
+    return scipy.linalg.blas.dtrsm(1.0, gram, errors, lower=1, diag=1)
 
 
 def _clipped(

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.linalg import blas, lapack
 
 _COLUMNS = 256  # of a triangle at a time, for its norm
 
@@ -27,7 +26,7 @@ class Triangle:
 
     def add(self, block: NDArray[Any]) -> None:
         """B B^* more, for a block B of shape (s, b)."""
-        add = blas.zherk if self._complex else blas.dsyrk
+        add = scipy.linalg.blas.zherk if self._complex else scipy.linalg.blas.dsyrk
         found = add(1.0, block, beta=1.0, c=self.matrix, overwrite_c=1, lower=1)
         assert np.shares_memory(found, self.matrix), "accumulated in place"
 
@@ -55,11 +54,11 @@ class Triangle:
         The triangle is lost either way.
         """
         norm = self.one_norm()
-        factorise = lapack.zpotrf if self._complex else lapack.dpotrf
+        factorise = scipy.linalg.lapack.zpotrf if self._complex else scipy.linalg.lapack.dpotrf
         factor, failed = factorise(self.matrix, lower=1, clean=0, overwrite_a=1)
         if failed:
             return None
-        condition = lapack.zpocon if self._complex else lapack.dpocon
+        condition = scipy.linalg.lapack.zpocon if self._complex else scipy.linalg.lapack.dpocon
         reciprocal, _ = condition(factor, norm, uplo="L")
         return Factor(factor) if reciprocal > least else None
 
@@ -69,7 +68,7 @@ class Triangle:
         Raises:
             ValueError, LinAlgError: not finite, or no convergence.
         """
-        values, vectors = linalg.eigh(self.matrix, lower=True, driver="evr", overwrite_a=True)
+        values, vectors = scipy.linalg.eigh(self.matrix, lower=True, driver="evr", overwrite_a=True)
         kept = values > values.size * np.finfo(float).eps * values[-1]
         inverse = np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)
         solved: NDArray[Any] = vectors @ (inverse * (vectors.conj().T @ right))
@@ -84,7 +83,11 @@ class Factor:
 
     def solve(self, right: NDArray[Any]) -> NDArray[Any]:
         """The inverse times a vector."""
-        solve = lapack.zpotrs if self._lower.dtype.kind == "c" else lapack.dpotrs
+        solve = (
+            scipy.linalg.lapack.zpotrs
+            if self._lower.dtype.kind == "c"
+            else scipy.linalg.lapack.dpotrs
+        )
         solved, _ = solve(self._lower, right.astype(self._lower.dtype), lower=1)
         return np.asarray(solved)
 

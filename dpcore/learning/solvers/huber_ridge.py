@@ -9,7 +9,7 @@ minimiser in finitely many steps in exact arithmetic (Madsen & Nielsen 1990, BIT
 rounding keep it from the tolerance, gradient steps of length 1/L, L = n kappa^2 + Lam, take over.
 With a computed gradient that errs by at most E, each of them changes the true F by at most
 (E^2 - |g|^2)/(2L) (the descent lemma), so that F falls by a fixed amount while |g| >= 2E: after
-finitely many steps |g| < 2E. The public tolerance of `huber_ridge_error` is at least 4E with E at
+finitely many steps |g| < 2E. The public tolerance of `error` is at least 4E with E at
 its largest over every dataset and every point the steps can visit. So it is always reached.
 """
 
@@ -17,31 +17,33 @@ import math
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore.errors import CertificateError
-from dpcore.learning.solvers.rounding import UNIT, depth, gamma, gram, norm, plain, pull
-from dpcore.learning.theorems.sum_form import huber_ridge_norm
+from dpcore.learning.solvers.certified import Certified
+from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.theorems.sum_form import huber_ridge, huber_ridge_norm
+from dpcore.rounding import UNIT, gamma, up
 
-_UP = 1 + 2.0**-40
 _NEWTON_STEPS = 200
 _HALVINGS = 60
 
 
 @attrs.frozen(kw_only=True)
-class HuberRidge:
+class HuberRidge(Certified):
     """The public parameters of the problem.
 
     Args:
-        kappa: Bound on the norm of every feature row. label_bound: M.
-        total_regularization: Lam > 0. clip: B > 0.
+        clip: B > 0.
     """
 
-    kappa: float
-    label_bound: float
-    total_regularization: float
     clip: float
+
+    def moves(self) -> ByRelation:
+        """T6(b)."""
+        return huber_ridge(self.kappa, self.label_bound, self.clip, self.total_regularization)
 
     def norm(self, records: int) -> float:
         """A bound on the minimiser's norm for at most `records` records."""
@@ -60,31 +62,42 @@ class HuberRidge:
         residuals = gamma(width + 2) * records * kappa * (kappa * length + self.label_bound)
         pulled = gamma(depth(records) + 2) * records * kappa * self.clip
         step = 4 * UNIT * (records * kappa * kappa + lam) * length
-        return (residuals + pulled + gamma(3) * lam * length + step) * _UP
+        return up(residuals + pulled + gamma(3) * lam * length + step, roundings=5000)
 
+    def error(self, records: int, width: int) -> float:
+        r"""Eight times the noise, over Lam.
 
-def _reach(problem: HuberRidge, records: int) -> float:
-    """No point of the search at which noise matters is longer than this."""
-    one_record = problem.kappa * problem.clip / problem.total_regularization
-    return 3 * problem.norm(records) + one_record
+        The gradient steps start at a point within X = `norm` of the minimiser, itself at most X
+        long, and, being non-expansive up to noise, stay within max(X, noise/Lam) of it. Infinity
+        stands for an error not below one record's pull kappa B/Lam.
+        """
+        lam, one_record = self.total_regularization, self.kappa * self.clip
+        if not plain(self.kappa, self.label_bound, lam, self.clip, records):
+            return math.inf
+        longest = 3 * self.norm(records) + one_record / lam  # of the search, where noise matters
+        tolerance = 8 * self.noise(records, width, longest)
+        return up(tolerance / lam, roundings=5000) if tolerance <= one_record else math.inf
 
+    def solve(
+        self, features: NDArray[np.float64], labels: NDArray[np.float64], tolerance: float
+    ) -> NDArray[np.float64]:
+        """Newton's method, then gradient steps; below `error` the search may not end.
 
-def huber_ridge_error(problem: HuberRidge, records: int, width: int) -> float:
-    r"""What `solve_huber_ridge` reaches on every dataset: a distance from the minimiser; or inf.
-
-    Eight times the noise, over Lam. The gradient steps start at a point within X = `norm` of the
-    minimiser, itself at most X long, and, being non-expansive up to noise, stay within
-    max(X, noise/Lam) of it. Infinity stands for an error not below one record's pull kappa B/Lam,
-    at which no claim would be worth making.
-
-    Args:
-        records: n, or a public upper bound on it: the error grows in it.
-    """
-    lam, one_record = problem.total_regularization, problem.kappa * problem.clip
-    if not plain(problem.kappa, problem.label_bound, lam, problem.clip, records):
-        return math.inf
-    tolerance = 8 * problem.noise(records, width, _reach(problem, records))
-    return tolerance / lam * _UP if tolerance <= one_record else math.inf
+        Raises:
+            CertificateError: something is not finite, which no dataset of a domain makes it.
+        """
+        point = _Point.at(self, features, labels, np.zeros(features.shape[1]))
+        for _ in range(_NEWTON_STEPS):
+            if point.distance <= tolerance:
+                return point.coefficients
+            point = point.newton()
+        if not point.distance <= self.norm(features.shape[0]):
+            point = point.moved(np.zeros(features.shape[1]))
+        while not point.distance <= tolerance:
+            if not math.isfinite(point.distance):
+                raise CertificateError("huber_ridge", point.distance, tolerance)
+            point = point.moved(point.coefficients - point.gradient / point.curvature)
+        return point.coefficients
 
 
 def distance_to_minimiser(
@@ -95,35 +108,6 @@ def distance_to_minimiser(
 ) -> float:
     """The certificate: how far `coefficients` can be from the minimiser, rounding included."""
     return _Point.at(problem, features, labels, coefficients).distance
-
-
-def solve_huber_ridge(
-    problem: HuberRidge,
-    features: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    tolerance: float,
-) -> NDArray[np.float64]:
-    """The minimiser to within `tolerance`, shape (d,); returns only what is certified.
-
-    Args:
-        features: Shape (n, d), rows at most kappa long. labels: Shape (n,), within M.
-        tolerance: Reached for every dataset if it is at least what `huber_ridge_error` says. Below
-            that the search may not end.
-    Raises:
-        CertificateError: something is not finite, which no dataset of a domain makes it.
-    """
-    point = _Point.at(problem, features, labels, np.zeros(features.shape[1]))
-    for _ in range(_NEWTON_STEPS):
-        if point.distance <= tolerance:
-            return point.coefficients
-        point = point.newton()
-    if not point.distance <= problem.norm(features.shape[0]):
-        point = point.moved(np.zeros(features.shape[1]))
-    while not point.distance <= tolerance:
-        if not math.isfinite(point.distance):
-            raise CertificateError("huber_ridge", point.distance, tolerance)
-        point = point.moved(point.coefficients - point.gradient / point.curvature)
-    return point.coefficients
 
 
 @attrs.frozen(eq=False)
@@ -151,8 +135,8 @@ class _Point:
         residuals = features @ coefficients - labels
         clipped = np.clip(residuals, -problem.clip, problem.clip)
         gradient = pull(features, clipped) + lam * coefficients
-        length = norm(coefficients) * (1 + 2.0**-50)
-        steep = norm(gradient) * (1 + 2.0**-50) + problem.noise(records, width, length)
+        length = up(norm(coefficients), roundings=4)
+        steep = up(norm(gradient), roundings=4) + problem.noise(records, width, length)
         return cls(
             problem=problem,
             features=features,
@@ -160,7 +144,7 @@ class _Point:
             coefficients=coefficients,
             residuals=residuals,
             gradient=gradient,
-            distance=steep / lam * _UP,
+            distance=up(steep / lam, roundings=5000),
         )
 
     def moved(self, coefficients: NDArray[np.float64]) -> "_Point":
@@ -171,7 +155,8 @@ class _Point:
     def curvature(self) -> float:
         """L: an upper bound on the Hessian."""
         kappa = self.problem.kappa
-        return (len(self.labels) * kappa * kappa + self.problem.total_regularization) * _UP
+        steepest = len(self.labels) * kappa * kappa + self.problem.total_regularization
+        return up(steepest, roundings=5000)
 
     def newton(self) -> "_Point":
         """One Newton step: in full if that shrinks the gradient, else to the line's minimum."""
@@ -195,7 +180,7 @@ class _Point:
             matrix = gram(active)
             matrix.flat[:: width + 1] += lam
             return -_solve(matrix, self.gradient)
-        except linalg.LinAlgError:
+        except scipy.linalg.LinAlgError:
             return -self.gradient / self.curvature
 
     def _stride(self, direction: NDArray[np.float64]) -> float:
@@ -222,5 +207,5 @@ class _Point:
 def _solve(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     if right.size == 0:
         return right
-    factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
+    factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False))

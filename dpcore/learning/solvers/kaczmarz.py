@@ -6,8 +6,8 @@ descent at rate 1 on normalised rows, which is what bounds on its sensitivity ar
 """
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 
 def kaczmarz(
@@ -28,6 +28,6 @@ def kaczmarz(
     for start in range(0, len(order), block):
         rows = order[start : start + block]
         taken = features[rows]
-        gram = blas.dgemm(1.0, taken.T, taken.T, trans_a=1)
-        weights -= taken.T @ blas.dtrsv(gram, taken @ weights - labels[rows], lower=1)
+        gram = scipy.linalg.blas.dgemm(1.0, taken.T, taken.T, trans_a=1)
+        weights -= taken.T @ scipy.linalg.blas.dtrsv(gram, taken @ weights - labels[rows], lower=1)
     return weights

@@ -18,8 +18,8 @@ from typing import Any
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore.learning.features.base import Features
 from dpcore.learning.solvers.gram import Triangle, summed
@@ -55,7 +55,7 @@ def fit_min_norm(
     with np.errstate(all="ignore"):
         try:
             found = _fit(features, width, *merged(rows, labels))
-        except (linalg.LinAlgError, ValueError):
+        except (scipy.linalg.LinAlgError, ValueError):
             return zero
     return found if np.isfinite(found).all() else zero
 

@@ -9,11 +9,11 @@ no case in which the solver fails on one neighbour and not on the other.
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
-from dpcore.learning.solvers.rounding import gamma
 from dpcore.learning.theorems.ridge import ridge_norm
+from dpcore.rounding import gamma
 
 
 def ridge_error(
@@ -54,10 +54,10 @@ def solve_ridge(
     if width <= records:
         gram = features.T @ features
         gram.flat[:: width + 1] += total_regularization
-        factor = linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
-        return np.asarray(linalg.cho_solve(factor, features.T @ labels, check_finite=False))
+        factor = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(scipy.linalg.cho_solve(factor, features.T @ labels, check_finite=False))
     kernel = features @ features.T
     kernel.flat[:: records + 1] += total_regularization
-    factor = linalg.cho_factor(kernel, lower=True, overwrite_a=True, check_finite=False)
-    weights = linalg.cho_solve(factor, labels, check_finite=False)
+    factor = scipy.linalg.cho_factor(kernel, lower=True, overwrite_a=True, check_finite=False)
+    weights = scipy.linalg.cho_solve(factor, labels, check_finite=False)
     return np.asarray(features.T @ weights)

@@ -14,8 +14,8 @@ Source: Golub & Van Loan (2013), Matrix Computations, 4th ed., section 8.3.1; El
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from dpcore.errors import ParameterError
 
@@ -38,7 +38,7 @@ class RidgePath:
         side = matrix.shape[0]
         if matrix.ndim != 2 or matrix.shape[1] != side or side < 1:
             raise ParameterError("RidgePath", "a square matrix", "shape", matrix.shape)
-        reduced, self._diagonal, self._beside, self._tau, _ = lapack.dsytrd(
+        reduced, self._diagonal, self._beside, self._tau, _ = scipy.linalg.lapack.dsytrd(
             np.asfortranarray(matrix), lower=1, lwork=_BLOCK * side, overwrite_a=overwrite
         )
         if not (np.isfinite(self._diagonal).all() and np.isfinite(self._beside).all()):
@@ -68,7 +68,7 @@ class RidgePath:
             failed = True
             if total > 0:
                 shifted = self._diagonal + total
-                _, _, found, failed = lapack.dptsv(shifted, self._beside, turned)
+                _, _, found, failed = scipy.linalg.lapack.dptsv(shifted, self._beside, turned)
                 solved[:, number * outputs : (number + 1) * outputs] = found
             if failed:
                 needed = "a regularization > 0 that rounding does not swallow"
@@ -83,7 +83,7 @@ class RidgePath:
         turned = np.asfortranarray(vectors)
         if self._tau.size:
             room = _BLOCK * turned.shape[1] + _ROOM
-            turned[1:], _, _ = lapack.dormqr(
+            turned[1:], _, _ = scipy.linalg.lapack.dormqr(
                 "L", trans, self._reflectors, self._tau, turned[1:], room
             )
         return turned

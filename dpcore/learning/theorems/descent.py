@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import non_negative, positive, positive_integer
+from dpcore.rounding import gamma, up
 
-_UP = 1 + 2.0**-30  # far above the rounding of the recursion below
+_STEPS = 1 << 22  # roundings, far above those of the recursion below
 _ROUGH = 256  # intervals of steps, where a bound is taken over each
 _MANY = 2000  # passes that are looked at one by one
 
@@ -42,12 +43,12 @@ def gradient_diameter(
     pull, push = kappa * kappa * norms, kappa * label_bound
     # the root, written without a difference
     root = 2 * pull / (push + np.sqrt(push * push + 8 * pull * pull))
-    return 2 * np.sqrt(1 - root * root) * (pull * root + push) * _UP
+    return up(2 * np.sqrt(1 - root * root) * (pull * root + push), roundings=_STEPS)
 
 
 def _near_one(ratio: float) -> float:
     """A ratio of at most 1, rounded up by more than what came of subtracting from 1; 1 stays."""
-    return min(1.0, ratio + 2.0**-52)
+    return min(1.0, ratio + gamma(2))
 
 
 def _geometric(ratio: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -114,8 +115,8 @@ class StepReach:
         first = early(np.array([reached]))[0] ** 2
         shrink = _near_one(keep * keep)
         square = shrink**late * first + gain * _geometric(shrink, late)
-        found = np.where(late > 0, np.sqrt(square), early(np.minimum(at, reached))) * _UP
-        return np.asarray(np.minimum(found, self.radius))
+        found = np.where(late > 0, np.sqrt(square), early(np.minimum(at, reached)))
+        return np.asarray(np.minimum(up(found, roundings=_STEPS), self.radius))
 
     def _reached(self, norm: float, rise: float, slope: float) -> float:
         """The first step whose iterate can be as long as `norm`, on the early recursion."""
@@ -136,8 +137,8 @@ class StepReach:
         contraction = self._contraction
         if contraction == 1.0:
             return np.asarray(left / averaged)
-        kept = _geometric(contraction, left.astype(np.float64)) / averaged * _UP
-        return np.asarray(kept * contraction ** np.maximum(first - steps, 0))
+        kept = _geometric(contraction, left.astype(np.float64)) / averaged
+        return np.asarray(up(kept, roundings=_STEPS) * contraction ** np.maximum(first - steps, 0))
 
     @property
     def _contraction(self) -> float:
@@ -155,7 +156,7 @@ class StepReach:
         diameter = gradient_diameter(self.kappa, self.label_bound, self.norms(last))
         peak = np.clip(max(1, self.steps - self.averaged + 1), first, last)
         one = np.minimum(2 * self.clip, diameter) * (self.rate / self.batch)
-        return np.asarray(one * self.share(peak) * (1 + 2.0**-40))
+        return np.asarray(up(one * self.share(peak), roundings=5000))
 
     def rows(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.float64]:
         """The same for rows, counted from 0: row r is used at step r // batch + 1."""
@@ -164,7 +165,7 @@ class StepReach:
     def along(self, rows: NDArray[np.intp], changed: int) -> float:
         """The sum over the uses of row `changed` in one order of rows."""
         hits = np.flatnonzero(rows == changed)
-        return math.fsum(self.rows(hits, hits).tolist()) * (1 + 2.0**-50)
+        return up(math.fsum(self.rows(hits, hits).tolist()), roundings=3)
 
     def passes(self, records: int) -> list[tuple[NDArray[np.float64], NDArray[np.intp]]]:
         """For every pass over `records` rows: bounds over intervals, and how long those are.
@@ -188,7 +189,7 @@ class StepReach:
     def worst_order(self) -> float:
         """The order that uses the record at every step: what no order exceeds."""
         bounds, lengths = self.intervals()
-        return float(bounds @ lengths) * (1 + 2.0**-40)
+        return up(float(bounds @ lengths), roundings=5000)
 
     def intervals(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Bounds over intervals of all rows, and how long those are."""
@@ -200,8 +201,8 @@ class StepReach:
         """The worst place in every pass, whatever it was in the others."""
         if self.steps * self.batch > _MANY * records:  # in an interval: once per pass it touches
             bounds, lengths = self.intervals()
-            return float(bounds @ ((lengths - 1) // records + 2)) * (1 + 2.0**-40)
-        return math.fsum(float(bounds.max()) for bounds, _ in self.passes(records)) * (1 + 2.0**-50)
+            return up(float(bounds @ ((lengths - 1) // records + 2)), roundings=5000)
+        return up(math.fsum(float(bounds.max()) for bounds, _ in self.passes(records)), roundings=3)
 
     def worst_cyclic(self, records: int) -> float:
         """The worst place, the same in every pass."""
@@ -213,4 +214,4 @@ class StepReach:
             longer[: total.size] += total
             longer[: bounds.size] += bounds
             total = longer
-        return float(total.max()) * (1 + 2.0**-40)
+        return up(float(total.max()), roundings=5000)

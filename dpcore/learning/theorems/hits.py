@@ -16,21 +16,29 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
+from dpcore.rounding import down, up
 from dpcore.sampling.hit_law import HitLaw
 
 _CELLS = 8192  # of the grid
 _BEYOND = 1e-18  # probability of more hits than the grid is made for
 _LEAST = 1e-24  # Binomial terms below it are left uncovered
-_UP = 1 + 2.0**-40
-_DOWN, _STEP_UP = 1 - 2.0**-45, 1 + 2.0**-44  # forgiven to a value near a multiple; paid back
+_FORGIVEN, _PAID_BACK = 200, 500  # roundings, to a value near a multiple
 
 
 def _places(values: NDArray[np.float64], step: float) -> NDArray[np.intp]:
     """Values in steps, rounded up."""
-    return np.ceil(values / step * _DOWN).astype(np.intp)
+    return np.ceil(down(values / step, roundings=_FORGIVEN)).astype(np.intp)
+
+
+def _law(masses: NDArray[np.float64], step: float, uncovered: float) -> HitLaw:
+    """Masses on multiples of the step, all rounded up."""
+    step = up(step, roundings=_PAID_BACK)
+    return HitLaw.of_masses(
+        up(masses, roundings=5000), step, min(1.0, up(uncovered, roundings=5000))
+    )
 
 
 def with_replacement_law(
@@ -59,17 +67,17 @@ def with_replacement_law(
             found[away:] += term * masses[: _CELLS - away]
             uncovered += term * float(masses[_CELLS - away :].sum())
         masses = found
-    return HitLaw.of_masses(masses * _UP, step * _STEP_UP, min(1.0, uncovered * _UP))
+    return _law(masses, step, uncovered)
 
 
 def _most_hits(draws: int, chance: float) -> int:
     """A number of hits that is exceeded with probability `_BEYOND` at most."""
     below, above = 0, 1
-    while above < draws and stats.binom.sf(above, draws, chance) > _BEYOND:
+    while above < draws and scipy.stats.binom.sf(above, draws, chance) > _BEYOND:
         below, above = above, 2 * above
     while above - below > 1:
         middle = (below + above) // 2
-        if stats.binom.sf(middle, draws, chance) > _BEYOND:
+        if scipy.stats.binom.sf(middle, draws, chance) > _BEYOND:
             below = middle
         else:
             above = middle
@@ -105,4 +113,4 @@ def permutation_law(
         one = np.bincount(places, weights=lengths / records)
         one[0] += (records - int(lengths.sum())) / records
         masses = np.convolve(masses, one)
-    return HitLaw.of_masses(masses * _UP, step * _STEP_UP, 0.0)
+    return _law(masses, step, 0.0)

@@ -8,15 +8,8 @@ Proofs are in docs/theorems.md. All results are rounded up.
 
 import math
 
-from dpcore.errors import ParameterError
-
-_UP = 1 + 2.0**-48  # a handful of roundings, each at most an ulp
-
-
-def _require(owner: str, **values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(owner, f"a finite {name} > 0", name, value)
+from dpcore.checks import need_positive
+from dpcore.rounding import up
 
 
 def ridge_norm(kappa: float, label_bound: float, regularization: float) -> float:
@@ -29,12 +22,12 @@ def ridge_norm(kappa: float, label_bound: float, regularization: float) -> float
     Args:
         kappa: Feature norm. label_bound: M. regularization: lam, mean form.
     """
-    _require("ridge_norm", kappa=kappa, label_bound=label_bound, regularization=regularization)
+    need_positive("ridge_norm", kappa=kappa, label_bound=label_bound, regularization=regularization)
     if regularization <= kappa * kappa:
         tau = 1 / (2 * math.sqrt(regularization))
     else:
         tau = kappa / (kappa * kappa + regularization)
-    return label_bound * tau * _UP
+    return up(label_bound * tau, roundings=20)
 
 
 def ridge_add_remove(
@@ -52,11 +45,13 @@ def ridge_add_remove(
         total_regularization: Lam, fixed and public (not m lam).
         records: n, size of the smaller dataset, or an upper bound on it.
     """
-    _require("ridge_add_remove", kappa=kappa, label_bound=label_bound, Lam=total_regularization)
+    need_positive(
+        "ridge_add_remove", kappa=kappa, label_bound=label_bound, Lam=total_regularization
+    )
     lam, square = total_regularization, kappa * kappa
     t = kappa / (lam + square) if square <= lam else 1 / (2 * math.sqrt(lam))
     pull: float = min(3 * math.sqrt(3) / 16 * square / lam**1.5, 1 / (2 * math.sqrt(lam)))
-    return label_bound * (t + math.sqrt(records) * pull) * _UP
+    return up(label_bound * (t + math.sqrt(records) * pull), roundings=20)
 
 
 def ridge_replace_one(
@@ -81,4 +76,4 @@ def ridge_replace_one(
     candidates = [moved, 2 * norm]
     if records > 1:
         candidates.append(2 * ridge_add_remove(kappa, label_bound, total, records - 1))
-    return min(candidates) * _UP
+    return up(min(candidates), roundings=20)

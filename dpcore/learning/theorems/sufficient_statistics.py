@@ -9,21 +9,14 @@ Source: T9 in docs/theorems.md.
 
 import math
 
-from dpcore.errors import ParameterError
-
-_UP = 1 + 2.0**-48  # a handful of roundings, each at most an ulp
-
-
-def _require(owner: str, **values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(owner, f"a finite {name} > 0", name, value)
+from dpcore.checks import need_positive
+from dpcore.rounding import up
 
 
 def statistics_add_remove(kappa: float, label_bound: float, a: float, w: float) -> float:
     r""":math:`\sqrt{\kappa^4/a^2+\kappa^2M^2/w^2}`: the record's own contribution."""
-    _require("statistics_add_remove", kappa=kappa, label_bound=label_bound, a=a, w=w)
-    return math.hypot(kappa * kappa / a, kappa * label_bound / w) * _UP
+    need_positive("statistics_add_remove", kappa=kappa, label_bound=label_bound, a=a, w=w)
+    return up(math.hypot(kappa * kappa / a, kappa * label_bound / w), roundings=20)
 
 
 def statistics_replace_one(kappa: float, label_bound: float, a: float, w: float) -> float:
@@ -32,13 +25,14 @@ def statistics_replace_one(kappa: float, label_bound: float, a: float, w: float)
 
     With a = kappa^2, w = kappa M it is sqrt(4.5), less than the sqrt(6) of both parts apart.
     """
-    _require("statistics_replace_one", kappa=kappa, label_bound=label_bound, a=a, w=w)
+    need_positive("statistics_replace_one", kappa=kappa, label_bound=label_bound, a=a, w=w)
     gram, moment = kappa * kappa / a, kappa * label_bound / w
     t = min(1.0, (moment / gram) ** 2 / 2)
-    return math.sqrt(2 * gram * gram * (1 - t * t) + 2 * moment * moment * (1 + t)) * _UP
+    square = 2 * gram * gram * (1 - t * t) + 2 * moment * moment * (1 + t)
+    return up(math.sqrt(square), roundings=20)
 
 
 def statistics_replace_label(kappa: float, label_bound: float, w: float) -> float:
     """2 kappa M / w: features fixed, only the moment vector moves."""
-    _require("statistics_replace_label", kappa=kappa, label_bound=label_bound, w=w)
-    return 2 * kappa * label_bound / w * _UP
+    need_positive("statistics_replace_label", kappa=kappa, label_bound=label_bound, w=w)
+    return up(2 * kappa * label_bound / w, roundings=20)

@@ -17,20 +17,14 @@ Source: T6 in docs/theorems.md; after Chaudhuri, Monteleoni & Sarwate (2011), Le
 
 import math
 
-from dpcore.errors import ParameterError
+from dpcore.checks import need_positive
+from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.learning.theorems.projection import ball_diameter
-
-_UP = 1 + 2.0**-48  # a handful of roundings, each at most an ulp
-
-
-def _require(owner: str, **values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(owner, f"a finite {name} > 0", name, value)
+from dpcore.rounding import up
 
 
 def _moved(gradient: float, total_regularization: float) -> float:
-    return gradient / total_regularization * _UP
+    return up(gradient / total_regularization, roundings=20)
 
 
 def ball_ridge_add_remove(
@@ -46,7 +40,7 @@ def ball_ridge_add_remove(
     Args:
         kappa: Feature norm. label_bound: M. total_regularization: Lam. radius: R.
     """
-    _require(
+    need_positive(
         "ball_ridge_add_remove", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
     gradient = kappa * (label_bound + kappa * radius)
@@ -66,7 +60,7 @@ def ball_ridge_replace_one(
     Args:
         kappa: Feature norm. label_bound: M. total_regularization: Lam. radius: R.
     """
-    _require(
+    need_positive(
         "ball_ridge_replace_one", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
     gradient = kappa * (2 * label_bound + kappa * radius)
@@ -83,7 +77,7 @@ def ball_ridge_replace_label(
     Args:
         kappa: Feature norm. label_bound: M. total_regularization: Lam. radius: R.
     """
-    _require(
+    need_positive(
         "ball_ridge_replace_label", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
     return min(ball_diameter(radius), _moved(2 * kappa * label_bound, total_regularization))
@@ -97,7 +91,7 @@ def huber_ridge_add_remove(kappa: float, clip: float, total_regularization: floa
     Args:
         kappa: Feature norm. clip: B. total_regularization: Lam.
     """
-    _require("huber_ridge_add_remove", kappa=kappa, clip=clip, Lam=total_regularization)
+    need_positive("huber_ridge_add_remove", kappa=kappa, clip=clip, Lam=total_regularization)
     return _moved(kappa * clip, total_regularization)
 
 
@@ -109,7 +103,7 @@ def huber_ridge_replace_one(kappa: float, clip: float, total_regularization: flo
     Args:
         kappa: Feature norm. clip: B. total_regularization: Lam.
     """
-    _require("huber_ridge_replace_one", kappa=kappa, clip=clip, Lam=total_regularization)
+    need_positive("huber_ridge_replace_one", kappa=kappa, clip=clip, Lam=total_regularization)
     return _moved(2 * kappa * clip, total_regularization)
 
 
@@ -124,11 +118,22 @@ def huber_ridge_replace_label(
     Args:
         kappa: Feature norm. label_bound: M. clip: B. total_regularization: Lam.
     """
-    _require(
+    need_positive(
         "huber_ridge_replace_label",
         kappa=kappa, label_bound=label_bound, clip=clip, Lam=total_regularization,
     )  # fmt: skip
     return _moved(2 * kappa * min(clip, label_bound), total_regularization)
+
+
+def huber_ridge(
+    kappa: float, label_bound: float, clip: float, total_regularization: float
+) -> ByRelation:
+    """T6(b)."""
+    return ByRelation(
+        add_remove=huber_ridge_add_remove(kappa, clip, total_regularization),
+        replace_one=huber_ridge_replace_one(kappa, clip, total_regularization),
+        replace_label=huber_ridge_replace_label(kappa, label_bound, clip, total_regularization),
+    )
 
 
 def huber_ridge_norm(
@@ -144,11 +149,11 @@ def huber_ridge_norm(
     Args:
         records: n, or a public upper bound on it.
     """
-    _require(
+    need_positive(
         "huber_ridge_norm",
         kappa=kappa, label_bound=label_bound, clip=clip, Lam=total_regularization,
     )  # fmt: skip
     lam, half = total_regularization, label_bound / 2
     most = half * half if clip >= half else clip * (label_bound - clip)
     pulled = records * kappa * clip / lam
-    return min(pulled, math.sqrt(records * most / lam)) * _UP
+    return up(min(pulled, math.sqrt(records * most / lam)), roundings=20)

@@ -15,6 +15,9 @@ there is none.
 
 import attrs
 
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import gamma, up
+
 UNLIMITED_FULL = 2**20
 UNLIMITED_ZERO = 2**22
 
@@ -46,6 +49,18 @@ class Taper:
             return 0.0
         return (self.records - records) / (self.records - self.full)
 
+    def moves(self, inner: ByRelation, norm: float) -> ByRelation:
+        """The movement of tapered statistics, of at most this norm; rounded up."""
+        if self.records == self.full:
+            return inner
+        came, changed = (self.cost(norm, membership=membership) for membership in (True, False))
+        label = inner.replace_label
+        return ByRelation(
+            add_remove=up(inner.add_remove + came, roundings=1),
+            replace_one=up(inner.replace_one + changed, roundings=1),
+            replace_label=None if label is None else up(label + changed, roundings=1),
+        )
+
     def cost(self, norm: float, *, membership: bool) -> float:
         """What it adds to the movement of statistics of at most this norm; rounded up.
 
@@ -56,4 +71,4 @@ class Taper:
         if self.records == self.full:
             return 0.0
         step = 1 / (self.records - self.full) if membership else 0.0
-        return norm * (step + 2.0**-51) * (1 + 2.0**-50)
+        return up(norm * (step + gamma(4)), roundings=4)

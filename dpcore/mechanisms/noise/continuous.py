@@ -6,6 +6,12 @@ from numpy.typing import NDArray
 from dpcore.randomness import Stream
 
 
+def laplace(count: int, stream: Stream) -> NDArray[np.float64]:
+    """Independent draws of density exp(-|x|)/2, shape (count,)."""
+    words = stream.uniform((2, count))
+    return np.asarray(np.log(words[0]) * np.where(words[1] < 0.5, 1.0, -1.0))
+
+
 def gamma(shapes: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
     r"""One independent Gamma(shape, 1) draw for every entry of `shapes`, each > 0.
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
+from dpcore.rounding import up
 
 _FINENESS = 1000  # rounding adds at most 1/1000 of the sensitivity
 _LOWEST, _HIGHEST = -960, 900  # exponents: every multiple up to 2^63 is a normal float
@@ -92,7 +93,7 @@ def _rounding(dimension: int, distance: Distance) -> Fraction:
         root = math.isqrt(dimension)
         if root * root == dimension:
             return Fraction(root)
-        return Fraction(math.sqrt(dimension) * (1 + 2.0**-50))
+        return Fraction(up(math.sqrt(dimension), roundings=3))
     if distance is Distance.LINF:
         return Fraction(1)
     raise ParameterError("a grid release", "l1, l2 or linf", "distance", str(distance))

@@ -8,8 +8,8 @@ Source: Bartlett (1933); Muirhead (1982), Theorem 3.2.14.
 """
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
 
 from dpcore.mechanisms.noise.continuous import gamma
 from dpcore.randomness import Stream
@@ -35,17 +35,19 @@ def wishart_mean(
     # the last coordinate first: lauum multiplies an upper factor with its transpose, potrf gives
     # a lower one
     reversed_ = np.asfortranarray(covariance[::-1, ::-1].T)
-    factor, failed = lapack.dpotrf(reversed_, lower=1, clean=1, overwrite_a=1)
+    factor, failed = scipy.linalg.lapack.dpotrf(reversed_, lower=1, clean=1, overwrite_a=1)
     if failed:
         raise ValueError("the covariance is not positive definite")
     if count < n:
-        vectors = blas.dtrmm(
+        vectors = scipy.linalg.blas.dtrmm(
             1.0, factor, stream.normal(n * count).reshape((n, count), order="F"), lower=1
         )
-        return mirrored(blas.dsyrk(1.0 / count, vectors[::-1], lower=0))
+        return mirrored(scipy.linalg.blas.dsyrk(1.0 / count, vectors[::-1], lower=0))
     product = _lower_product(factor, _bartlett(n, count, stream))
     product *= 1 / np.sqrt(count)
-    square, failed = lapack.dlauum(np.asfortranarray(product[::-1, ::-1]), lower=0, overwrite_c=1)
+    square, failed = scipy.linalg.lapack.dlauum(
+        np.asfortranarray(product[::-1, ::-1]), lower=0, overwrite_c=1
+    )
     assert not failed
     return mirrored(square)
 
@@ -68,7 +70,7 @@ def _lower_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDA
     n = left.shape[0]
     for j in range(0, n, _COLUMNS):
         here = right[j:, j : j + _COLUMNS]
-        here[...] = blas.dtrmm(1.0, left[j:, j:], here, lower=1)
+        here[...] = scipy.linalg.blas.dtrmm(1.0, left[j:, j:], here, lower=1)
     return right
 
 

@@ -25,9 +25,8 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.learning.theorems.ridge import ridge_replace_one
+from dpcore.rounding import up
 from dpcore_kernel_ridge.ridge import KernelRidge, Problem
-
-_UP = 1 + 2.0**-48
 
 SHARED_SCALAR = (
     "one scalar b shared by all points publishes every difference f(x1) - f(x2) exactly; it covers "
@@ -44,7 +43,7 @@ def lemma_2(kappa: float, label_bound: float, regularization: float, records: in
     Source: Nie & Wang (2017), Lemma 2 (its sup norm is kappa times this).
     """
     radius = label_bound / math.sqrt(regularization)
-    return 2 * radius * kappa * (kappa + 1) / (regularization * records) * _UP
+    return up(2 * radius * kappa * (kappa + 1) / (regularization * records), roundings=20)
 
 
 def _refusal(problem: Problem, adjacency: Adjacency) -> Refused | None:

@@ -15,15 +15,11 @@ number times K(x, .), at most B kappa long; two labels at one point differ by at
 min(2B, 2M) kappa. No dimension and no number of records enters. []
 """
 
-import math
 from typing import ClassVar
 
 import attrs
 
 from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
     Adjacency,
     AnyLearner,
     Distance,
@@ -36,14 +32,11 @@ from dpcore import (
     Records,
     Refused,
     Sensitivity,
-    SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.learning.theorems.sum_form import (
-    huber_ridge_add_remove,
-    huber_ridge_replace_label,
-    huber_ridge_replace_one,
-)
+from dpcore.learning.bounds.certified import CertifiedBound
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.theorems.sum_form import huber_ridge
 from dpcore_kernel_ridge.huber_solver import (
     HuberProblem,
     huber_error,
@@ -85,6 +78,15 @@ class KernelHuberRidge(KernelLearner):
             clip=self.clip,
         )
 
+    def moves(self, domain: Domain) -> ByRelation:
+        """T6(b)."""
+        problem = self.problem(domain)
+        return huber_ridge(problem.kappa, problem.label_bound, self.clip, self.total_regularization)
+
+    def solver_error(self, domain: Domain) -> float:
+        """The public tolerance in the kernel's norm, or infinity; 0 without a limit."""
+        return huber_error(self.problem(domain), domain.at_most or 0)
+
     def function_query(self, public: Public) -> FunctionQuery:
         """The function, in the kernel's norm."""
         domain, problem = public.domain, self.problem(public.domain)
@@ -103,14 +105,13 @@ class KernelHuberRidge(KernelLearner):
         self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
     ) -> Expansion:
         """The minimiser, to within the declared solver error."""
-        problem = self.problem(public.domain)
-        tolerance = huber_error(problem, public.domain.at_most or 0)
+        problem, tolerance = self.problem(public.domain), self.solver_error(public.domain)
         found = solve_huber(problem, query.kernel, records.features, records.labels, tolerance)
         return Expansion(kernel=query.kernel, points=records.features, coefficients=found)
 
 
 @attrs.frozen(kw_only=True)
-class KernelHuberRidgeBound(SensitivityBound):
+class KernelHuberRidgeBound(CertifiedBound):
     """T6(b) in the kernel's space for `kernel_ridge.huber_ridge`.
 
     Answers for add/remove, for label changes alone, and with the replace-one claim for every other
@@ -118,35 +119,14 @@ class KernelHuberRidgeBound(SensitivityBound):
     """
 
     learner: ClassVar[type[AnyLearner]] = KernelHuberRidge
+    theorem: ClassVar[str] = "T6(b) in a kernel's space (Huber ridge, {})"
 
     def sensitivity(
         self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """Refuses without a public limit on the number of records, or where that is too large."""
-        assert isinstance(learner, KernelHuberRidge)
-        most, problem = public.domain.at_most, learner.problem(public.domain)
-        if most is None:
+        if public.domain.at_most is None:
             return Refused(
                 "what a computed function errs by grows with the number of records: declare at_most"
             )
-        error = huber_error(problem, most)
-        if math.isinf(error):
-            return Refused(
-                f"total_regularization={learner.total_regularization!r} is too small for a "
-                f"certified minimiser on every dataset: raise it, or declare fewer records"
-            )
-        limits = (learner.clip, learner.total_regularization)
-        if adjacency.membership:
-            claim, value = ADD_REMOVE, huber_ridge_add_remove(problem.kappa, *limits)
-        elif REPLACE_LABEL.covers(adjacency):
-            value = huber_ridge_replace_label(problem.kappa, problem.label_bound, *limits)
-            claim = REPLACE_LABEL
-        else:
-            claim, value = REPLACE_ONE, huber_ridge_replace_one(problem.kappa, *limits)
-        return Sensitivity(
-            value=value,
-            distance=Distance.RKHS,
-            adjacency=claim,
-            solver_error=error,
-            source=f"T6(b) in a kernel's space (Huber ridge, {claim})",
-        )
+        return super().sensitivity(query, learner, public, adjacency)

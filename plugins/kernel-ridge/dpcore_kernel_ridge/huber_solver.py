@@ -21,14 +21,14 @@ import math
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore import Kernel
 from dpcore.errors import CertificateError
-from dpcore.learning.solvers.rounding import UNIT, gamma, plain
+from dpcore.learning.solvers.sums import plain
+from dpcore.rounding import UNIT, gamma, up
 
-_UP = 1 + 2.0**-40
 _GUESSES = 60
 
 
@@ -54,7 +54,7 @@ class HuberProblem:
 
     def curvature(self, records: int) -> float:
         """L: above the largest eigenvalue of K + Lam."""
-        return (records * self.kappa * self.kappa + self.total_regularization) * _UP
+        return up(records * self.kappa * self.kappa + self.total_regularization, roundings=5000)
 
     def noise(self, records: int) -> float:
         r"""delta: what an entry of Ka - y, of h or of a gradient step errs by, a in the box.
@@ -67,7 +67,7 @@ class HuberProblem:
         entry = gamma(records + 6) * (square + self.kernel_error) + self.kernel_error
         size = square * mass + self.label_bound + self.clip
         step = 4 * UNIT * self.curvature(records) * self.box
-        return (entry * mass + 8 * UNIT * size + step) * _UP
+        return up(entry * mass + 8 * UNIT * size + step, roundings=5000)
 
 
 def huber_error(problem: HuberProblem, records: int) -> float:
@@ -83,7 +83,7 @@ def huber_error(problem: HuberProblem, records: int) -> float:
     if not plain(kappa, problem.label_bound, lam, problem.clip, max(records, 1)):
         return math.inf
     reached = 2 * problem.curvature(records) / lam + 1
-    tolerance = 2 * kappa * records * problem.noise(records) * reached / lam * _UP
+    tolerance = up(2 * kappa * records * problem.noise(records) * reached / lam, roundings=5000)
     return tolerance if tolerance <= kappa * problem.box else math.inf
 
 
@@ -95,7 +95,7 @@ def huber_evaluation_error(problem: HuberProblem, records: int) -> float:
     """
     square = problem.kappa * problem.kappa
     entry = gamma(records + 1) * (square + problem.kernel_error) + problem.kernel_error
-    return entry * records * problem.box * _UP
+    return up(entry * records * problem.box, roundings=5000)
 
 
 def distance_to_minimiser(
@@ -109,7 +109,7 @@ def distance_to_minimiser(
     residuals = np.clip(matrix @ coefficients - labels, -problem.clip, problem.clip)
     steep = np.abs(residuals + problem.total_regularization * coefficients)
     total = math.fsum(steep.tolist()) + records * problem.noise(records)
-    return problem.kappa * total / problem.total_regularization * _UP
+    return up(problem.kappa * total / problem.total_regularization, roundings=5000)
 
 
 def solve_huber(
@@ -160,10 +160,10 @@ def _guessed(
     system.flat[:: free.size + 1] += problem.total_regularization
     right = labels[free] - matrix[free] @ held
     try:
-        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+        factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
         return found
-    found[free] = linalg.cho_solve(factor, right, check_finite=False)
+    found[free] = scipy.linalg.cho_solve(factor, right, check_finite=False)
     return found
 
 

@@ -27,9 +27,10 @@ from dpcore.errors import NoClaimError
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.functions.interactive import function_query
 from dpcore.mechanism import Arithmetic, free
+from dpcore.mechanisms.noise.continuous import laplace
+from dpcore.rounding import up
 
 _POINTS = 1 << 20
-_ROUND_UP = 1 + 2.0**-50
 
 
 class _SharedOracle(Oracle):
@@ -87,7 +88,7 @@ class OneScalar(Interactive):
                 "gaussian_process; as printed it goes with kernel_ridge.proposition_1"
             )
         return LaplaceEvent(
-            shift=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency
+            shift=up(1.0, roundings=3) / self.noise_multiplier, adjacency=sensitivity.adjacency
         )
 
     def open(
@@ -95,7 +96,6 @@ class OneScalar(Interactive):
     ) -> Oracle:
         """Draw b once."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        words = noise.uniform(2)
-        draw = float(np.log(words[0])) * (1.0 if words[1] < 0.5 else -1.0)
+        draw = float(laplace(1, noise)[0])
         scale = self.noise_multiplier * query.kappa * sensitivity.unit
         return _SharedOracle(query, value, scale * draw)

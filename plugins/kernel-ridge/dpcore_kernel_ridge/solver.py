@@ -8,12 +8,12 @@ is bounded by m, kappa, M, lam and the kernel's own error alone.
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore import Kernel
 from dpcore.functions.kernels.base import triangle
-from dpcore.learning.solvers.rounding import gamma
+from dpcore.rounding import gamma, up
 
 
 def function_error(
@@ -32,7 +32,7 @@ def function_error(
     condition = (square + regularization) / regularization
     if not relative * condition <= 0.5:
         return math.inf
-    return 2 * relative * condition * kappa * label_bound / regularization * (1 + 2.0**-40)
+    return up(2 * relative * condition * kappa * label_bound / regularization, roundings=5000)
 
 
 def evaluation_error(
@@ -44,7 +44,7 @@ def evaluation_error(
     :math:`e_K\sum|a_i|`; :math:`\sum|a_i|\le\sqrt m\|a\|\le 2M/\lambda`, the 2 for the solver.
     """
     entry = gamma(records + 1) * (kappa * kappa + kernel_error) + kernel_error
-    return 2 * entry * label_bound / regularization * (1 + 2.0**-40)
+    return up(2 * entry * label_bound / regularization, roundings=5000)
 
 
 def solve_kernel_ridge(
@@ -60,5 +60,5 @@ def solve_kernel_ridge(
     """
     matrix = triangle(kernel, rows)
     matrix[np.diag_indices_from(matrix)] += total_regularization
-    factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    return np.asarray(linalg.cho_solve(factor, labels, check_finite=False))
+    factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return np.asarray(scipy.linalg.cho_solve(factor, labels, check_finite=False))

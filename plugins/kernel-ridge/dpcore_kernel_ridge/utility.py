@@ -7,24 +7,19 @@ release. Notation: m records, lam, labels in [-M, M], `smoothness` r and `source
 
 import math
 
+from dpcore.checks import need_positive
 from dpcore.errors import ParameterError
-
-
-def _require(owner: str, **values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(owner, f"a finite {name} > 0", name, value)
 
 
 def regularization_2(records: int, smoothness: float) -> float:
     r"""Theorem 2's choice: :math:`\lambda=m^{-2/\min(4,3+2r)}`."""
-    _require("regularization_2", records=records, smoothness=smoothness)
+    need_positive("regularization_2", records=records, smoothness=smoothness)
     return math.pow(records, -2 / min(4, 3 + 2 * smoothness))
 
 
 def rate_2(smoothness: float) -> float:
     r"""Theorem 2's exponent of 1/m: :math:`\min(1/2,4r/(3+2r))`."""
-    _require("rate_2", smoothness=smoothness)
+    need_positive("rate_2", smoothness=smoothness)
     return min(0.5, 4 * smoothness / (3 + 2 * smoothness))
 
 
@@ -47,8 +42,8 @@ def constant_2_corrected(
 def _terms(
     kappa: float, label_bound: float, epsilon: float, smoothness: float, source_norm: float
 ) -> tuple[float, float, float]:
-    _require("constant_2_printed", kappa=kappa, label_bound=label_bound, epsilon=epsilon)
-    _require("constant_2_printed", smoothness=smoothness, source_norm=source_norm)
+    need_positive("constant_2_printed", kappa=kappa, label_bound=label_bound, epsilon=epsilon)
+    need_positive("constant_2_printed", smoothness=smoothness, source_norm=source_norm)
     square, power = label_bound**2, 4 * smoothness
     private = 24 * square * kappa**4 * (kappa + 1) ** 2 / epsilon**2
     sample = 8 * math.sqrt(2 * math.pi) * square * (1 + 2 * epsilon)
@@ -61,7 +56,7 @@ def epsilon_3(records: int, smoothness: float) -> float:
 
     The printed base 1/sqrt(m) does not give the claimed rate by the printed proof.
     """
-    _require("epsilon_3", records=records, smoothness=smoothness)
+    need_positive("epsilon_3", records=records, smoothness=smoothness)
     return math.pow(records, -min(1 / 3, 4 * smoothness / (3 + 6 * smoothness)))
 
 
@@ -95,8 +90,10 @@ def excess_error(
         moved: Delta, the sensitivity of one evaluation: T4 times kappa, or Lemma 2 times kappa.
         regularization: lam <= 1.
     """
-    _require("excess_error", epsilon=epsilon, moved=moved, label_bound=label_bound, kappa=kappa)
-    _require("excess_error", smoothness=smoothness, source_norm=source_norm)
+    need_positive(
+        "excess_error", epsilon=epsilon, moved=moved, label_bound=label_bound, kappa=kappa
+    )
+    need_positive("excess_error", smoothness=smoothness, source_norm=source_norm)
     if not 0 < regularization <= 1:
         raise ParameterError(
             "excess_error", "regularization in (0, 1]", "regularization", regularization

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpcore import Registry, Status
+from dpcore import Registry, Status, load_run
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError
 from dpcore.guarantee import ReleaseKind
-from dpcore.publish.folder import load_run
 from dpcore.spec.spec import load_spec
 from dpcore_kernel_ridge import dpcore_examples
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, FeatureMap, Features, PublicCoins
 from dpcore.checks import fraction
+from dpcore.rounding import up
 
-_ROUNDING = 1 + 2.0**-44
+_ROUNDING = up(1.0, roundings=500)
 
 
 @attrs.frozen(eq=False)

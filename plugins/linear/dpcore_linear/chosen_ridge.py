@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
     Adjacency,
     Answer,
     Distance,
@@ -33,8 +31,10 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.errors import ParameterError, UnknownCountError
-from dpcore.learning.solvers.rounding import depth, gamma, pull
-from dpcore_linear.clipped_sum import LONGEST, ROUND_UP, shortened
+from dpcore.learning.solvers.sums import depth, pull
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import gamma, up
+from dpcore_linear.clipped_sum import LONGEST, shortened
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
 
 
@@ -167,10 +167,11 @@ class ChosenRidgeBound(SensitivityBound):
         width = learner.features.width(public.domain)
         # a loss is 1/M-Lipschitz in a prediction, which errs by gamma_{d+2} kappa |c|
         one = gamma(width + 8) * (LONGEST + 4) + gamma(depth(records) + 2)
+        claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
         return Sensitivity(
-            value=ROUND_UP,
+            value=up(value, roundings=5000),
             distance=Distance.LINF,
-            adjacency=ADD_REMOVE if adjacency.membership else REPLACE_ONE,
-            solver_error=records * one * ROUND_UP,
+            adjacency=claim,
+            solver_error=up(records * one, roundings=5000),
             source="sums of losses in [0, 1]",
         )

@@ -12,9 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
     Adjacency,
     Answer,
     Distance,
@@ -33,7 +30,9 @@ from dpcore import (
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError
-from dpcore_linear.clipped_sum import ROUND_UP, clipped_sum, clipped_sum_error, logistic, prepare
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import up
+from dpcore_linear.clipped_sum import clipped_sum, clipped_sum_error, logistic, prepare
 from dpcore_linear.descent import Descent, Steps
 
 
@@ -165,14 +164,10 @@ class ClippedGradientBound(SensitivityBound):
         """For each relation; a label alone may do less."""
         assert isinstance(learner, ClippedGradient)
         clip = learner.scaled_clip(public.domain)
-        if adjacency.membership:
-            claim, value = ADD_REMOVE, clip
-        elif REPLACE_LABEL.covers(adjacency):
-            claim, value = REPLACE_LABEL, 2 * min(clip, 1.0)
-        else:
-            claim, value = REPLACE_ONE, 2 * clip
+        moved = ByRelation(add_remove=clip, replace_one=2 * clip, replace_label=2 * min(clip, 1.0))
+        claim, value = moved.under(adjacency)
         return Sensitivity(
-            value=value * ROUND_UP,
+            value=up(value, roundings=5000),
             distance=Distance.L2,
             adjacency=claim,
             solver_error=clipped_sum_error(_count(public.domain), query.shape[0], clip),

@@ -9,7 +9,7 @@ of convexity. The same holds with any function of :math:`\phi_i\cdot w` in place
 itself, such as :math:`\tanh(\phi_i\cdot w/2)`, whose gradient is that of the logistic loss.
 
 Floating point. Rows and labels are taken as the floats they are; what follows errs as below,
-by Higham's bounds (`dpcore.learning.solvers.rounding`), for any order of summation. The learner's
+by Higham's bounds (`dpcore.learning.solvers.sums`), for any order of summation. The learner's
 `w` is at most `LONGEST` long, which projection enforces on the public side.
 """
 
@@ -19,15 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.solvers.rounding import depth, gamma, norm, pull
+from dpcore.learning.solvers.sums import depth, norm, pull
+from dpcore.rounding import gamma, up
 
 Link = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """What turns scores into what is compared with labels: 1-Lipschitz, computed to a few roundings."""
 
 LONGEST = 1000.0
 """Weights are projected on a ball of this radius: a thousand times what labels in [-1, 1] need."""
-
-ROUND_UP = 1 + 2.0**-40
 
 
 class Prepared(NamedTuple):
@@ -77,7 +76,7 @@ def clipped_sum_error(
     1. The sum adds gamma_depth n C.
     """
     one = 4 * gamma(width + 10) * (kappa * (kappa * LONGEST + label_bound) + clip)
-    return records * (one + gamma(depth(records) + 4) * clip) * ROUND_UP
+    return up(records * (one + gamma(depth(records) + 4) * clip), roundings=5000)
 
 
 def row_sum(rows: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
@@ -90,7 +89,7 @@ def row_sum(rows: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 
 def row_sum_error(records: int, width: int, limit: float) -> float:
     """How far a computed sum of rows may be from the exact one, in l2."""
-    return records * (gamma(width + 6) + gamma(depth(records) + 4)) * limit * ROUND_UP
+    return up(records * (gamma(width + 6) + gamma(depth(records) + 4)) * limit, roundings=5000)
 
 
 def shortened(weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Features
-from dpcore.learning.solvers.rounding import blocks, gamma
+from dpcore.learning.solvers.sums import blocks
+from dpcore.rounding import gamma
 
 _DIGITS = 15
 _MOST = 2**30

@@ -11,48 +11,31 @@ residuals, and labels in [-1, 1] do not make them small: the claim is refuted by
 differ in direction, at m = 1000, lambda = 0.1 by a factor 1.55.
 """
 
-import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
     REPLACE_ONE,
     Adjacency,
-    Distance,
     Domain,
-    FeatureMap,
     Learner,
-    LearnerCoins,
-    LinearModel,
-    OneShot,
     Public,
     Query,
-    Records,
     Refused,
     Refuted,
     Sensitivity,
-    SensitivityBound,
     WorstCase,
 )
-from dpcore.checks import positive
 from dpcore.errors import UnknownCountError
-from dpcore.learning.solvers.huber_ridge import HuberRidge, huber_ridge_error, solve_huber_ridge
-from dpcore.learning.theorems.sum_form import (
-    huber_ridge_add_remove,
-    huber_ridge_replace_label,
-    huber_ridge_replace_one,
-)
-
-_UP = 1 + 2.0**-48
+from dpcore.learning.bounds.certified import CertifiedBound
+from dpcore.learning.learners.certified import HuberRegression
+from dpcore.learning.theorems.taper import Taper
+from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
-class OutputPerturbation(OneShot):
+class OutputPerturbation(HuberRegression):
     r"""Minimise :math:`\sum h_B(\phi(x_i)\cdot c-y_i)+\tfrac\Lambda2\|c\|^2` and publish c.
 
     The solver's tolerance is public and grows with the number of records, on which a public limit
@@ -68,93 +51,30 @@ class OutputPerturbation(OneShot):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.output_perturbation",)
-    total: ClassVar[bool] = True
 
-    features: FeatureMap
-    total_regularization: float = attrs.field(validator=positive)
-    clip: float = attrs.field(validator=positive)
-
-    def problem(self, domain: Domain) -> HuberRidge:
-        """The public parameters of the minimisation."""
-        return HuberRidge(
-            kappa=self.features.norm(domain),
-            label_bound=domain.label_bound,
-            total_regularization=self.total_regularization,
-            clip=self.clip,
-        )
-
-    def solver_error(self, domain: Domain) -> float:
-        """The public tolerance, or infinity where none is reached on every dataset."""
+    def taper(self, domain: Domain) -> Taper:
+        """None: a public limit on the records is needed."""
         if domain.at_most is None:
             raise UnknownCountError("output_perturbation needs a public limit on the records")
-        return huber_ridge_error(self.problem(domain), domain.at_most, self.features.width(domain))
-
-    def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2."""
-        width = self.features.width(public.domain)
-        return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
-
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """The exact minimiser to within the declared error."""
-        rows = self.features.drawn(public.domain, public.coins)(records.features)
-        tolerance = self.solver_error(public.domain)
-        return solve_huber_ridge(self.problem(public.domain), rows, records.labels, tolerance)
-
-    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """A linear model in the features."""
-        return LinearModel(
-            domain=public.domain,
-            features=self.features.drawn(public.domain, public.coins),
-            coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
-        )
-
-
-def _uncertified(learner: OutputPerturbation) -> Refused:
-    return Refused(
-        f"total_regularization={learner.total_regularization!r} is too small for a certified "
-        f"minimiser on every dataset: raise it, or declare fewer records"
-    )
+        return super().taper(domain)
 
 
 @attrs.frozen(kw_only=True)
-class OutputPerturbationBound(SensitivityBound):
+class OutputPerturbationBound(CertifiedBound):
     """T6(b): sound for every pair of neighbours, for every clip."""
 
     learner: ClassVar[type[Learner]] = OutputPerturbation
-
-    def sensitivity(
-        self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
-        """Refuses where floating point cannot certify the minimiser on every dataset."""
-        assert isinstance(learner, OutputPerturbation)
-        error = learner.solver_error(public.domain)
-        if math.isinf(error):
-            return _uncertified(learner)
-        problem, lam = learner.problem(public.domain), learner.total_regularization
-        kappa, clip = problem.kappa, problem.clip
-        if adjacency.membership:
-            claim, value = ADD_REMOVE, huber_ridge_add_remove(kappa, clip, lam)
-        elif REPLACE_LABEL.covers(adjacency):
-            value = huber_ridge_replace_label(kappa, problem.label_bound, clip, lam)
-            claim = REPLACE_LABEL
-        else:
-            claim, value = REPLACE_ONE, huber_ridge_replace_one(kappa, clip, lam)
-        return Sensitivity(
-            value=value,
-            distance=Distance.L2,
-            adjacency=claim,
-            solver_error=error,
-            source=f"T6(b) (Huber ridge, {claim})",
-        )
+    theorem: ClassVar[str] = "T6(b) (Huber ridge, {})"
 
 
 @attrs.frozen(kw_only=True)
-class PrintedBound(SensitivityBound):
+class PrintedBound(CertifiedBound):
     """2/(m lambda) as printed, under replace-one; refuted where a loss has a slope above 1."""
 
     learner: ClassVar[type[Learner]] = OutputPerturbation
+    theorem: ClassVar[str] = (
+        "Chaudhuri, Monteleoni & Sarwate (2011), JMLR 12:1069-1109, Corollary 8"
+    )
 
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
@@ -163,21 +83,14 @@ class PrintedBound(SensitivityBound):
         assert isinstance(learner, OutputPerturbation)
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"2/(m lambda) is about a replaced record, not {adjacency}")
-        error = learner.solver_error(public.domain)
-        if math.isinf(error):
-            return _uncertified(learner)
-        problem, lam = learner.problem(public.domain), learner.total_regularization
-        slope = problem.kappa * problem.clip
-        sound = huber_ridge_replace_one(problem.kappa, problem.clip, lam) <= 2 / lam * _UP
+        found = super().sensitivity(query, learner, public, REPLACE_ONE)
+        if isinstance(found, Refused):
+            return found
+        printed = up(2 / learner.total_regularization, roundings=20)
+        problem = learner.problem(public.domain)
         reason = (
             f"2/(m lambda) needs rows of norm at most 1 and a loss with slope at most 1; here the "
-            f"slope times the norm may reach {slope:.6g}"
+            f"slope times the norm may reach {problem.kappa * problem.clip:.6g}"
         )
-        return Sensitivity(
-            value=2 / lam * _UP,
-            distance=Distance.L2,
-            adjacency=REPLACE_ONE,
-            solver_error=error,
-            validity=WorstCase() if sound else Refuted(reason),
-            source="Chaudhuri, Monteleoni & Sarwate (2011), JMLR 12:1069-1109, Corollary 8",
-        )
+        validity = WorstCase() if problem.moves().replace_one <= printed else Refuted(reason)
+        return attrs.evolve(found, value=printed, validity=validity)

@@ -34,8 +34,8 @@ from dpcore import (
 )
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError
+from dpcore.rounding import up
 from dpcore_linear.clipped_sum import (
-    ROUND_UP,
     Prepared,
     clipped_sum,
     clipped_sum_error,
@@ -308,7 +308,7 @@ class StagedGradientBound(SensitivityBound):
             value, error = 2 * clip, clipped_sum_error(recipe.records, width, clip)
             source = "sums of gradients clipped at C (2C)"
         return Sensitivity(
-            value=value * ROUND_UP,
+            value=up(value, roundings=5000),
             distance=Distance.L2,
             adjacency=REPLACE_ONE,
             solver_error=error,

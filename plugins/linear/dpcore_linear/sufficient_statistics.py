@@ -14,9 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
     Adjacency,
     Distance,
     Domain,
@@ -34,7 +31,8 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError
-from dpcore.learning.solvers.rounding import plain
+from dpcore.learning.solvers.sums import plain
+from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.learning.theorems.sufficient_statistics import (
     statistics_add_remove,
     statistics_replace_label,
@@ -138,12 +136,12 @@ class SufficientStatisticsBound(SensitivityBound):
         a, w = learner.weights(domain)
         if not plain(kappa, label_bound, a, w):
             return Refused("its sums could overflow: rescale the label, or the features")
-        if adjacency.membership:
-            claim, value = ADD_REMOVE, statistics_add_remove(kappa, label_bound, a, w)
-        elif REPLACE_LABEL.covers(adjacency):
-            claim, value = REPLACE_LABEL, statistics_replace_label(kappa, label_bound, w)
-        else:
-            claim, value = REPLACE_ONE, statistics_replace_one(kappa, label_bound, a, w)
+        moved = ByRelation(
+            add_remove=statistics_add_remove(kappa, label_bound, a, w),
+            replace_one=statistics_replace_one(kappa, label_bound, a, w),
+            replace_label=statistics_replace_label(kappa, label_bound, w),
+        )
+        claim, value = moved.under(adjacency)
         width = learner.features.width(domain)
         return Sensitivity(
             value=value,

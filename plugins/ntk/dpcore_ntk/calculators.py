@@ -6,18 +6,12 @@ s, the largest eigenvalue of the S that was drawn; eta_min, the promised least e
 
 import math
 
-from scipy import special
+import scipy
 
 from dpcore import REPLACE_ONE, Direction
-from dpcore.errors import ParameterError
+from dpcore.checks import need_positive
 from dpcore.events.gaussian_sampling import MOST, GaussianSamplingEvent
 from dpcore_ntk.row_movement import matrix_movement, row_movement
-
-
-def _require(owner: str, **values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(owner, f"a finite {name} > 0", name, value)
 
 
 def matrix_movement_printed(
@@ -34,7 +28,7 @@ def allowed_movement(epsilon: float, delta: float, samples: float) -> float:
     r"""Definition 5.2: :math:`\Delta=\min\{\epsilon/\sqrt{8k\log(1/\delta)},
     \epsilon/(8\log(1/\delta))\}`, for epsilon < 1.
     """
-    _require("allowed_movement", epsilon=epsilon, delta=delta, samples=samples)
+    need_positive("allowed_movement", epsilon=epsilon, delta=delta, samples=samples)
     log = math.log(1 / delta)
     return min(epsilon / math.sqrt(8 * samples * log), epsilon / (8 * log))
 
@@ -93,7 +87,7 @@ def samples_sound(
     Args:
         radius: beta; 2 B or more for records that move anywhere. largest: s.
     """
-    _require("samples_sound", epsilon=epsilon, delta=delta, lam0=lam0, radius=radius)
+    need_positive("samples_sound", epsilon=epsilon, delta=delta, lam0=lam0, radius=radius)
     theta = row_movement(min(radius, 2 * norm), norm, largest) / math.sqrt(lam0)
 
     def holds(samples: int) -> bool:
@@ -114,9 +108,9 @@ def input_noise_bound(epsilon: float, delta: float, radius: float, width: int) -
     r"""B_L of Lemma 5.9: :math:`\frac{\sqrt d\beta}\epsilon\log(1+\frac{e^\epsilon-1}{2\delta})`,
     no noise of any coordinate is larger.
     """
-    _require("input_noise_bound", epsilon=epsilon, delta=delta, radius=radius)
+    need_positive("input_noise_bound", epsilon=epsilon, delta=delta, radius=radius)
     scale = math.sqrt(width) * radius / epsilon
-    return scale * math.log1p(float(special.expm1(epsilon)) / (2 * delta))
+    return scale * math.log1p(float(scipy.special.expm1(epsilon)) / (2 * delta))
 
 
 def kernel_error_printed(records: int, norm: float, width: int, noise_bound: float) -> float:

@@ -31,6 +31,7 @@ from dpcore import (
 from dpcore.checks import component_name, positive, positive_integer
 from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
+from dpcore.rounding import up
 from dpcore_ntk.inputs import Inputs, below_one
 from dpcore_ntk.neurons import Neurons, optional_count
 from dpcore_ntk.passes import clipped_passes, moved, outputs, rounding
@@ -179,7 +180,7 @@ class CentralBound(SensitivityBound):
             target=LONGEST,
             width=width,
             rank=rank,
-            spread=math.sqrt(rank) * (1 + 2.0**-50),
+            spread=up(math.sqrt(rank), roundings=3),
         )
         if math.isinf(error):
             return Refused(

@@ -99,7 +99,19 @@ class DualRegression(Learner):
         )
 
 
-def labels_query(public: Public, distance: Distance) -> Query:
+def asked(
+    public: Public, kernel: Distance, fixed: dict[str, Any], inputs: Distance, labels: Distance
+) -> tuple[Query, Query, Query]:
+    """The kernel matrix, with what its mechanism must know; the inputs; the labels."""
+    count, width = public.domain.records, public.domain.width
+    return (
+        Query(name="kernel", shape=(count, count), distance=kernel, fixed=fixed),
+        Query(name="inputs", shape=(count, width), distance=inputs),
+        _labels(public, labels),
+    )
+
+
+def _labels(public: Public, distance: Distance) -> Query:
     """The labels: one number a record, or a class, or an indicator for each class.
 
     Raises:

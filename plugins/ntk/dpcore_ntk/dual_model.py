@@ -4,8 +4,8 @@ from typing import Any
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore import Domain
 from dpcore.domain.domain import Table
@@ -65,8 +65,8 @@ def dual_coefficients(
     count = moments.shape[0]
     if ridge > 0:
         matrix = moments + ridge * np.eye(count)
-        return np.asarray(linalg.solve(matrix, targets, assume_a="sym", check_finite=False))
-    values, vectors = linalg.eigh(moments, check_finite=False)
+        return np.asarray(scipy.linalg.solve(matrix, targets, assume_a="sym", check_finite=False))
+    values, vectors = scipy.linalg.eigh(moments, check_finite=False)
     kept = values > count * 2.0**-52 * max(float(values[-1]), 0.0)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=kept)
     found = vectors @ (inverse[:, None] * (vectors.T @ targets))

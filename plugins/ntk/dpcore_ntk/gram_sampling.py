@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore import (
     Conditional,
@@ -131,7 +131,7 @@ class GramSampling(Mechanism):
         """A positive semidefinite matrix of mean K, of the rank of K if that is singular."""
         assert self.samples is not None, "calibrate the mechanism first"
         gram = coordinates(value, query).reshape(query.shape)
-        values, vectors = linalg.eigh(gram, check_finite=False)
+        values, vectors = scipy.linalg.eigh(gram, check_finite=False)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         moments = root @ wishart_mean(np.eye(len(gram)), self.samples, noise) @ root.T
         moments = (moments + moments.T) / 2

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from dpcore import Domain
 from dpcore.checks import component_name, non_negative
 from dpcore.errors import ParameterError
+from dpcore.rounding import down
 
-_SHRINK = 1 - 2.0**-44  # keeps a row inside the norm in spite of rounding
+_SHRINK = down(1.0, roundings=500)  # keeps a row inside the norm in spite of rounding
 
 
 def below_one(instance: Any, attribute: Any, value: Any) -> None:

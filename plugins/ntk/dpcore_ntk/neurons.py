@@ -16,11 +16,12 @@ from typing import Any
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpcore import PublicCoins
 from dpcore.checks import positive_integer
+from dpcore.rounding import up
 from dpcore_ntk.inputs import Inputs
 
 _UP = 1 + 1e-9  # eigvalsh and the product R R^T err by less, below ten thousand columns
@@ -54,7 +55,7 @@ class Neurons:
             return cls(factor=None, width=width, norm=inputs.norm)
         weights = coins.stream("neurons").normal((count, width)) / math.sqrt(count)
         if count > width:
-            (triangle,) = linalg.qr(weights, mode="r", check_finite=False)
+            (triangle,) = scipy.linalg.qr(weights, mode="r", check_finite=False)
             weights = np.asarray(triangle[:width], dtype=np.float64)
         return cls(factor=weights, width=width, norm=inputs.norm)
 
@@ -69,12 +70,12 @@ class Neurons:
         if self.factor is None:
             return 1.0
         square = self.factor @ self.factor.T
-        return max(float(linalg.eigvalsh(square)[-1]), 1e-300) * _UP
+        return max(float(scipy.linalg.eigvalsh(square)[-1]), 1e-300) * _UP
 
     @property
     def feature_norm(self) -> float:
         """sqrt(s) B^2, rounded up: no F(x) is longer."""
-        return math.sqrt(self.largest) * self.norm**2 * (1 + 2.0**-50)
+        return up(math.sqrt(self.largest) * self.norm**2, roundings=3)
 
     def hidden(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """R x of each row, shape (n, d) to (n, rank)."""

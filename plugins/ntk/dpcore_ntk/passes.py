@@ -32,10 +32,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.solvers.rounding import UNIT, gamma
+from dpcore.rounding import UNIT, gamma, up
 
 BLOCK = 64
-_UP = 1 + 2.0**-40
 
 
 def clipped_passes(
@@ -121,7 +120,7 @@ def moved(rate: float, clip: float, passes: int, *, average: bool, targets: floa
     """
     one = 2 * clip if targets is None else min(2 * clip, targets)
     hits = (passes + 1) / 2 if average else passes
-    return rate * one * hits * _UP
+    return up(rate * one * hits, roundings=5000)
 
 
 def longest(rate: float, clip: float, steps: int, target: float) -> float:
@@ -133,7 +132,8 @@ def longest(rate: float, clip: float, steps: int, target: float) -> float:
     Args:
         target: M, the longest target vector.
     """
-    return min(rate * clip * steps, target * math.sqrt(steps * rate / (2 - rate))) * _UP
+    longest = min(rate * clip * steps, target * math.sqrt(steps * rate / (2 - rate)))
+    return up(longest, roundings=5000)
 
 
 def rounding(
@@ -170,6 +170,6 @@ def rounding(
     residual = size * (gamma(width + rank + 4) + 2 * feature) * (1 + 2 * rate * block)
     residual += 2 * rate * block * gamma(block + width + rank + 8) * clip + state
     limit = 4 * feature * size + gamma(8) * clip
-    error = (steps * rate * (residual + limit) + 2 * state) * _UP
+    error = up(steps * rate * (residual + limit) + 2 * state, roundings=5000)
     known = feature * size <= clip / 8 and error <= min(0.5, rate * clip * passes / 50)
     return error if known else math.inf

@@ -33,7 +33,7 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore_ntk.calculators import matrix_movement_printed
-from dpcore_ntk.dual import DualRegression, labels_query
+from dpcore_ntk.dual import DualRegression, asked
 from dpcore_ntk.gram_sampling import PROMISE
 from dpcore_ntk.kernel import ntk_matrix
 from dpcore_ntk.regression import moved_inputs, moved_inputs_or_labels
@@ -65,17 +65,8 @@ class Printed(DualRegression):
 
     def queries(self, public: Public) -> tuple[Query, Query, Query]:
         """The kernel matrix, in Frobenius norm; inputs in l1; labels."""
-        count = public.domain.records
-        return (
-            Query(
-                name="kernel",
-                shape=(count, count),
-                distance=Distance.L2,
-                fixed={"floor": self.eta_min},
-            ),
-            Query(name="inputs", shape=(count, public.domain.width), distance=Distance.L1),
-            labels_query(public, Distance.L2),
-        )
+        fixed = {"floor": self.eta_min}
+        return asked(public, Distance.L2, fixed, Distance.L1, Distance.L2)
 
     def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
         """lambda."""

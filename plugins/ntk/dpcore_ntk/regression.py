@@ -30,11 +30,11 @@ from dpcore import (
 )
 from dpcore.checks import one_of
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
-from dpcore_ntk.dual import DualRegression, labels_query
+from dpcore.rounding import up
+from dpcore_ntk.dual import DualRegression, asked
 from dpcore_ntk.row_movement import row_movement
 from dpcore_ntk.targets import Targets
 
-_UP = 1 + 2.0**-44
 _UNMOVED = 1e-9
 
 
@@ -61,18 +61,12 @@ class Regression(DualRegression):
 
     def queries(self, public: Public) -> tuple[Query, Query, Query]:
         """The kernel matrix, as rows of features; the inputs; the labels."""
-        count = public.domain.records
-        return (
-            Query(
-                name="kernel",
-                shape=(count, count),
-                distance=Distance.PSD_ROWS,
-                fixed={"lam0": self.regularization},
-            ),
-            Query(
-                name="inputs", shape=(count, public.domain.width), distance=Distance(self.inputs)
-            ),
-            labels_query(public, Distance(self.labels)),
+        return asked(
+            public,
+            Distance.PSD_ROWS,
+            {"lam0": self.regularization},
+            Distance(self.inputs),
+            Distance(self.labels),
         )
 
     def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
@@ -108,7 +102,7 @@ class RegressionBound(SensitivityBound):
 def moved_inputs(public: Public, adjacency: Adjacency) -> float:
     """beta: how far a row may move, at most 2B, and 1e-9 of that where it may not."""
     widest = 2 * public.domain.feature_norm
-    return min(max(adjacency.feature_radius, _UNMOVED * widest), widest) * _UP
+    return up(min(max(adjacency.feature_radius, _UNMOVED * widest), widest), roundings=500)
 
 
 def moved_inputs_or_labels(query: Query, public: Public, adjacency: Adjacency) -> tuple[float, str]:
@@ -116,8 +110,10 @@ def moved_inputs_or_labels(query: Query, public: Public, adjacency: Adjacency) -
     if query.name == "inputs":
         radius = moved_inputs(public, adjacency)
         stretch = math.sqrt(public.domain.width) if query.distance is Distance.L1 else 1.0
-        return radius * stretch * _UP, "inputs within the adjacency's radius, or the domain"
+        moved = up(radius * stretch, roundings=500)
+        return moved, "inputs within the adjacency's radius, or the domain"
     if query.distance is Distance.HAMMING:
         return 1.0, "one label"
     widest = Targets(domain=public.domain).apart
-    return widest * (1.0 if adjacency.label else _UNMOVED) * _UP, "targets of two labels"
+    moved = up(widest * (1.0 if adjacency.label else _UNMOVED), roundings=500)
+    return moved, "targets of two labels"

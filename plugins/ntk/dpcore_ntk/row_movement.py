@@ -21,7 +21,7 @@ column by :math:`2sB^3\beta`, the one on the diagonal by :math:`4sB^3\beta`.
 
 import math
 
-_UP = 1 + 2.0**-44
+from dpcore.rounding import up
 
 
 def row_movement(radius: float, norm: float, largest: float) -> float:
@@ -32,12 +32,12 @@ def row_movement(radius: float, norm: float, largest: float) -> float:
     """
     root = math.sqrt(largest)
     if radius <= 2 * norm / 3:
-        return root * radius * (2 * norm - radius) * _UP
+        return up(root * radius * (2 * norm - radius), roundings=500)
     if radius <= math.sqrt(2) * norm:
-        return root * radius * math.sqrt((4 * norm * norm - radius * radius) / 2) * _UP
-    return root * math.sqrt(2) * norm * norm * _UP
+        return up(root * radius * math.sqrt((4 * norm * norm - radius * radius) / 2), roundings=500)
+    return up(root * math.sqrt(2) * norm * norm, roundings=500)
 
 
 def matrix_movement(radius: float, norm: float, largest: float, records: int) -> float:
     """The Frobenius bound for every S and n, rounded up."""
-    return math.sqrt(8 * (records + 1)) * largest * norm**3 * radius * _UP
+    return up(math.sqrt(8 * (records + 1)) * largest * norm**3 * radius, roundings=500)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
+from dpcore.rounding import up
 
 LONGEST = 1.0
 """No target vector is longer in l2."""
@@ -44,7 +45,7 @@ class Targets:
     @property
     def apart(self) -> float:
         """Two target vectors are at most this far apart in l2, rounded up."""
-        return math.sqrt(2) * (1 + 2.0**-50) if self.several else 2.0
+        return up(math.sqrt(2), roundings=3) if self.several else 2.0
 
     def indicators(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of several classes 0 and 1, else labels in [-1, 1]. Shape (n,) to (n, count)."""

@@ -8,42 +8,29 @@ Theorem (T6a): for features of norm at most kappa and labels in [-M, M], the min
 """
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
     Adjacency,
     Distance,
     Domain,
-    FeatureRegression,
     Learner,
-    LearnerCoins,
     Public,
     Query,
-    Records,
     Refused,
     Sensitivity,
-    SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.learning.solvers.ball_ridge import BallRidge, ball_ridge_error, solve_ball_ridge
+from dpcore.learning.bounds.certified import CertifiedBound
+from dpcore.learning.learners.certified import CertifiedRegression
+from dpcore.learning.solvers.ball_ridge import BallRidge
 from dpcore.learning.theorems.projection import ball_diameter
-from dpcore.learning.theorems.sum_form import (
-    ball_ridge_add_remove,
-    ball_ridge_replace_label,
-    ball_ridge_replace_one,
-)
-from dpcore.learning.theorems.taper import Taper
 
 
 @attrs.frozen(kw_only=True)
-class BallRidgeLearner(FeatureRegression):
+class BallRidgeLearner(CertifiedRegression):
     r"""Minimise :math:`\sum(\phi(x_i)\cdot c-y_i)^2+\Lambda\|c\|^2` on a public ball; publish c.
 
     No exact number of records is read. The solver's tolerance is public and grows with the largest
@@ -62,9 +49,6 @@ class BallRidgeLearner(FeatureRegression):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.ball_ridge",)
-    total: ClassVar[bool] = True
-
-    total_regularization: float = attrs.field(validator=positive)
     radius: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> BallRidge:
@@ -76,25 +60,9 @@ class BallRidgeLearner(FeatureRegression):
             radius=self.radius,
         )
 
-    def solver_error(self, domain: Domain) -> float:
-        """The public tolerance, or infinity where none is reached on every dataset."""
-        records = Taper.at_most(domain.at_most).records
-        return ball_ridge_error(self.problem(domain), records, self.features.width(domain))
-
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """The exact minimiser to within the declared error, in the ball; tapered."""
-        weight = Taper.at_most(public.domain.at_most).weight(len(records))
-        if weight == 0:
-            return np.zeros(query.shape)
-        phi = self.mapped(records, public)
-        problem, tolerance = self.problem(public.domain), self.solver_error(public.domain)
-        return weight * solve_ball_ridge(problem, phi, records.labels, tolerance)
-
 
 @attrs.frozen(kw_only=True)
-class BallRidgeBound(SensitivityBound):
+class BallRidgeBound(CertifiedBound):
     """T6(a) for `random_features.ball_ridge`, or T1 where the ball's diameter is no more.
 
     Answers for add/remove, for label changes alone, and with the replace-one claim for every other
@@ -102,6 +70,7 @@ class BallRidgeBound(SensitivityBound):
     """
 
     learner: ClassVar[type[Learner]] = BallRidgeLearner
+    theorem: ClassVar[str] = "T6(a) (ball-constrained ridge, {})"
 
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
@@ -110,30 +79,12 @@ class BallRidgeBound(SensitivityBound):
         assert isinstance(learner, BallRidgeLearner)
         if math.isinf(2 * learner.radius):
             return Refused(f"radius={learner.radius!r} is too large: twice it is infinite")
-        problem = learner.problem(public.domain)
-        limits = (problem.kappa, problem.label_bound, learner.total_regularization, learner.radius)
-        taper = Taper.at_most(public.domain.at_most)
-        cost = taper.cost(learner.radius, membership=adjacency.membership)
-        if adjacency.membership:
-            claim, value = ADD_REMOVE, ball_ridge_add_remove(*limits)
-        elif REPLACE_LABEL.covers(adjacency):
-            claim, value = REPLACE_LABEL, ball_ridge_replace_label(*limits)
-        else:
-            claim, value = REPLACE_ONE, ball_ridge_replace_one(*limits)
-        error, diameter = learner.solver_error(public.domain), ball_diameter(learner.radius)
-        if (value + cost + 2 * error) < diameter:
-            return Sensitivity(
-                value=(value + cost) * (1 + 2.0**-52) if cost else value,
-                distance=Distance.L2,
-                adjacency=claim,
-                solver_error=error,
-                source=f"T6(a) (ball-constrained ridge, {claim})",
-            )
-        if value < diameter and math.isinf(error):
-            return Refused(
-                f"total_regularization={learner.total_regularization!r} is too small for a "
-                f"certified minimiser on every dataset: raise it, or declare fewer records"
-            )
+        diameter = ball_diameter(learner.radius)
+        claim, value = learner.problem(public.domain).moves().under(adjacency)
+        found = super().sensitivity(query, learner, public, adjacency)
+        smaller = value < diameter if isinstance(found, Refused) else found.unit < diameter
+        if smaller:
+            return found
         return Sensitivity(
             value=diameter,
             distance=Distance.L2,

@@ -38,8 +38,8 @@ from dpcore.learning.features.frequencies import gaussian_frequencies
 from dpcore.learning.features.turns import Turns, cosines, sines
 from dpcore.learning.solvers.kaczmarz import kaczmarz
 from dpcore.learning.solvers.min_norm import fit_min_norm
+from dpcore.rounding import up
 
-_UP = 1 + 2.0**-48
 _ENTRIES = 1 << 22  # of a matrix of waves that are held at a time
 
 IMAGINARY = (
@@ -208,7 +208,7 @@ def lemma_9(count: int, eta: float, *, unit_modulus: bool = True) -> float:
     if not 0 < eta < 0.5:
         raise ParameterError("lemma_9", "eta in (0, 1/2)", "eta", eta)
     scale = count if unit_modulus else 1
-    return 2 / math.sqrt(scale * (1 - 2 * eta)) * _UP
+    return up(2 / math.sqrt(scale * (1 - 2 * eta)), roundings=20)
 
 
 def _eta(instance: Any, attribute: Any, value: Any) -> None:
@@ -317,7 +317,7 @@ class PublishedCode(SensitivityBound):
         if learner.waves != "cosines":
             return Refused("the published code is about cosines")
         return Sensitivity(
-            value=4 / math.sqrt(learner.count) * _UP,
+            value=up(4 / math.sqrt(learner.count), roundings=20),
             distance=Distance.L2,
             adjacency=adjacency,
             source="github.com/liaochunyang/DPRFM at 7470664",

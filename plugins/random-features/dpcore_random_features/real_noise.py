@@ -1,22 +1,22 @@
 """Noise on the real part of complex coefficients alone, as Algorithm 1 prints it: not private."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Distance, Event, Mechanism, Query, Refuted, Sensitivity, Stream
+from dpcore import Distance, Event, Query, Refuted, Sensitivity, Stream
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.mechanism import Arithmetic, coordinates, finite, free, from_real
-
-_ROUND_UP = 1 + 2.0**-50
+from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanisms.noise.release import Executed, InFloats
+from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
-class RealNoise(Mechanism):
+class RealNoise(Executed):
     """Gaussian noise on real parts only: a reproduction, never a release.
 
     Args:
@@ -47,16 +47,17 @@ class RealNoise(Mechanism):
                 "noise on the real part alone publishes the imaginary part exactly: take gaussian; "
                 "as printed it goes with random_features.algorithm_1"
             )
-        return GaussianEvent(mu=_ROUND_UP / self.noise_multiplier, adjacency=sensitivity.adjacency)
+        mu = up(1.0, roundings=3) / self.noise_multiplier
+        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """The value with noise on its real parts."""
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """Noise on the real parts alone."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
-        exact = coordinates(value, query)
-        step = 2 if query.field == "complex" else 1
-        draws = np.zeros(exact.size)
-        draws[::step] = noise.normal(exact.size // step)
-        noisy = exact + self.noise_multiplier * sensitivity.unit * draws
-        return from_real(finite(noisy, query), query)
+        std, step = self.noise_multiplier * sensitivity.unit, 2 if query.field == "complex" else 1
+
+        def draw(count: int, noise: Stream) -> NDArray[np.float64]:
+            draws = np.zeros(count)
+            draws[::step] = std * noise.normal(count // step)
+            return draws
+
+        return InFloats(draw)

@@ -33,10 +33,11 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import fraction
+from dpcore.learning.theorems.descent import StepReach
+from dpcore.rounding import up
 from dpcore_sgd.bounds import reach_of, stated
 from dpcore_sgd.regression import Regression
 
-_UP = 1 + 2.0**-40
 MISSING_ROOT = (
     "Theorem 2 states the square of the movement as the movement; where that is below 1, the noise "
     "is too small by its root (n = T = 1000, eta = 1e-6: delta is 0.63 for a claimed 1e-5)"
@@ -63,7 +64,7 @@ def corrected_sensitivity(
 ) -> float:
     r""":math:`2\sqrt e\,\eta c(\kappa+\kappa^2\sqrt{\eta T})\sqrt{N(1+N)}` for at most N uses."""
     reach = label_bound * (kappa + kappa**2 * math.sqrt(rate * steps))
-    return 2 * math.sqrt(math.e) * rate * reach * math.sqrt(most * (1 + most)) * _UP
+    return up(2 * math.sqrt(math.e) * rate * reach * math.sqrt(most * (1 + most)), roundings=5000)
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
@@ -149,13 +150,7 @@ class CorrectedTheorem2(SensitivityBound):
             return reach
         if reach.rate * reach.kappa**2 > 1:
             return Refused("Theorem 2 needs rate * kappa^2 <= 1: lower the rate")
-        value = corrected_sensitivity(
-            rate=reach.rate,
-            kappa=reach.kappa,
-            label_bound=reach.label_bound,
-            steps=reach.steps,
-            most=uses(public.domain.records, reach.steps, self.gamma),
-        )
+        value = _corrected(reach, uses(public.domain.records, reach.steps, self.gamma))
         law = HitLaw(atoms=(value,), weights=(1 - self.gamma,), uncovered=self.gamma)
         source = "Wang & Guo (2024), Theorem 2 corrected"
         return stated(law, reach, query, learner, source)
@@ -166,13 +161,14 @@ class CorrectedTheorem2(SensitivityBound):
         """The corrected expression at the number of uses in this order."""
         assert isinstance(learner, Regression)
         hits = int(np.count_nonzero(order == changed))
-        if not hits:
-            return 0.0
-        reach = learner.reach(public)
-        return corrected_sensitivity(
-            rate=reach.rate,
-            kappa=reach.kappa,
-            label_bound=reach.label_bound,
-            steps=reach.steps,
-            most=hits,
-        )
+        return _corrected(learner.reach(public), hits) if hits else 0.0
+
+
+def _corrected(reach: StepReach, most: float) -> float:
+    return corrected_sensitivity(
+        rate=reach.rate,
+        kappa=reach.kappa,
+        label_bound=reach.label_bound,
+        steps=reach.steps,
+        most=most,
+    )

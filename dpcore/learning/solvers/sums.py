@@ -1,4 +1,4 @@
-r"""What floating-point sums err by: Higham's gamma, and sums over records in blocks.
+r"""Sums over records in blocks, and what they err by, with `dpcore.rounding.gamma`.
 
 Every bound here holds for any order of summation, with or without fused multiply-add. A sum over
 records runs in blocks of `BLOCK` rows, so that its error grows like n/BLOCK and not like n.
@@ -12,17 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-UNIT = 2.0**-53
-"""u, the unit roundoff of a double."""
-
 BLOCK = 4096
 
 _SMALLEST, _LARGEST = 1e-60, 1e60
-
-
-def gamma(operations: float) -> float:
-    """gamma_k = k u / (1 - k u): the relative error of a sum or product of k roundings."""
-    return operations * UNIT / (1 - operations * UNIT)
 
 
 def depth(records: int) -> int:

@@ -1,0 +1,76 @@
+"""What `dpcore falsify` finds out about a spec, and shows."""
+
+from pathlib import Path
+
+import msgspec
+
+from dpcore.cli.attackable import attackable, counterexample
+from dpcore.cli.console import out
+from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import Finding, falsify
+from dpcore.conformance.attacks.movement import ALLOWANCE
+from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
+from dpcore.conformance.effort import Effort
+from dpcore.errors import SpecError
+from dpcore.spec.spec import Spec
+
+
+def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: bool) -> bool:
+    """Attack every bound, print and keep what was found; whether anything is broken."""
+    findings, releases = _attack(spec, Effort().times(effort), seed)
+    saved = keep(findings, spec.registry, save)
+    if json:
+        found = {
+            "attacks": [finding.to_dict() for finding in findings],
+            "releases": [release.to_dict() for release in releases],
+            "counterexamples": [str(path) for path in saved],
+        }
+        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    else:
+        console = out()
+        show_findings(console, findings)
+        for release in releases:
+            verdict = "BROKEN" if release.broken else "stands so far"
+            answers = f"answers of {release.release} ({release.mechanism}): {verdict}"
+            console.print(f"{answers}: {release.breach.describe()}", markup=False)
+        for path in saved:
+            console.print(f"counterexample: {path}", markup=False)
+        console.print(f"{SYNTHETIC} {NO_PROOF}", markup=False)
+    return any(failed(finding) for finding in findings) or any(r.broken for r in releases)
+
+
+def _attack(spec: Spec, effort: Effort, seed: int) -> tuple[list[Finding], list[ReleaseFinding]]:
+    """Findings on every bound, and on the answers of every function release."""
+    plan = attackable(spec, write=False).plan
+    share = effort.share(len(plan.schedule.releases))
+    findings: list[Finding] = []
+    releases: list[ReleaseFinding] = []
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
+        found = falsify(case, share, seed, refuted=True)
+        findings += found
+        asked = (attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in found)
+        releases += [answers for answers in asked if answers is not None]
+    return findings, releases
+
+
+def replayed(spec: Spec, saved: Path) -> bool:
+    """Print the ratio of one saved pair; whether it breaks the claim.
+
+    Raises:
+        SpecError: it is no pair, or about a query of another spec.
+    """
+    found = counterexample(saved)
+    plan = attackable(spec, write=False).plan
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
+        try:
+            shot = found.replay(case)
+        except ValueError:
+            continue
+        ratio = "no statistic" if shot.ratio is None else f"{shot.ratio:.6g}"
+        out().print(f"{case.name}: {found.query}: movement over claim {ratio}", markup=False)
+        broken = shot.ratio is not None and shot.ratio > 1 + ALLOWANCE
+        return broken and shot.inside is not False
+    raise SpecError(f"the spec makes no claim about a query {found.query!r}", place=str(saved))

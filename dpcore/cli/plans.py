@@ -1,0 +1,100 @@
+"""What is shown of a priced plan: its guarantee, its noise, what attacks and audits found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpcore.cli.console import columns, err
+from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
+from dpcore.errors import below
+from dpcore.guarantee import Guarantee
+from dpcore.publish.lock import Lock
+from dpcore.publish.whole_run import ledger_of
+from dpcore.running.plan import Plan
+from dpcore.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
+    """What is left in the spec's ledger, and what a run would leave; nothing is reserved.
+
+    Raises:
+        SpecError: the spec names a ledger that does not exist.
+        BudgetExceededError, LedgerError: it refuses, or cannot be used.
+    """
+    ledger = ledger_of(spec)
+    if ledger is None:
+        return None
+    with spec.placed(), below("ledger"):
+        after = ledger.would_leave(plan.charge())
+    return {"name": ledger.name, "left": ledger.left().describe(), "after": after.describe()}
+
+
+def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
+    """The guarantee in English, and a table of queries, sensitivities and noise."""
+    console.print(guarantee.paragraph(), markup=False)
+    console.print()
+    table = columns("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
+    for release, queries in lock.plan["releases"].items():
+        for query in queries:
+            table.add_row(
+                release,
+                query["query"],
+                "x".join(map(str, query["shape"])),
+                str(query["at_most"]),
+                query["distance"],
+                describe_sensitivity(query["sensitivity"]),
+                describe_mechanism(query["mechanism"]),
+            )
+    console.print(table)
+
+
+def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:
+    """Per release: how hard its bound was attacked at the versions in use, or never."""
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
+        try:
+            found = lookup(case, spec.registry)
+        except AttackRecordError as error:
+            err().print(f"note: {error}", markup=False)
+            return
+        told = NEVER if found is None else found.describe()
+        console.print(f"{scheduled.name}, bound {type(case.bound).__name__}: {told}", markup=False)
+
+
+def show_audits(console: Console, path: Path, lock: Lock) -> None:
+    """What audits of exactly this plan found, if there were any."""
+    try:
+        found = of_plan(audit_path(path), lock)
+    except AuditFileError as error:
+        err().print(f"note: {error}", markup=False)
+        return
+    if not found:
+        console.print("never audited at this plan", markup=False)
+        return
+    console.print(found[-1].describe(), markup=False)
+    refuted = sum(one.refuted for one in found)
+    if len(found) > 1:
+        console.print(f"{len(found)} audits of this plan, {refuted} REFUTED it", markup=False)
+
+
+def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:
+    """A number, or a law's range: `law: 0.01 to 0.4`."""
+    if isinstance(sensitivity, dict):
+        return f"law: {sensitivity['smallest']:.4g} to {sensitivity['largest']:.4g}"
+    return f"{sensitivity:.6g}"
+
+
+def describe_mechanism(mechanism: dict[str, Any]) -> str:
+    """`Gaussian(noise_multiplier=3.73)`."""
+    fields = {name: value for name, value in mechanism.items() if name != "class"}
+    inner = ", ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in fields.items()
+    )
+    return f"{mechanism['class']}({inner})"

@@ -1,0 +1,57 @@
+"""CertifiedBound: what one record moves a certified minimiser by, and what its solver errs by."""
+
+import math
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.bound import Refused, SensitivityBound
+from dpcore.domain.domain import Domain
+from dpcore.learner import Public
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.query import Query
+from dpcore.sensitivity import Sensitivity
+
+
+@runtime_checkable
+class CertifiedLearner(Protocol):
+    """A learner whose result is proved to lie within a public distance of a minimiser."""
+
+    @property
+    def total_regularization(self) -> float:
+        """Lam."""
+
+    def moves(self, domain: Domain) -> ByRelation:
+        """What one record moves the exact result by."""
+
+    def solver_error(self, domain: Domain) -> float:
+        """How far the computed result may lie from it; or infinity."""
+
+
+@attrs.frozen(kw_only=True)
+class CertifiedBound(SensitivityBound):
+    """The learner's `moves`; what is left to write is whose it is and the theorem."""
+
+    theorem: ClassVar[str]
+    """Of the movement, with {} for the relation."""
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """Refuses where floating point cannot certify the minimiser on every dataset."""
+        assert isinstance(learner, CertifiedLearner)
+        error = learner.solver_error(public.domain)
+        if math.isinf(error):
+            return Refused(
+                f"total_regularization={learner.total_regularization!r} is too small for a "
+                f"certified minimiser on every dataset: raise it, or declare fewer records"
+            )
+        claim, value = learner.moves(public.domain).under(adjacency)
+        return Sensitivity(
+            value=value,
+            distance=query.distance,
+            adjacency=claim,
+            solver_error=error,
+            source=self.theorem.format(claim),
+        )

@@ -1,0 +1,84 @@
+"""CertifiedRegression: learners that publish a certified minimiser, with a public tolerance."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import positive
+from dpcore.domain.domain import Domain
+from dpcore.learner import Public
+from dpcore.learning.features.regression import FeatureRegression
+from dpcore.learning.solvers.certified import Certified
+from dpcore.learning.solvers.huber_ridge import HuberRidge
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.theorems.taper import Taper
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins
+from dpcore.records.records import Records
+
+
+@attrs.frozen(kw_only=True)
+class CertifiedRegression(FeatureRegression):
+    """Publishes the minimiser of a `Certified` problem; what is left to write is `problem`.
+
+    No exact number of records is read. The solver's tolerance is public and grows with the largest
+    number of records it must hold for: a public upper bound, or else 2^22, before which the result
+    tapers off (from 2^20 records on; see `dpcore.learning.theorems.taper`).
+
+    Args:
+        total_regularization: Lam > 0, of the sum form: not multiplied by the number of records.
+    """
+
+    total: ClassVar[bool] = True
+
+    total_regularization: float = attrs.field(validator=positive)
+
+    @abstractmethod
+    def problem(self, domain: Domain) -> Certified:
+        """The public parameters of the minimisation."""
+
+    def taper(self, domain: Domain) -> Taper:
+        """The weight of the result by the number of records."""
+        return Taper.at_most(domain.at_most)
+
+    def moves(self, domain: Domain) -> ByRelation:
+        """What one record moves the published minimiser by, were it exact."""
+        problem, taper = self.problem(domain), self.taper(domain)
+        return taper.moves(problem.moves(), problem.norm(taper.records))
+
+    def solver_error(self, domain: Domain) -> float:
+        """The public tolerance, or infinity where none is reached on every dataset."""
+        return self.problem(domain).error(self.taper(domain).records, self.features.width(domain))
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """The exact minimiser to within the declared error; tapered."""
+        weight = self.taper(public.domain).weight(len(records))
+        if weight == 0:
+            return np.zeros(query.shape)
+        phi, tolerance = self.mapped(records, public), self.solver_error(public.domain)
+        return weight * self.problem(public.domain).solve(phi, records.labels, tolerance)
+
+
+@attrs.frozen(kw_only=True)
+class HuberRegression(CertifiedRegression):
+    r"""Minimises :math:`\sum h_B(\phi(x_i)\cdot c-y_i)+\tfrac\Lambda2\|c\|^2`.
+
+    Args:
+        clip: B > 0, in label units: residuals beyond it count linearly.
+    """
+
+    clip: float = attrs.field(validator=positive)
+
+    def problem(self, domain: Domain) -> HuberRidge:
+        """The public parameters of the minimisation."""
+        return HuberRidge(
+            kappa=self.features.norm(domain),
+            label_bound=domain.label_bound,
+            total_regularization=self.total_regularization,
+            clip=self.clip,
+        )

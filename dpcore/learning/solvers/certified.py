@@ -1,0 +1,50 @@
+"""Certified: a strongly convex problem whose solver is proved to reach a public tolerance."""
+
+from abc import ABC, abstractmethod
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.learning.theorems.by_relation import ByRelation
+
+
+@attrs.frozen(kw_only=True)
+class Certified(ABC):
+    """The public parameters of a problem in sum form, its solver, and how far its minimiser moves.
+
+    Args:
+        kappa: Bound on the norm of every feature row. label_bound: M.
+        total_regularization: Lam > 0.
+    """
+
+    kappa: float
+    label_bound: float
+    total_regularization: float
+
+    @abstractmethod
+    def moves(self) -> ByRelation:
+        """What one record moves the minimiser by, in l2."""
+
+    @abstractmethod
+    def norm(self, records: int) -> float:
+        """A bound on the minimiser's norm for at most `records` records."""
+
+    @abstractmethod
+    def error(self, records: int, width: int) -> float:
+        """What `solve` reaches on every dataset of at most `records` rows, from the minimiser.
+
+        Infinity stands for an error at which no claim would be worth making.
+        """
+
+    @abstractmethod
+    def solve(
+        self, features: NDArray[np.float64], labels: NDArray[np.float64], tolerance: float
+    ) -> NDArray[np.float64]:
+        """The minimiser to within `tolerance`, shape (d,); returns only what is certified.
+
+        For features of shape (n, d), rows at most kappa long, and labels of shape (n,), within M.
+
+        Raises:
+            CertificateError: the certificate does not reach it, which is at least `error`.
+        """

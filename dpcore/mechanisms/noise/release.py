@@ -1,0 +1,101 @@
+"""Executors: what is left of a release once the plan has fixed its grid and its noise.
+
+Each checks the statistic, adds the noise that `draw` makes, and shapes the result. It holds nothing
+that depends on a value or on noise.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import ReleaseError
+from dpcore.mechanism import Mechanism, Prepared, coordinates, finite, from_real, integers
+from dpcore.mechanisms.noise.grid import Grid
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Sensitivity
+
+Integers = Callable[[int, Stream], NDArray[np.int64]]
+Floats = Callable[[int, Stream], NDArray[np.float64]]
+Width = TypeVar("Width", float, Fraction)
+
+_WIDEST = 1 << 53
+
+
+class Executed(Mechanism):
+    """A mechanism that releases through an executor, which is made once for a planned query."""
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """The noisy value, by `prepared`.
+
+        Raises:
+            ContractError: `value` is not a finite statistic of the query's shape, or of its kind.
+            ReleaseError: the noise is wider than 2^53 steps, or a float sum overflows.
+        """
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    @abstractmethod
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """The executor; raises `ReleaseError` where the noise is wider than 2^53 steps."""
+
+
+def drawable(width: Width) -> Width:
+    """The same width, in steps, where integer draws of it are exact.
+
+    Raises:
+        ReleaseError: it is above 2^53.
+    """
+    if not width <= _WIDEST:
+        raise ReleaseError(f"noise of {float(width):.3g} steps is too wide to be exact")
+    return width
+
+
+@attrs.frozen(eq=False)
+class OnGrid:
+    """The statistic rounded to a grid, plus integer noise and so many halves of a step. Exact."""
+
+    grid: Grid
+    draw: Integers
+    halves: int = 0
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        """A multiple of the grid's step, or an odd one of half of it."""
+        steps = self.grid.round(coordinates(value, query))
+        steps += self.draw(steps.size, noise)
+        return from_real(self.grid.values(steps, halves=self.halves), query)
+
+
+@attrs.frozen(eq=False)
+class OnIntegers:
+    """A statistic of integers, plus integer noise. Exact."""
+
+    draw: Integers
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        """Integers, as floats."""
+        noisy = integers(value, query)
+        noisy += self.draw(noisy.size, noise)
+        return from_real(noisy.astype(np.float64), query)
+
+
+@attrs.frozen(eq=False)
+class InFloats:
+    """The statistic plus floats: a claim about real arithmetic, whose low bits are not covered."""
+
+    draw: Floats
+
+    def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
+        """Floats, none of which overflowed."""
+        exact = coordinates(value, query)
+        with np.errstate(over="ignore"):
+            noisy = exact + self.draw(exact.size, noise)
+        return from_real(finite(noisy, query), query)

@@ -1,0 +1,301 @@
+"""A spec's whole run, in the one safe order: lock, points, reserve, open, release, write, look.
+
+What can be refused is refused before anything is spent, what is spent is spent before a record is
+opened, and a run folder that ends up empty is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgspec
+
+from dpcore.domain.domain import Table
+from dpcore.errors import ReleaseError, ReplayError, SpecError, below
+from dpcore.guarantee import ReleaseKind
+from dpcore.ledger.book import Ledger, Reservation
+from dpcore.publish.evaluation import UNCOVERED, evaluate
+from dpcore.publish.folder import (
+    PUBLIC,
+    REHEARSAL,
+    REPRODUCTION,
+    Run,
+    differing,
+    load_run,
+    means,
+    new_folder,
+    public_files,
+    write_files,
+)
+from dpcore.publish.lock import lock_of, locked
+from dpcore.randomness import SecretCoins
+from dpcore.registry.registry import Registry
+from dpcore.running.plan import Outcome, Plan
+from dpcore.running.private_look import stated
+from dpcore.sources.text import load_points, load_table
+from dpcore.spec.spec import Spec, load_spec
+
+SEALED_FAILURE = "The sealed run failed; nothing was released."
+
+Progress = Callable[[int, int], None]
+"""Told how many answers there are so far, and how many there may be."""
+
+
+def run(
+    spec: Spec | Path | str,
+    *,
+    table: Table | None = None,
+    source: str | None = None,
+    ledger: Ledger | None = None,
+    progress: Progress | None = None,
+    runs: Path | str = "runs",
+    rehearsal: int | None = None,
+) -> Run:
+    """Open the data of a spec, publish its releases in a new run folder, and state the guarantee.
+
+    Args:
+        spec: A spec, or the path of one. Its lock is kept beside its file as `dpcore check` does.
+        table: The records, by column; read from `source` if None.
+        source: A file or LOADER:NAME in place of the spec's own source.
+        ledger: What the run is charged to, where the spec names none.
+        progress: Called before the first answer and after every one; never in a sealed run.
+        runs: Where run folders are made.
+        rehearsal: Seed of known secret coins: repeatable, and not private at all.
+
+    Raises:
+        SpecError: the spec is wrong, a sealed run is rehearsed, a function has no points, or the
+            spec names another ledger.
+        NoClaimError: no guarantee can be stated.
+        BudgetExceededError, LedgerError: the ledger refuses, or cannot be used.
+        SourceError: the records or points are missing or do not fit the domain.
+        ReleaseError: a private function failed; of a sealed run, anything did once it was open.
+    """
+    spec, started = _spec(spec), time.monotonic()
+    sealed = spec.request.sealed
+    priced = locked(spec)
+    plan = priced.plan
+    if sealed and rehearsal is not None:
+        with spec.placed():
+            raise SpecError(
+                "it has no operator channel to show a rehearsal on (--rehearsal)", "sealed"
+            )
+    secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
+    work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
+    book = ledger_of(spec, ledger)
+    with _folder(runs, spec) as folder:
+        reservation = None
+        if book is not None and rehearsal is None:
+            reservation = plan.reserve(book, folder.name, _uncovered(spec))
+        elif book is not None:
+            book.note(f"{folder.name}: a rehearsal with known coins")
+        outcome = work.sealed(reservation) if sealed else work.open(reservation)
+        made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
+    made = attrs.evolve(made, note=priced.note)
+    if sealed:
+        return made
+    return attrs.evolve(made, operator=_operator(spec, plan, outcome, folder, started))
+
+
+def reproduce(
+    spec: Spec | Path | str,
+    *,
+    source: str | None = None,
+    progress: Progress | None = None,
+    runs: Path | str = "runs",
+) -> Run:
+    """Run a refuted or conditional claim as printed. The result is not private.
+
+    Raises:
+        SpecError: nothing in it is refuted or conditional, or it is sealed.
+    """
+    spec = _spec(spec)
+    if spec.request.sealed:
+        with spec.placed():
+            raise SpecError("it has no operator channel to show a reproduction on", "sealed")
+    plan = spec.price(reproduce=True)
+    secret = SecretCoins.draw()
+    work = _Work(spec, plan, points_of(spec, plan), secret, None, source, progress)
+    book = ledger_of(spec)
+    with _folder(runs, spec) as folder:
+        if book is not None:
+            book.note(f"{folder.name}: a reproduction as printed, not private")
+        return work.write(work.open(None), folder, REPRODUCTION)
+
+
+def replay(folder: Path | str, registry: Registry | None = None) -> Run:
+    """Rebuild a run's files from its answers alone, and compare every byte.
+
+    Raises:
+        ReplayError: a file differs, is missing or was added.
+    """
+    found = load_run(folder, registry)
+    if wrong := differing(found):
+        raise ReplayError(f"{found.kept}: {', '.join(wrong)} do not replay")
+    return found
+
+
+@attrs.frozen(eq=False, repr=False)
+class _Work:
+    """PRIVATE: one run on its way from its source to its folder."""
+
+    spec: Spec
+    plan: Plan
+    points: dict[str, Table]
+    secret: SecretCoins
+    table: Table | None
+    source: str | None
+    progress: Progress | None
+
+    def open(self, reservation: Reservation | None) -> Outcome:
+        """Read the records and release, telling the progress."""
+        table, done, most = self._table(), 0, self.plan.most_asks
+        tell = self.progress or (lambda so_far, most: None)
+        tell(0, most)
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            tell(done, most)
+
+        return self._run(table, step, reservation)
+
+    def sealed(self, reservation: Reservation | None) -> Outcome:
+        """The same; once records are opened, nothing is told but success or one fixed sentence."""
+        failed = False
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            try:
+                outcome = self._run(self._table(), lambda: None, reservation)
+            except Exception:
+                failed = True
+        if failed:
+            raise ReleaseError(SEALED_FAILURE)
+        return outcome
+
+    def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
+        """The public files, all of them or none."""
+        lock = lock_of(self.spec, self.plan, outcome.coins)
+        files = public_files(lock, outcome.answers, outcome.models, outcome.guarantee)
+        write_files(folder / channel, files)
+        return Run(
+            folder=folder,
+            channel=channel,
+            spec=self.spec,
+            lock=lock,
+            guarantee=outcome.guarantee,
+            models=outcome.models,
+            answers={name: tuple(a.value for a in got) for name, got in outcome.answers.items()},
+            evaluation=stated(means(outcome.answers)),
+            files=files,
+        )
+
+    def _run(
+        self, table: Table, step: Callable[[], None], reservation: Reservation | None
+    ) -> Outcome:
+        return self.plan.run(
+            table,
+            secret=self.secret,
+            progress=step,
+            points=self.points,
+            reservation=reservation,
+        )
+
+    def _table(self) -> Table:
+        if self.table is not None:
+            return self.table
+        spec, domain = self.spec, self.spec.request.domain
+        if self.source is not None:
+            return load_table(self.source, Path(), spec.csv, domain)
+        with spec.placed():
+            return load_table(spec.source, spec.folder, spec.csv, domain)
+
+
+def _spec(given: Spec | Path | str) -> Spec:
+    return given if isinstance(given, Spec) else load_spec(given)
+
+
+def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
+    """The points of every function release, by its name; public files, read before the records.
+
+    Raises:
+        SpecError: a function release has no points: a run can only publish answers.
+        RequestError: they are more than are paid for.
+        SourceError: the points are missing or do not fit the domain.
+    """
+    found = {}
+    with spec.placed():
+        for number, one in enumerate(plan.schedule.releases):
+            if one.publishes is ReleaseKind.FUNCTION:
+                raise SpecError(
+                    "a function is asked, not published: add predictions_at, or open it in Python",
+                    f"releases.{number}",
+                )
+            if one.release.predictions_at is not None:
+                with below("releases", number, "predictions_at"):
+                    found[one.name] = load_points(
+                        one.release.predictions_at, spec.folder, spec.csv, spec.request.domain
+                    )
+        plan.encode_points(found)  # what public facts refuse is not charged to a ledger
+    return found
+
+
+def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
+    """The ledger that a run of a spec is charged to: the spec's, else the given one.
+
+    Raises:
+        SpecError: the spec names one that does not exist, or another than the given one.
+        LedgerError: it cannot be used.
+    """
+    if spec.ledger is None:
+        return given
+    with spec.placed(), below("ledger"):
+        if given is None:
+            return Ledger.open(spec.ledger, spec.registry)
+        if given.name != spec.ledger:
+            raise SpecError(f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
+    return given
+
+
+@contextlib.contextmanager
+def _folder(runs: Path | str, spec: Spec) -> Iterator[Path]:
+    """A new run folder, removed again if nothing was written to it."""
+    folder = new_folder(Path(runs), "spec" if spec.path is None else spec.path.stem)
+    try:
+        yield folder
+    except BaseException:
+        with contextlib.suppress(OSError):  # what was written stays for the operator to look at
+            folder.rmdir()
+        raise
+
+
+def _uncovered(spec: Spec) -> tuple[str, ...]:
+    """Looks at the records beside the release, for the operator and not paid for."""
+    return (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
+
+
+def _operator(
+    spec: Spec, plan: Plan, outcome: Outcome, folder: Path, started: float
+) -> dict[str, Any]:
+    """Everything that may depend on records beyond the answers, marked as such, and written."""
+    notes: dict[str, Any] = {"warning": UNCOVERED}
+    if spec.metrics:
+        notes["evaluation"] = evaluate(plan, outcome, spec.metrics)
+        if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
+            notes["stand-ins"] = told
+    notes["seconds"] = round(time.monotonic() - started, 3)
+    operator = folder / "operator"
+    operator.mkdir(exist_ok=True)
+    encoded = msgspec.json.format(msgspec.json.encode(notes), indent=2)
+    (operator / "run.json").write_bytes(encoded + b"\n")
+    return notes

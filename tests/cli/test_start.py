@@ -1,0 +1,136 @@
+"""What a command costs before it does anything: by the modules it imports, not by a clock."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import dpcore
+from dpcore.cli.app import COMMANDS, app, command
+
+SPEC = """\
+dpcore: 1
+data:
+  source: people.csv
+  target: y
+  domain: {records: 40, columns: {a: [-1, 1]}, target: [-1, 1]}
+adjacency: replace_one
+budget: {epsilon: 2, delta: 1e-5}
+release:
+  learner: {name: random_features.ridge, features: identity, regularization: 0.5}
+  mechanism: gaussian
+"""
+SCRIPT = """
+import sys
+from dpcore.cli import main
+sys.argv[0] = "dpcore"
+try:
+    main()
+except SystemExit as left:
+    print(left.code, file=sys.stderr)
+sys.stderr.write(" ".join(sys.modules))
+"""
+HEAVY = {"scipy.special", "scipy.linalg", "scipy.optimize", "scipy.stats", "rich.console"}
+OF_A_SPEC = ("check", "run", "falsify", "audit", "reproduce")
+NONE = {"numpy", "scipy", "rich", "yaml", "msgspec", "pluggy", "dpcore.spec", "dpcore.registry"}
+
+
+def imported(folder, *words, **environment):
+    """(exit code, what was printed, modules) of a command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *words],
+        cwd=folder,
+        env={**os.environ, "XDG_CONFIG_HOME": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *told, code, modules = done.stderr.split("\n")
+    return int(code), done.stdout + "\n".join(told), {*modules.split()}
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["chek"], []])
+def test_help_version_and_a_mistyped_command_import_nothing(tmp_path, words):
+    _, told, modules = imported(tmp_path, *words)
+    assert not modules & NONE
+    assert told
+
+
+def test_completing_a_command_imports_nothing_and_an_option_its_command_alone(tmp_path):
+    def completed(*words):
+        return imported(
+            tmp_path,
+            _DPCORE_COMPLETE="complete_bash",
+            COMP_WORDS=" ".join(words),
+            COMP_CWORD=str(len(words) - 1),
+        )
+
+    _, told, modules = completed("dpcore", "f")
+    assert told.split() == ["falsify"]
+    assert not modules & NONE
+    _, told, modules = completed("dpcore", "check", "--j")
+    assert told.split() == ["--json"]
+    assert not modules & HEAVY
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "light"),
+    [
+        *((name, ("replace_one", "replace_on"), True) for name in OF_A_SPEC),
+        ("check", ("a: [-1, 1]", "a: [1, -1]"), True),
+        ("check", ("ridge,", "rige,"), False),
+        ("check", ("mechanism: gaussian", "mechanism: {name: gaussian, nois: 1}"), False),
+    ],
+)
+def test_a_spec_error_imports_no_more_than_it_needs(tmp_path, name, change, light):
+    assert change[0] in SPEC
+    (tmp_path / "s.yaml").write_text(SPEC.replace(*change))
+    code, told, modules = imported(tmp_path, name, "s.yaml")
+    assert code == 2, told
+    assert told.startswith("s.yaml:")
+    assert not modules & HEAVY
+    if light:
+        assert "dpcore.registry.builtin" not in modules
+
+
+def test_every_help_text_of_the_table_is_the_command_s_own():
+    for name, (_, text) in COMMANDS.items():
+        own = command(name).help.split("\n\n")[0]
+        assert " ".join(own.split()) == text
+
+
+def commands(group, path):
+    """Every command below a group, with the words that call it."""
+    for name in group.list_commands(None):
+        found = command(name) if group is GROUP else group.get_command(None, name)
+        yield f"{path} {name}", found
+        if hasattr(found, "list_commands"):
+            yield from commands(found, f"{path} {name}")
+
+
+GROUP = typer.main.get_command(app)
+
+
+def test_every_command_and_every_option_has_a_help_text():
+    found = [("dpcore", GROUP), *commands(GROUP, "dpcore")]
+    assert len(found) > 20
+    for path, one in found:
+        assert one.help, path
+        for param in one.params:
+            if not getattr(param, "hidden", False):
+                assert getattr(param, "help", None), f"{path} {param.name}"
+
+
+def test_no_module_imports_a_part_of_scipy_before_it_is_used():
+    """`import scipy` costs little; `scipy.special` is imported when it is first used."""
+    early = [
+        path
+        for path in Path(dpcore.__file__).parent.glob("**/*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "scipy"
+    ]
+    assert early == []

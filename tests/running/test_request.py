@@ -1,0 +1,46 @@
+"""A request is all that a plan is priced from, however it is given."""
+
+import pytest
+
+from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Release, Request, price
+from dpcore.errors import SpecError
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.publish.lock import describe
+
+from doubles import LabelMean, LabelMeanBound, domain
+
+FACTS = {
+    "domain": domain(40),
+    "adjacency": REPLACE_ONE,
+    "budget": PrivacyBudget(epsilon=1, delta=1e-5),
+}
+ONE = {"learner": LabelMean(), "mechanism": Gaussian(), "bound": LabelMeanBound()}
+
+
+def test_a_request_its_fields_and_one_release_give_one_plan():
+    request = Request(**FACTS, releases=[Release(**ONE)], coins=PublicCoins(7))
+    plans = [
+        price(request),
+        price(**FACTS, releases=(Release(**ONE),), coins=PublicCoins(7)),
+        price(**FACTS, **ONE, coins=PublicCoins(7)),
+    ]
+    assert [describe(plan) for plan in plans] == [describe(plans[0])] * 3
+    assert plans[0].request is not None
+    assert {plan.coins for plan in plans} == {PublicCoins(7)}
+
+
+def test_fields_change_a_request_and_leave_the_given_one_alone():
+    request = Request(**FACTS, releases=[Release(**ONE)])
+    other = price(request, budget=PrivacyBudget(epsilon=2, delta=1e-5))
+    assert other.request.budget.epsilon == 2
+    assert request.budget.epsilon == 1
+    assert other.guarantee.epsilon > price(request).guarantee.epsilon
+
+
+def test_an_unknown_field_and_half_a_release_are_errors():
+    with pytest.raises(TypeError, match="epsilon"):
+        price(**FACTS, **ONE, epsilon=1)
+    with pytest.raises(SpecError, match="either releases, or a learner"):
+        price(**FACTS, learner=LabelMean())
+    with pytest.raises(SpecError, match="either releases, or a learner"):
+        price(**FACTS, **ONE, releases=[Release(**ONE)])
