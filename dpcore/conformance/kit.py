@@ -14,6 +14,7 @@ from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import bounds as bound_laws
 from dpcore.conformance.laws import compositions as composition_laws
+from dpcore.conformance.laws import cells as cell_laws
 from dpcore.conformance.laws import events as event_laws
 from dpcore.conformance.laws import features as feature_laws
 from dpcore.conformance.laws import interactive as interactive_laws
@@ -29,6 +30,7 @@ from dpcore.conformance.laws.bounds import (
     bound_verdicts,
 )
 from dpcore.conformance.laws.compositions import certified_verdicts
+from dpcore.conformance.laws.cells import cell_verdicts
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.interactive import (
@@ -55,6 +57,7 @@ from dpcore.conformance.laws.mechanisms import (
 )
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
+from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
@@ -79,6 +82,7 @@ LAWS = (
     EXAMPLES,
     TESTABLE,
     BOUNDED,
+    *cell_laws.LAWS,
     *learner_laws.LAWS,
     *bound_laws.LAWS,
     *mechanism_laws.LAWS,
@@ -142,6 +146,8 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         for name, cases in subjects.learners.items()
         if cases
     ]
+    for domain in _domains(subjects):
+        verdicts += cell_verdicts(domain, seed)
     for cases in subjects.learners.values():
         for case in cases:
             verdicts += learner_verdicts(case, seed)
@@ -191,6 +197,20 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         for kernel, domain in kernels:
             verdicts += kernel_verdicts(kernel, domain, seed)
     return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(findings))
+
+
+def _domains(subjects: Subjects) -> list[Domain]:
+    """Of the examples, each once, whatever its number of records."""
+    found: list[Domain] = []
+    for cases in subjects.learners.values():
+        for case in cases:
+            if not any(_encoding(case.domain) == _encoding(known) for known in found):
+                found.append(case.domain)
+    return found
+
+
+def _encoding(domain: Domain) -> tuple[Any, ...]:
+    return dict(domain.columns), domain.labels, domain.norm
 
 
 def _audits(effort: Effort) -> Effort:

@@ -136,7 +136,7 @@ def _parse_csv(
                 f"{len(row)} came"
             )
         for name, index in wanted:
-            columns[name].append(row[index].strip())
+            columns[name].append(row[index].strip(" \t"))
         if most is not None and len(columns[names[-1]]) > most:
             raise SourceError(f"{path.name}: more than the {most} records that are declared")
     if not columns[names[-1]]:
