@@ -216,10 +216,11 @@ class _Work:
         if self.table is not None:
             return self.table
         spec, domain = self.spec, self.spec.request.domain
+        refuse = spec.request.on_invalid == "refuse"
         if self.source is not None:
-            return load_table(self.source, Path(), spec.csv, domain)
+            return load_table(self.source, Path(), spec.csv, domain, refuse=refuse)
         with spec.placed():
-            return load_table(spec.source, spec.folder, spec.csv, domain)
+            return load_table(spec.source, spec.folder, spec.csv, domain, refuse=refuse)
 
 
 def _spec(given: Spec | Path | str) -> Spec:
