@@ -22,6 +22,7 @@ from dpcore.conformance.laws import kernels as kernel_laws
 from dpcore.conformance.laws import laboratory as laboratory_laws
 from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
+from dpcore.conformance.laws import once as once_laws
 from dpcore.conformance.laws import samples as audit_laws
 from dpcore.conformance.laws.accountants import accountant_verdicts
 from dpcore.conformance.laws.bounds import (
@@ -94,6 +95,7 @@ LAWS = (
     *feature_laws.LAWS,
     *kernel_laws.LAWS,
     *audit_laws.LAWS,
+    *once_laws.LAWS,
 )
 
 _AUDITS = (0.1, 0.3)  # shares of the pairs and of the samples that audits of examples' runs get
@@ -133,7 +135,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         RegistryError: the plugin is not admitted, not installed or broken.
     """
     loaded = registry.load(plugin)
-    verdicts: list[Verdict] = []
+    verdicts: list[Verdict] = [*once_laws.once_verdicts()]
     findings: list[Finding] = []
     printed: set[type[Any]] = set()
     runs: list[Priced] = []
