@@ -85,8 +85,7 @@ def run(
     if sealed and rehearsal is not None:
         with spec.placed():
             raise SpecError(
-                "a sealed run cannot be rehearsed (--rehearsal): it has no operator channel",
-                "sealed",
+                "it has no operator channel to show a rehearsal on (--rehearsal)", "sealed"
             )
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
@@ -120,9 +119,7 @@ def reproduce(
     spec = _spec(spec)
     if spec.request.sealed:
         with spec.placed():
-            raise SpecError(
-                "a sealed run cannot be a reproduction: it has no operator channel", "sealed"
-            )
+            raise SpecError("it has no operator channel to show a reproduction on", "sealed")
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
     work = _Work(spec, plan, points_of(spec, plan), secret, None, source, progress)
@@ -235,24 +232,24 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
     """The points of every function release, by its name; public files, read before the records.
 
     Raises:
-        SpecError: a function release has no points: a run can only publish answers; or more than
-            are paid for.
+        SpecError: a function release has no points: a run can only publish answers.
+        RequestError: they are more than are paid for.
         SourceError: the points are missing or do not fit the domain.
     """
-    if plan.guarantee.release is ReleaseKind.FUNCTION:
-        with spec.placed():
-            raise SpecError(
-                "a function is asked, not published: add predictions_at, or open it in Python",
-                "releases.0",
-            )
     found = {}
     with spec.placed():
-        for number, release in enumerate(spec.request.releases):
-            if (path := release.predictions_at) is not None:
+        for number, one in enumerate(plan.schedule.releases):
+            if one.publishes is ReleaseKind.FUNCTION:
+                raise SpecError(
+                    "a function is asked, not published: add predictions_at, or open it in Python",
+                    f"releases.{number}",
+                )
+            if one.release.predictions_at is not None:
                 with below("releases", number, "predictions_at"):
-                    table = load_points(path, spec.folder, spec.csv, spec.request.domain)
-                found[release.name] = table
-        plan.encode_points(found)
+                    found[one.name] = load_points(
+                        one.release.predictions_at, spec.folder, spec.csv, spec.request.domain
+                    )
+        plan.encode_points(found)  # what public facts refuse is not charged to a ledger
     return found
 
 
@@ -263,15 +260,13 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
         SpecError: the spec names one that does not exist, or another than the given one.
         LedgerError: it cannot be used.
     """
-    if given is None or spec.ledger is None:
-        if spec.ledger is None:
-            return given
-        with spec.placed(), below("ledger"):
+    if spec.ledger is None:
+        return given
+    with spec.placed(), below("ledger"):
+        if given is None:
             return Ledger.open(spec.ledger, spec.registry)
-    if given.name != spec.ledger:
-        told = f"the spec is charged to the ledger {spec.ledger!r}, not {given.name!r}"
-        with spec.placed():
-            raise SpecError(told, "ledger")
+        if given.name != spec.ledger:
+            raise SpecError(f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
     return given
 
 
