@@ -12,7 +12,9 @@ from typing import Any
 
 from dpcore.errors import ContractError, DpcoreError
 
-_forks: list[None] = []  # one entry per fork between this process and the first: a pid may come back
+_forks: list[
+    None
+] = []  # one entry per fork between this process and the first: a pid may come back
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _forks.append(None))

@@ -195,6 +195,10 @@ class PublicCoins:
         found: Made = latest[1]
         return found
 
+    def again(self) -> "PublicCoins":
+        """The same coins with nothing kept: for another run, or the other side of one."""
+        return PublicCoins(self.key)
+
     @classmethod
     def draw(cls) -> "PublicCoins":
         """Coins with a fresh key from the operating system."""

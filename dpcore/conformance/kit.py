@@ -13,8 +13,8 @@ from dpcore.conformance.attacks.falsifier import Finding
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import bounds as bound_laws
-from dpcore.conformance.laws import compositions as composition_laws
 from dpcore.conformance.laws import cells as cell_laws
+from dpcore.conformance.laws import compositions as composition_laws
 from dpcore.conformance.laws import events as event_laws
 from dpcore.conformance.laws import features as feature_laws
 from dpcore.conformance.laws import interactive as interactive_laws
@@ -30,8 +30,8 @@ from dpcore.conformance.laws.bounds import (
     REFUSED_EVERYWHERE,
     bound_verdicts,
 )
-from dpcore.conformance.laws.compositions import certified_verdicts
 from dpcore.conformance.laws.cells import cell_verdicts
+from dpcore.conformance.laws.compositions import certified_verdicts
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.interactive import (

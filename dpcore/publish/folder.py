@@ -115,7 +115,8 @@ class Run:
         files: What its channel must hold, byte for byte.
         operator: NOT covered by the guarantee: what the one who ran it saw besides, such as
             `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
-        note: Why the lock could not be kept beside the spec, or empty.
+        note: Why the lock could not be kept beside the spec, or the answers not be replayed in a
+            clean process; or empty.
     """
 
     folder: Path

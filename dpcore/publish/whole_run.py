@@ -45,6 +45,7 @@ from dpcore.publish.folder import (
 from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.clean import CleanProcess, Replaying
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.private_look import stated
 from dpcore.sources.text import load_points, load_table
@@ -108,7 +109,7 @@ def run(
         with _spent(reservation):
             outcome = work.sealed(reservation) if sealed else work.open(reservation)
             made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
-    made = attrs.evolve(made, note=priced.note)
+    made = attrs.evolve(made, note="; ".join(filter(None, (priced.note, outcome.note))))
     if sealed:
         return made
     with _published(made):
@@ -164,6 +165,7 @@ class _Work:
     table: Table | None
     source: str | None
     progress: Progress | None
+    replaying: Replaying = attrs.field(factory=CleanProcess)
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
@@ -221,6 +223,7 @@ class _Work:
             progress=step,
             points=self.points,
             reservation=reservation,
+            replaying=self.replaying,
         )
 
     def _table(self) -> Table:

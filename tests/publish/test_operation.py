@@ -185,7 +185,10 @@ def test_a_signal_at_any_moment_is_one_line(home, which):
         child.send_signal(which)
         _, err = child.communicate(timeout=120)
         if child.returncode > 0:
-            assert len(err.split("\n")) <= 3, (part, err)  # a progress bar may have left an empty one
+            assert len(err.split("\n")) <= 3, (
+                part,
+                err,
+            )  # a progress bar may have left an empty one
             assert "interrupted" in err, (part, err)
             assert "Traceback" not in err
         for folder in home.glob("runs/*"):

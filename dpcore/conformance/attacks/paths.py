@@ -74,9 +74,7 @@ class Path:
         )
 
 
-def paths(
-    rows: Rows, size: int, adjacency: Adjacency, rng: np.random.Generator
-) -> Iterator[Path]:
+def paths(rows: Rows, size: int, adjacency: Adjacency, rng: np.random.Generator) -> Iterator[Path]:
     """Ways between data sets of `size` records, of every kind in turn, for ever."""
     makers = (_ends, _group, _anywhere, _spread, _outliers)
     while True:

@@ -37,9 +37,7 @@ LOW_BITS = Law(
     "mechanism.exact-outputs",
     "Where `exact` is claimed, the last digits of outputs tell no values apart (attacked).",
 )
-NOT_SHARED = Law(
-    "mechanism.noise-not-shared", "No two coordinates have the same noise (attacked)."
-)
+NOT_SHARED = Law("mechanism.noise-not-shared", "No two coordinates have the same noise (attacked).")
 TAILS = Law(
     "mechanism.noise-has-tails", "Noise has no largest size, or the curve says what that costs."
 )
@@ -142,9 +140,7 @@ class _Trial:
                     made, claim = other, loose
             except DpcoreError:
                 pass
-        return Bench(
-            mechanism=made.at(scale), query=query, sensitivity=claim, seed=self.seed
-        )
+        return Bench(mechanism=made.at(scale), query=query, sensitivity=claim, seed=self.seed)
 
     def event(self, bench: Bench) -> Event:
         """As it is priced."""
@@ -448,7 +444,9 @@ def _choices(trial: _Trial) -> str:
         raise NotApplicableError(f"{trial.distance} has no directions")
     bench = trial.bench(64, 0.1)
     if bench.takes(np.ones(64)) and bench.is_local(np.zeros(64), np.ones(64)):
-        raise NotApplicableError("its coordinates are independent: see mechanism.event-at-any-value")
+        raise NotApplicableError(
+            "its coordinates are independent: see mechanism.event-at-any-value"
+        )
     count = max(3000, round(16_000 * trial.effort))
     for scale in (1.0, 0.3):
         best: tuple[float, Bench, Any, Any] | None = None
@@ -484,7 +482,10 @@ def _rows_moved(trial: _Trial) -> str:
     unit, count = trial.case.sensitivity.unit, max(1000, round(6000 * trial.effort))
     corner = np.zeros((size, size))
     corner[0, 0] = 1.0
-    pairs = ((0 * corner, unit**2 * corner), (np.eye(size), np.eye(size) + (2 + unit) * unit * corner))
+    pairs = (
+        (0 * corner, unit**2 * corner),
+        (np.eye(size), np.eye(size) + (2 + unit) * unit * corner),
+    )
     for scale in (1.0, 0.3):
         mechanism = trial.case.at(scale)
         bench = Bench(
