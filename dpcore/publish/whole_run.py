@@ -142,13 +142,22 @@ def reproduce(
         return work.write(work.open(None), folder, REPRODUCTION)
 
 
-def replay(folder: Path | str, registry: Registry | None = None) -> Run:
+def replay(
+    folder: Path | str, registry: Registry | None = None, *, memory: int | None = None
+) -> Run:
     """Rebuild a run's files from its answers alone, and compare every byte.
 
+    The folder may be a stranger's: what is read is bounded by the plan that its lock states. Equal
+    bytes show that answers and models agree, not who made them.
+
+    Args:
+        memory: Bytes that the plan may need; the machine's if None.
+
     Raises:
+        ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
-    found = load_run(folder, registry)
+    found = load_run(folder, registry, memory=memory)
     if wrong := differing(found):
         raise ReplayError(f"{found.kept}: {', '.join(wrong)} do not replay")
     return found

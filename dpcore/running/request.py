@@ -74,6 +74,7 @@ class Request:
         on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
         registry: Where a learner's bounds are looked up by name; the default one if None.
+        memory: Bytes that a run may need by public facts; the machine's if None.
         reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
     """
 
@@ -90,6 +91,7 @@ class Request:
     on_invalid: Literal["refuse", "project"] = "refuse"
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_names)
     registry: Registry | None = None
+    memory: int | None = None
     reproduce: bool = False
 
     @classmethod

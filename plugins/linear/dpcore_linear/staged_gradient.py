@@ -181,6 +181,11 @@ class StagedGradient(Learner):
         """`means` and `squares` once (if a column is numeric), `screen` and `fit` once a step."""
         return _Recipe.of(public).queries()
 
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """The features of the fit at all records: pairs of columns, squares and steps."""
+        records, fitted = domain.at_most or 0, Layout.of(domain).fitted
+        return 8 * fitted * (2 * records + 20), 2 * fitted * records
+
     def start(self, public: Public) -> _State:
         """Nothing known: the first stage that there is."""
         recipe = _Recipe.of(public)
