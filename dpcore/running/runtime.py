@@ -50,7 +50,7 @@ def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opene
     if domain.exact is not None and count != domain.exact:
         raise SourceError(f"{domain.exact} records are declared, the source has {count}")
     if domain.limit is not None and count > domain.limit:
-        raise SourceError(f"at most {domain.limit} records are declared, the source has {count}")
+        raise SourceError(f"at most {domain.limit} records are declared, the source has more")
     order = secret.runtime("shuffle").permutation(count)
     if request.adjacency.membership:
         kept_out = secret.runtime("split").uniform(count) < request.holdout
