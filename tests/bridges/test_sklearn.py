@@ -2,8 +2,10 @@
 
 import copy
 import importlib
+import math
 import pickle
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -30,6 +32,7 @@ from dpcore.errors import (
     RegistryError,
     SourceError,
 )
+from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.registry.kinds import FEATURES, LEARNER
 
 pytest.importorskip("sklearn", minversion="1.6")
@@ -168,7 +171,9 @@ def test_an_estimator_has_every_field_of_its_learner_with_its_default(made, comp
             if one.name == "features":
                 continue
             stated = params[one.name]
-            assert stated == one.default or one.default is attrs.NOTHING
+            made_anew = isinstance(one.default, attrs.Factory)
+            assert made_anew or stated == one.default or one.default is attrs.NOTHING
+            assert not made_anew or stated is None
     assert made(**{one: params[one] for one in params}).get_params() == params
 
 
@@ -205,6 +210,27 @@ def test_a_fit_is_one_release_with_a_guarantee(made):
     predicted = found.predict(rows)
     assert predicted.shape == (60,)
     assert np.all((predicted >= -1) & (predicted <= 1))
+
+
+@pytest.mark.parametrize("hit", [math.nan, "unknown", None])
+def test_one_cell_of_a_boolean_column_moves_one_row(hit, monkeypatch):
+    """numpy would choose one type for the whole table by looking at every record."""
+    seen = []
+
+    def run(plan, table, reservation):
+        seen.append(table)
+        return types.SimpleNamespace(model=None, guarantee=None)
+
+    monkeypatch.setattr(Plan, "run", run)
+    rows = [[True, 0.5], [False, 0.25]] * 10
+    columns = {"x0": Categories(("false", "true")), "x1": Range(0, 1)}
+    options = {"columns": columns, "on_invalid": "project"}
+    for changed in (rows, [[hit, 0.5], *rows[1:]]):
+        regressor(PrivateRegressor, **options).fit(changed, [0.1] * 20)
+    before, after = (columns["x0"].encode(table["x0"]).ravel() for table in seen)
+    assert before.tolist() == [1, -1] * 10
+    assert after.tolist() == [0, *before[1:]]
+    assert columns["x1"].encode(seen[1]["x1"]).ravel().tolist() == [0, -0.5] * 10
 
 
 def test_noise_is_what_it_takes():
@@ -319,6 +345,15 @@ def test_a_released_model_is_pickled_and_an_oracle_is_not():
         with pytest.raises(ContractError, match="holds records"):
             way(oracle)
     assert not hasattr(clone(oracle), "predictor_")
+
+
+def test_a_kernel_of_ones_own_is_the_learners():
+    rows, y = numbers()
+    found = regressor(KernelRidge, kernel=LinearKernel(), questions=60, epsilon=1e6).fit(rows, y)
+    shown = found.predict(np.array([[0.5, 0.0], [-0.5, 0.0]]))
+    assert shown[0] - shown[1] > 0.1  # a line through 0, whose slope is 0.5 before shrinking
+    with pytest.raises(ParameterError, match="needs a kernel"):
+        regressor(KernelRidge, kernel="linear").fit(rows, y)
 
 
 def test_an_oracle_answers_what_is_paid_for_and_repeats_itself():

@@ -12,9 +12,20 @@ from dpcore.bridges.sklearn.base import PrivateEstimator
 
 
 def fields_of(part: type) -> dict[str, Any]:
-    """The defaults of a component's own fields, by name; of those that are no components."""
+    """The defaults of a component's own fields, by name; None where each component makes its own.
+
+    A feature map is none of them: it is a part of its own.
+    """
     found: tuple[attrs.Attribute[Any], ...] = attrs.fields(part)
-    return {one.name: one.default for one in found if one.name != "features"}
+    return {
+        one.name: None if _made(one.default) else one.default
+        for one in found
+        if one.name != "features"
+    }
+
+
+def _made(default: object) -> bool:
+    return isinstance(default, attrs.Factory)  # type: ignore[arg-type]
 
 
 def parameters_of(*parts: type, **defaults: Any) -> Callable[[type[PrivateEstimator]], Any]:
@@ -38,4 +49,6 @@ def parameters_of(*parts: type, **defaults: Any) -> Callable[[type[PrivateEstima
 
 def given(estimator: PrivateEstimator, part: type) -> dict[str, Any]:
     """What the estimator was given for the fields of one of its components."""
-    return {name: getattr(estimator, name) for name in fields_of(part)}
+    values = {name: getattr(estimator, name) for name in fields_of(part)}
+    own = {one.name for one in attrs.fields(part) if _made(one.default)}
+    return {name: value for name, value in values.items() if value is not None or name not in own}

@@ -23,8 +23,9 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
+from dpcore.rounding import up
 
-_UP = 1 + 2.0**-30  # floating-point sums of up to a million labels
+_LABELS = 1 << 22  # roundings of floating-point sums of up to a million labels
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +41,7 @@ class HistogramBound(SensitivityBound):
         for relation, moved in ((ADD_REMOVE, 2.0), (REPLACE_LABEL, 2.0), (REPLACE_ONE, 4.0)):
             if relation.covers(adjacency):
                 return Sensitivity(
-                    value=moved * _UP,
+                    value=up(moved, roundings=_LABELS),
                     distance=Distance.L1,
                     adjacency=relation,
                     source="acme-private-bins, counting",

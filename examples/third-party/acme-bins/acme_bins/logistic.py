@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpcore import Adjacency, Direction, Distance, Event, Mechanism, Query, Sensitivity, Stream
 from dpcore.checks import positive
 from dpcore.mechanism import free, from_real, to_real
+from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
@@ -32,7 +33,8 @@ class BoundedLoss(Event):
         """The curve above, the same in both directions."""
         if epsilon >= self.loss:
             return 0.0
-        return -math.expm1(epsilon - self.loss) / (1 + math.exp(-self.loss)) * (1 + 2.0**-50)
+        share = -math.expm1(epsilon - self.loss) / (1 + math.exp(-self.loss))
+        return up(share, roundings=6)
 
     def pure_epsilon(self) -> float:
         """`loss`."""
@@ -64,7 +66,7 @@ class Logistic(Mechanism):
     def event(self, query: Query, sensitivity: Sensitivity) -> BoundedLoss:
         """A loss of l1_sensitivity / s, rounded up."""
         assert self.noise_scale is not None, "calibrate the mechanism first"
-        loss = sensitivity.unit / self.noise_scale * (1 + 2.0**-50)
+        loss = up(sensitivity.unit / self.noise_scale, roundings=3)
         return BoundedLoss(loss=loss, adjacency=sensitivity.adjacency)
 
     def release(
