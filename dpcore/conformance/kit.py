@@ -7,9 +7,12 @@ from functools import partial
 from typing import Any, cast
 
 import attrs
+import numpy as np
 
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.attacks.statistic import compute
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import bounds as bound_laws
@@ -55,11 +58,15 @@ from dpcore.conformance.laws.mechanisms import (
 )
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
+from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.functions.interactive import Interactive
+from dpcore.functions.kernels.base import Expansion, Kernel
+from dpcore.functions.learner import FunctionLearner
 from dpcore.mechanism import AnyMechanism, Mechanism
+from dpcore.randomness import SecretCoins
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.loading import Loaded
@@ -145,6 +152,8 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
     for cases in subjects.learners.values():
         for case in cases:
             verdicts += learner_verdicts(case, seed)
+        for kernel, domain in _kernels_within(cases):
+            verdicts += kernel_verdicts(kernel, domain, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
     effort = effort or Effort()
     audits = _audits(effort)
@@ -191,6 +200,31 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         for kernel, domain in kernels:
             verdicts += kernel_verdicts(kernel, domain, seed)
     return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(findings))
+
+
+def _kernels_within(cases: Sequence[Case]) -> list[tuple[Kernel, Domain]]:
+    """Kernels of the functions that learners fit, where no field of them names one."""
+    found: list[tuple[Kernel, Domain]] = []
+    for case in cases:
+        learner = case.learner
+        if not isinstance(learner, FunctionLearner):
+            continue
+        held = (getattr(learner, f.name) for f in attrs.fields(type(learner)))
+        if any(isinstance(value, Kernel) for value in held):
+            continue
+        rows = Rows(case.domain)
+        size = case.domain.exact or min(case.domain.at_most or 5, 5)
+        raw = np.random.default_rng(0).uniform(-1, 1, (size, rows.width))
+        records = rows.project(raw, np.full(size, 0.5 * rows.label_bound))
+        query, *_ = learner.queries(case.public)
+        secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+        try:
+            value = compute(learner, query, records, case.public, secret)
+        except Exception:  # the laws of learners tell of it
+            continue
+        if isinstance(value, Expansion) and (value.kernel, case.domain) not in found:
+            found.append((value.kernel, case.domain))
+    return found
 
 
 def _audits(effort: Effort) -> Effort:
