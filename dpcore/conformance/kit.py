@@ -13,12 +13,16 @@ from dpcore.conformance.attacks.falsifier import Finding
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import bounds as bound_laws
+from dpcore.conformance.laws import cells as cell_laws
+from dpcore.conformance.laws import compositions as composition_laws
 from dpcore.conformance.laws import events as event_laws
 from dpcore.conformance.laws import features as feature_laws
 from dpcore.conformance.laws import interactive as interactive_laws
 from dpcore.conformance.laws import kernels as kernel_laws
+from dpcore.conformance.laws import laboratory as laboratory_laws
 from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
+from dpcore.conformance.laws import once as once_laws
 from dpcore.conformance.laws import samples as audit_laws
 from dpcore.conformance.laws.accountants import accountant_verdicts
 from dpcore.conformance.laws.bounds import (
@@ -26,6 +30,8 @@ from dpcore.conformance.laws.bounds import (
     REFUSED_EVERYWHERE,
     bound_verdicts,
 )
+from dpcore.conformance.laws.cells import cell_verdicts
+from dpcore.conformance.laws.compositions import certified_verdicts
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.interactive import (
@@ -34,6 +40,7 @@ from dpcore.conformance.laws.interactive import (
     refuted_evidence,
 )
 from dpcore.conformance.laws.kernels import kernel_verdicts
+from dpcore.conformance.laws.laboratory import laboratory_verdicts
 from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
@@ -51,6 +58,7 @@ from dpcore.conformance.laws.mechanisms import (
 )
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
+from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
@@ -75,15 +83,19 @@ LAWS = (
     EXAMPLES,
     TESTABLE,
     BOUNDED,
+    *cell_laws.LAWS,
     *learner_laws.LAWS,
     *bound_laws.LAWS,
     *mechanism_laws.LAWS,
+    *laboratory_laws.LAWS,
     *interactive_laws.LAWS,
     *event_laws.LAWS,
     *accountant_laws.LAWS,
+    *composition_laws.LAWS,
     *feature_laws.LAWS,
     *kernel_laws.LAWS,
     *audit_laws.LAWS,
+    *once_laws.LAWS,
 )
 
 _AUDITS = (0.1, 0.3)  # shares of the pairs and of the samples that audits of examples' runs get
@@ -123,7 +135,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         RegistryError: the plugin is not admitted, not installed or broken.
     """
     loaded = registry.load(plugin)
-    verdicts: list[Verdict] = []
+    verdicts: list[Verdict] = [*once_laws.once_verdicts()]
     findings: list[Finding] = []
     printed: set[type[Any]] = set()
     runs: list[Priced] = []
@@ -136,6 +148,8 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         for name, cases in subjects.learners.items()
         if cases
     ]
+    for domain in _domains(subjects):
+        verdicts += cell_verdicts(domain, seed)
     for cases in subjects.learners.values():
         for case in cases:
             verdicts += learner_verdicts(case, seed)
@@ -177,6 +191,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
             verdicts += _events(name, built, catalogue) if built else [_unmade(name)]
     for accountant in loaded.components["accountants"].values():
         verdicts += accountant_verdicts(accountant, ladders)
+        verdicts += certified_verdicts(accountant)
     for maps in subjects.features.values():
         for features, domain in maps:
             verdicts += feature_verdicts(features, domain, seed)
@@ -184,6 +199,20 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         for kernel, domain in kernels:
             verdicts += kernel_verdicts(kernel, domain, seed)
     return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(findings))
+
+
+def _domains(subjects: Subjects) -> list[Domain]:
+    """Of the examples, each once, whatever its number of records."""
+    found: list[Domain] = []
+    for cases in subjects.learners.values():
+        for case in cases:
+            if not any(_encoding(case.domain) == _encoding(known) for known in found):
+                found.append(case.domain)
+    return found
+
+
+def _encoding(domain: Domain) -> tuple[Any, ...]:
+    return dict(domain.columns), domain.labels, domain.norm
 
 
 def _audits(effort: Effort) -> Effort:
@@ -242,8 +271,11 @@ def _judged(
             found = interactive_verdicts(function_case, seed, effort.transcripts)
             yield function_case.as_mechanism(), found
         return
-    for case in mechanism_cases(cast(Mechanism, mechanism)):
-        yield case, mechanism_verdicts(case, seed, effort.draws)
+    for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
+        found = mechanism_verdicts(case, seed, effort.draws)
+        if number == 0:
+            found += laboratory_verdicts(cast(Mechanism, mechanism), case, seed, effort.draws)
+        yield case, found
 
 
 def _refusing(

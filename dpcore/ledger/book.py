@@ -33,6 +33,7 @@ from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.journal import Journal, LedgerError, Row, Transaction
 from dpcore.ledger.total import Left, Notion, Spent, Total
+from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
@@ -365,39 +366,36 @@ class Ledger:
                 )
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Reservation:
-    """A charge that is spent, waiting for the run it was made for.
+class Reservation(Once):
+    """A charge that is spent, waiting for the run it was made for, in this process.
 
     Args:
         recorded: What the run's guarantee will say about the ledger.
     """
 
-    ledger: Ledger
-    charge: Charge
-    recorded: Recorded
-    _begun: list[object] = attrs.field(factory=list, init=False, repr=False)
+    def __init__(self, *, ledger: Ledger, charge: Charge, recorded: Recorded) -> None:
+        super().__init__()
+        self.ledger, self.charge, self.recorded = ledger, charge, recorded
 
     def begin(self, charge: Charge) -> None:
         """Begin the run that this was reserved for.
 
         Raises:
-            ContractError: it was reserved for something else, or has begun already.
+            ContractError: it was reserved for something else or by another process, or has begun.
         """
         if charge != self.charge:
             raise ContractError("the reservation was made for another plan: reserve for this one")
-        begun = object()
-        self._begun.append(begun)
-        if self._begun[0] is not begun:
-            raise ContractError("this reservation has served a run: make another")
+        self._serve("this reservation has served a run: make another")
 
     def commit(self, guarantee: Guarantee) -> Guarantee:
         """Put the guarantee into the ledger; the guarantee, which now names it.
 
         Raises:
-            ContractError: nothing is guaranteed, or the entry has a guarantee already.
+            ContractError: nothing is guaranteed, the entry has a guarantee already, or another
+                process made the reservation.
             LedgerError: the ledger cannot be written; the charge stays spent.
         """
+        self._require_here(ContractError)
         if guarantee.status is Status.NONE:
             raise ContractError("only a guarantee is committed: what has none stays spent without")
         found = guarantee.record(self.recorded)

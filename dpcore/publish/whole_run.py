@@ -18,10 +18,20 @@ import attrs
 import msgspec
 
 from dpcore.domain.domain import Table
-from dpcore.errors import ReleaseError, ReplayError, SpecError, below
+from dpcore.errors import (
+    DpcoreError,
+    NotPublishedError,
+    OperatorFileError,
+    ReleaseError,
+    ReplayError,
+    SpecError,
+    below,
+)
 from dpcore.guarantee import ReleaseKind
 from dpcore.ledger.book import Ledger, Reservation
+from dpcore.ledger.journal import LedgerError
 from dpcore.publish.evaluation import UNCOVERED, evaluate
+from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     PUBLIC,
     REHEARSAL,
@@ -30,9 +40,7 @@ from dpcore.publish.folder import (
     differing,
     load_run,
     means,
-    new_folder,
     public_files,
-    write_files,
 )
 from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
@@ -77,6 +85,8 @@ def run(
         BudgetExceededError, LedgerError: the ledger refuses, or cannot be used.
         SourceError: the records or points are missing or do not fit the domain.
         ReleaseError: a private function failed; of a sealed run, anything did once it was open.
+        NotPublishedError: the files could not be written; what was reserved stays spent.
+        OperatorFileError: the release is published, and its operator's file is missing.
     """
     spec, started = _spec(spec), time.monotonic()
     sealed = spec.request.sealed
@@ -96,12 +106,14 @@ def run(
             reservation = plan.reserve(book, folder.name, _uncovered(spec))
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
-        outcome = work.sealed(reservation) if sealed else work.open(reservation)
-        made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
+        with _spent(reservation):
+            outcome = work.sealed(reservation) if sealed else work.open(reservation)
+            made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
     made = attrs.evolve(made, note="; ".join(filter(None, (priced.note, outcome.note))))
     if sealed:
         return made
-    return attrs.evolve(made, operator=_operator(spec, plan, outcome, folder, started))
+    with _published(made):
+        return attrs.evolve(made, operator=_operator(spec, plan, outcome, folder, started))
 
 
 def reproduce(
@@ -189,7 +201,7 @@ class _Work:
         """The public files, all of them or none."""
         lock = lock_of(self.spec, self.plan, outcome.coins)
         files = public_files(lock, outcome.answers, outcome.models, outcome.guarantee)
-        write_files(folder / channel, files)
+        _publish(folder, channel, files)
         return Run(
             folder=folder,
             channel=channel,
@@ -218,10 +230,60 @@ class _Work:
         if self.table is not None:
             return self.table
         spec, domain = self.spec, self.spec.request.domain
+        refuse = spec.request.on_invalid == "refuse"
         if self.source is not None:
-            return load_table(self.source, Path(), spec.csv, domain)
+            return load_table(self.source, Path(), spec.csv, domain, refuse=refuse)
         with spec.placed():
-            return load_table(spec.source, spec.folder, spec.csv, domain)
+            return load_table(spec.source, spec.folder, spec.csv, domain, refuse=refuse)
+
+
+def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:
+    """Write a channel's files, all or none; below `operator` for their owner alone.
+
+    Raises:
+        NotPublishedError: none was written.
+    """
+    private = channel != PUBLIC
+    try:
+        if private:
+            private_folder((folder / channel).parent)
+        write_files(folder / channel, files, private=private)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            (folder / channel).parent.rmdir()  # if it is empty: the run's, or `operator`
+        why = f"{folder}: cannot be written ({error.strerror})"
+        raise NotPublishedError(f"the records were answered, not published: {why}") from None
+
+
+@contextlib.contextmanager
+def _spent(reservation: Reservation | None) -> Iterator[None]:
+    """From the reservation to the published folder: whoever stops here has spent it."""
+    try:
+        yield
+    except (NotPublishedError, LedgerError) as error:
+        if reservation is None:
+            raise
+        raise NotPublishedError(f"spent, not published: {error.message}") from None
+    except KeyboardInterrupt:
+        if reservation is None:
+            raise
+        raise KeyboardInterrupt("spent, not published") from None
+
+
+@contextlib.contextmanager
+def _published(made: Run) -> Iterator[None]:
+    """After the release is published: nothing that fails here takes it back."""
+    told = f"published in {made.kept}; the operator's file is missing"
+    try:
+        yield
+    except OSError as error:
+        raise OperatorFileError(f"{told}: it cannot be written ({error.strerror})") from None
+    except DpcoreError as error:
+        raise OperatorFileError(f"{told}: {error.message}") from None
+    except MemoryError:
+        raise OperatorFileError(f"{told}: the evaluation needs more memory") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(told) from None
 
 
 def _spec(given: Spec | Path | str) -> Spec:
@@ -297,8 +359,12 @@ def _operator(
         if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
             notes["stand-ins"] = told
     notes["seconds"] = round(time.monotonic() - started, 3)
-    operator = folder / "operator"
-    operator.mkdir(exist_ok=True)
+    operator = private_folder(folder / "operator")
     encoded = msgspec.json.format(msgspec.json.encode(notes), indent=2)
-    (operator / "run.json").write_bytes(encoded + b"\n")
+    try:
+        replace_file(operator / "run.json", encoded + b"\n", private=True)
+    except OSError:
+        with contextlib.suppress(OSError):
+            operator.rmdir()
+        raise
     return notes

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dpcore.errors import DpcoreError
+from dpcore.spec.category_file import with_lists
 from dpcore.spec.declared import Declared, declared
 from dpcore.spec.grammar import Csv
 from dpcore.spec.sweep import Point, releases
@@ -107,6 +108,7 @@ def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec
 
 def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:
     with placed(node):
+        node = with_lists(node, None if path is None else path.parent)
         said = declared(node)
         return _with_components(said, node, path, registry)
 

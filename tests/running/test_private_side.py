@@ -3,23 +3,7 @@
 import attrs
 import numpy as np
 import pytest
-
-import dpcore
 import trespassers
-from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Registry, Release, price
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.learners import learner_verdicts
-from dpcore.conformance.laws.private_side import (
-    COINS_KEEP_NOTHING,
-    NOTHING_LEFT,
-    private_side_verdicts,
-)
-from dpcore.errors import ReleaseError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.boundary import Before, frozen
-from dpcore.running.clean import CleanProcess
-from dpcore.running.conversation import wide_open
 from trespassers import (
     ByAsking,
     ByClass,
@@ -34,6 +18,22 @@ from trespassers import (
     MutatingBound,
     Smuggler,
 )
+
+import dpcore
+from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Registry, Release, price
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.laws.law import Outcome
+from dpcore.conformance.laws.learners import learner_verdicts
+from dpcore.conformance.laws.private_side import (
+    COINS_KEEP_NOTHING,
+    NOTHING_LEFT,
+    private_side_verdicts,
+)
+from dpcore.errors import ReleaseError
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.running.boundary import Before, frozen
+from dpcore.running.clean import CleanProcess
+from dpcore.running.conversation import wide_open
 
 from doubles import domain, table
 
@@ -178,9 +178,7 @@ def test_the_kit_looks_for_what_the_runtime_cannot_stop(learner, broken):
 
 
 def test_the_kit_reports_a_statistic_that_writes_to_args():
-    case = Case(
-        learner=Mutating(), bound=MutatingBound(), domain=domain(), adjacency=REPLACE_ONE
-    )
+    case = Case(learner=Mutating(), bound=MutatingBound(), domain=domain(), adjacency=REPLACE_ONE)
     assert {v.law.id for v in learner_verdicts(case) if v.failed} & {
         "learner.inputs-unchanged",
         "learner.nothing-left-behind",

@@ -87,7 +87,7 @@ class Rows:
 def _target(target: Range | Classes, labels: NDArray[np.float64]) -> NDArray[Any]:
     """Labels in the file's units. Of classes, [-1, 1] is cut into equal parts; near 0: unknown."""
     if not isinstance(target, Classes):
-        return labels + target.centre
+        return target.written(labels + target.centre)
     chosen = np.clip((labels + 1) / 2 * target.count, 0, target.count - 1).astype(np.intp)
     values = np.array([*target.values, _UNKNOWN], dtype=object)
     return np.asarray(values[np.where(np.abs(labels) < 0.05, target.count, chosen)])
@@ -105,4 +105,4 @@ def _values(column: Column, raw: NDArray[np.float64]) -> NDArray[Any]:
             chosen[known] = np.argmax(raw[known], axis=1)
         values = np.array([*column.values, _UNKNOWN], dtype=object)
         return np.asarray(values[chosen])
-    return column.centre + column.half_width * np.clip(raw[:, 0], -1, 1)
+    return column.written(column.centre + column.half_width * np.clip(raw[:, 0], -1, 1))
