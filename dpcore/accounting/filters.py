@@ -7,6 +7,7 @@ let through together is (epsilon, delta)-DP.
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
@@ -23,7 +24,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, positive, probability
 from dpcore.errors import DpcoreError, NoClaimError, ParameterError
 from dpcore.events.base import Event
-from dpcore.events.gaussian import GaussianEvent, gaussian_mu
+from dpcore.events.gaussian import GaussianEvent, gaussian_epsilon, gaussian_mu
 
 _FORGIVEN = Fraction(1, 2**48)  # relative: what the parts of a budget were rounded up by
 
@@ -197,6 +198,8 @@ class GaussianFilter(Filter):
                 )
             mu = pure_to_gdp(pure)
         whole = self._sum().compose(GaussianEvent(mu=mu, adjacency=self.adjacency), count)
+        if whole.mu_squared <= _ample(self.epsilon, self.delta):
+            return attrs.evolve(self, mu_squared=whole.mu_squared, additions=whole.additions)
         epsilon = whole.epsilon(self.delta).upper
         if not epsilon <= self.epsilon:
             raise BudgetExceededError(
@@ -219,6 +222,13 @@ class GaussianFilter(Filter):
         Only a report: a valid guarantee before the filter's end is the budget.
         """
         return self._sum().epsilon(self.delta).upper
+
+
+@functools.cache
+def _ample(epsilon: float, delta: float) -> float:
+    """A mu^2 below the budget's by far more than rounding: up to it no inversion is needed."""
+    mu = gaussian_mu(epsilon, delta) * (1 - 1e-5)
+    return mu * mu if mu > 0 and gaussian_epsilon(delta, mu) <= epsilon else -1.0
 
 
 @attrs.frozen(kw_only=True)

@@ -78,6 +78,7 @@ def test_a_refused_event_changes_nothing(name):
     assert spent.epsilon(1e-6) == before
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(1, 30)), min_size=1, max_size=4),
