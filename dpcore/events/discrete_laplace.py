@@ -80,7 +80,7 @@ class DiscreteLaplaceEvent(VectorEvent):
 def _error(epsilons: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """How far a value may be off: numbers of at most 1, and an exponent that epsilon rounds.
 
-    epsilon - (s - m)/scale is off by 2 u of (s - m)/scale and u of itself: by 2 u epsilon and 3 u of
+    epsilon - (s - m)/scale errs by 2 u of (s - m)/scale and u of itself: by 2 u epsilon and 3 u of
     itself. An exponential of x <= 0 that is off by 3 u |x| errs by less than 2 u: |x| e^x <= 1/e.
     """
     return np.asarray(_ERROR + gamma(8) * epsilons)
