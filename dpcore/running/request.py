@@ -89,9 +89,7 @@ class Request:
     holdout: float = 0.0
     sealed: bool = False
     on_invalid: Literal["refuse", "project"] = attrs.field(
-        default=attrs.Factory(
-            lambda self: "project" if self.sealed else "refuse", takes_self=True
-        )
+        default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_names)
     registry: Registry | None = None
