@@ -23,7 +23,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, TwoEnds
-from dpcore.rounding import gamma, up
+from dpcore.rounding import gamma, half_square, up
 
 _WIDEST = 2.0**16
 _REACH = 38.5  # beyond this many widths the masses are below 1e-322
@@ -90,4 +90,4 @@ class DiscreteGaussianEvent(TwoEnds):
 
     def zcdp_rho(self) -> float:
         """s^2/(2 sigma^2), as of a Gaussian."""
-        return up(0.5 * (self.shift / self.noise_width) ** 2, roundings=4)
+        return up(half_square(self.shift / self.noise_width), roundings=4)

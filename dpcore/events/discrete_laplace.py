@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.events.base import Direction, VectorEvent
-from dpcore.rounding import down, gamma, up
+from dpcore.rounding import down, gamma, half_square, up
 
 _ERROR = gamma(16)  # the difference of two numbers of at most 1, and their rounding
 
@@ -73,4 +73,4 @@ class DiscreteLaplaceEvent(VectorEvent):
 
     def zcdp_rho(self) -> float:
         """epsilon^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return 0.5 * self.pure_epsilon() ** 2
+        return half_square(self.pure_epsilon())

@@ -27,7 +27,7 @@ from dpcore.checks import probability
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
-from dpcore.rounding import gamma, up
+from dpcore.rounding import gamma, half_square, up
 
 _CELLS = 1 << 18  # curve values computed at a time
 
@@ -116,4 +116,4 @@ class HitMixtureEvent(TwoEnds):
 
     def zcdp_rho(self) -> float | None:
         """max mu^2/2 where every hit is covered: the mixture is quasi-convex."""
-        return None if self.uncovered else up(0.5 * max(self.mus) ** 2, roundings=3)
+        return None if self.uncovered else up(half_square(max(self.mus)), roundings=3)
