@@ -77,8 +77,8 @@ class Query:
         if not np.isfinite(found).all():
             return "not finite"
         if self.values == "integers":
-            parts = (found.real, found.imag) if self.field == "complex" else (found,)
-            if not all(self._whole(part) for part in parts):
+            parts = (np.real(found), np.imag(found)) if self.field == "complex" else (found,)
+            if not all(self._whole(np.asarray(part, dtype=np.float64)) for part in parts):
                 return "not the integers that the query states"
         return ""
 

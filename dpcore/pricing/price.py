@@ -42,6 +42,8 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         SpecError: components do not fit together.
     """
     request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
+    if request.sealed and request.on_invalid == "refuse":
+        raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
     groups = _groups(request)
     read, bounded = _bounded(request, groups)
     kind = publication(itertools.chain(*bounded), request.look)

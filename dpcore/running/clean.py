@@ -97,9 +97,10 @@ class CleanProcess(Replaying):
                 return models, _note(found[1])
             if found != ["told", told]:
                 raise ReleaseError(
-                    "in a process that saw no record, the answers give other asks or another model "
-                    "than here: a private function left something in a global or a class attribute, "
-                    "or the public part is not determined by its answers; nothing is released"
+                    "in a process that saw no record, the answers give other asks or another "
+                    "model than here: a private function left something in a global or a class "
+                    "attribute, or the public part is not determined by its answers; nothing is "
+                    "released"
                 )
             return models, ""
 

@@ -93,8 +93,8 @@ names.
 * *conditional*: the guarantee holds if the spec accepts the named assumptions, which no run tests.
 * *refuted*: the claim is known to be false. `dpcore reproduce` alone runs it, marked not private.
 * *refused*: there is no claim, for the [reason](#reasons) with that number.
-* *does not fit*: the mechanism is for statistics that move in another norm, of another kind, or with
-  other values.
+* *does not fit*: the mechanism is for statistics that move in another norm, of another kind, or
+  with other values.
 
 Four notes:
 
