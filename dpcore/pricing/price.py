@@ -52,7 +52,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
     )
     _check_over_coins(gamma, request, read)
     accountant = _accountant(request)
-    schedule = _calibrated(request, bounded, accountant, request.budget.delta - gamma)
+    schedule = _calibrated(request, bounded, accountant, request.budget.left_beside(gamma))
     return Plan(
         schedule=schedule,
         guarantee=statement(schedule, kind, accountant, gamma),
