@@ -143,8 +143,15 @@ class Stream:
         return (-sign * scipy.special.ndtri(np.minimum(half_tail, 0.5))).reshape(shape)
 
     def permutation(self, count: int) -> NDArray[np.intp]:
-        """A uniform order of range(count), by sorting 64-bit words (ties: about count^2/2^65)."""
-        return np.argsort(self.words(count), kind="stable")
+        """A uniform order of range(count), by sorting 64-bit words; words that tie are drawn again.
+
+        Given that no two are equal, every order is equally likely.
+        """
+        while True:
+            words = self.words(count)
+            order = np.argsort(words, kind="stable")
+            if not np.any(words[order[1:]] == words[order[:-1]]):
+                return order
 
     def generator(self) -> np.random.Generator:
         """A numpy generator seeded with 256 bits of this stream, for draws that no claim needs.

@@ -7,9 +7,12 @@ from functools import partial
 from typing import Any, cast
 
 import attrs
+import numpy as np
 
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.attacks.statistic import compute
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import bounds as bound_laws
@@ -63,7 +66,10 @@ from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.functions.interactive import Interactive
+from dpcore.functions.kernels.base import Expansion, Kernel
+from dpcore.functions.learner import FunctionLearner
 from dpcore.mechanism import AnyMechanism, Mechanism
+from dpcore.randomness import SecretCoins
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.loading import Loaded
@@ -111,8 +117,10 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether no law is broken."""
-        return not any(verdict.failed for verdict in self.verdicts)
+        """Whether no law is broken, nothing is left untested, and something was tested."""
+        return any(verdict.outcome is Outcome.PASSED for verdict in self.verdicts) and not any(
+            verdict.failed or verdict.untested for verdict in self.verdicts
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Plain data, for JSON."""
@@ -153,6 +161,8 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
     for cases in subjects.learners.values():
         for case in cases:
             verdicts += learner_verdicts(case, seed)
+        for kernel, domain in _kernels_within(cases):
+            verdicts += kernel_verdicts(kernel, domain, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
     effort = effort or Effort()
     audits = _audits(effort)
@@ -174,6 +184,9 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
     for name, mechanisms in subjects.mechanisms.items():
         for mechanism in mechanisms:
             judged = list(_judged(mechanism, effort, seed))
+            own = [verdict for _, found in judged for verdict in found]
+            if judged and not isinstance(mechanism, Interactive) and not mechanism.draws_elsewhere:
+                verdicts += _untested(type(mechanism).__name__, own, laboratory_laws.CHOICES)
             if not judged:
                 verdicts.append(_refusing(name, mechanism, printed, effort))
             for mechanism_case, found in judged:
@@ -192,6 +205,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
     for accountant in loaded.components["accountants"].values():
         verdicts += accountant_verdicts(accountant, ladders)
         verdicts += certified_verdicts(accountant)
+        verdicts += _untested(accountant.__name__, verdicts, accountant_laws.TRUTH)
     for maps in subjects.features.values():
         for features, domain in maps:
             verdicts += feature_verdicts(features, domain, seed)
@@ -213,6 +227,30 @@ def _domains(subjects: Subjects) -> list[Domain]:
 
 def _encoding(domain: Domain) -> tuple[Any, ...]:
     return dict(domain.columns), domain.labels, domain.norm
+
+
+def _kernels_within(cases: Sequence[Case]) -> list[tuple[Kernel, Domain]]:
+    """Kernels of the functions that learners fit, where no field of them is that kernel."""
+    found: list[tuple[Kernel, Domain]] = []
+    for case in cases:
+        learner = case.learner
+        if not isinstance(learner, FunctionLearner):
+            continue
+        held = [getattr(learner, f.name) for f in attrs.fields(type(learner))]
+        rows = Rows(case.domain)
+        size = case.domain.exact or min(case.domain.at_most or 5, 5)
+        raw = np.random.default_rng(0).uniform(-1, 1, (size, rows.width))
+        records = rows.project(raw, np.full(size, 0.5 * rows.label_bound))
+        query, *_ = learner.queries(case.public)
+        secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+        try:
+            value = compute(learner, query, records, case.public, secret)
+        except Exception:  # the laws of learners tell of it
+            continue
+        if isinstance(value, Expansion) and value.kernel not in held:
+            made = (value.kernel, case.domain)
+            found += [] if made in found else [made]
+    return found
 
 
 def _audits(effort: Effort) -> Effort:
@@ -325,6 +363,22 @@ def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
                 yield Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
             else:
                 yield _unmade(name)
+
+
+def _untested(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verdict]:
+    """A verdict if none of the laws that compare with the truth said anything."""
+    comparing = (
+        accountant_laws.TRUTH,
+        composition_laws.CERTIFIED,
+        mechanism_laws.EVENT_MATCHES,
+        laboratory_laws.ANY_VALUE,
+        laboratory_laws.CHOICES,
+    )
+    said = (Outcome.PASSED, Outcome.FAILED)
+    ours = [v for v in verdicts if v.law in comparing and v.subject.startswith(name)]
+    if not any(verdict.outcome in said for verdict in ours):
+        reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in ours))
+        yield Verdict(law, name, Outcome.NOT_TESTED, reasons or "nothing compares it with a truth")
 
 
 def _unmade(name: str) -> Verdict:

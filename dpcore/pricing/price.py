@@ -44,6 +44,8 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         ResourceError: the run needs more memory than it may use.
     """
     request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
+    if request.sealed and request.on_invalid == "refuse":
+        raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
     groups = _groups(request)
     part = part_domain(request.domain, request.adjacency, request.holdout)
     resources = require_room(request, part)
@@ -55,7 +57,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
     _check_over_coins(gamma, request, read)
     accountant = _accountant(request)
     resources = with_queries(resources, itertools.chain(*bounded), request)
-    schedule = _calibrated(request, bounded, accountant, request.budget.delta - gamma)
+    schedule = _calibrated(request, bounded, accountant, request.budget.left_beside(gamma))
     return Plan(
         schedule=schedule,
         guarantee=statement(schedule, kind, accountant, gamma),

@@ -7,9 +7,7 @@ opened, and a run folder that ends up empty is removed.
 from __future__ import annotations
 
 import contextlib
-import io
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,6 @@ from dpcore.errors import (
     DpcoreError,
     NotPublishedError,
     OperatorFileError,
-    ReleaseError,
     ReplayError,
     SpecError,
     below,
@@ -48,10 +45,9 @@ from dpcore.registry.registry import Registry
 from dpcore.running.clean import CleanProcess, Replaying
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.private_look import stated
+from dpcore.running.silence import SEALED_FAILURE, silenced
 from dpcore.sources.text import load_points, load_table
 from dpcore.spec.spec import Spec, load_spec
-
-SEALED_FAILURE = "The sealed run failed; nothing was released."
 
 Progress = Callable[[int, int], None]
 """Told how many answers there are so far, and how many there may be."""
@@ -191,20 +187,9 @@ class _Work:
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
         """The same; once records are opened, nothing is told but success or one fixed sentence."""
-        failed = False
-        with (
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            try:
-                outcome = self._run(self._table(), lambda: None, reservation)
-            except Exception:
-                failed = True
-        if failed:
-            raise ReleaseError(SEALED_FAILURE)
-        return outcome
+        with contextlib.suppress(ReleaseError), silenced():
+            return self._run(self._table(), lambda: None, reservation)
+        raise ReleaseError(SEALED_FAILURE)  # anew: the other one remembers what it hides
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
@@ -241,9 +226,13 @@ class _Work:
         spec, domain = self.spec, self.spec.request.domain
         refuse = spec.request.on_invalid == "refuse"
         if self.source is not None:
-            return load_table(self.source, Path(), spec.csv, domain, refuse=refuse)
+            return load_table(
+                self.source, Path(), spec.csv, domain, refuse=refuse, total=not refuse
+            )
         with spec.placed():
-            return load_table(spec.source, spec.folder, spec.csv, domain, refuse=refuse)
+            return load_table(
+                spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse
+            )
 
 
 def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:

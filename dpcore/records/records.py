@@ -12,7 +12,8 @@ Derived = TypeVar("Derived")
 
 def unwritable(array: NDArray[Any]) -> NDArray[Any]:
     """The same numbers as an array that can never be made to write to them."""
-    return np.asarray(memoryview(np.ascontiguousarray(array)).toreadonly())
+    kept: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
+    return np.asarray(memoryview(kept).toreadonly())
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import copy
 import hashlib
 import pickle
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -30,16 +30,18 @@ class Before(Generic[Thing]):
     """
 
     def __init__(self, thing: Thing) -> None:
-        self._bytes, self._kept = b"", None
+        self._kept: Thing | None = None
         try:
             self._bytes = pickle.dumps(thing)
-            pickle.loads(self._bytes)
+            pickle.loads(self._bytes)  # noqa: S301  # written in the line above
         except Exception:  # whatever a field of a third party's class raises
             self._bytes, self._kept = b"", copy.deepcopy(thing)
 
     def copy(self) -> Thing:
         """A copy that shares nothing with an earlier one, but for what has no copies."""
-        found: Thing = pickle.loads(self._bytes) if self._bytes else copy.deepcopy(self._kept)
+        if not self._bytes:
+            return copy.deepcopy(cast(Thing, self._kept))
+        found: Thing = pickle.loads(self._bytes)  # noqa: S301  # written by this object
         return found
 
 

@@ -82,9 +82,10 @@ class CleanProcess(Replaying):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-        except Exception:  # whatever a field of a third party's class raises
+        except Exception as error:  # whatever a field of a third party's class raises
+            cause = type(error).__name__
             with HERE.of(releases, coins) as here:
-                yield lambda answers: (here(answers)[0], _note(type(error).__name__))
+                yield lambda answers: (here(answers)[0], _note(cause))
             return
 
         def replayed(answers: Answers) -> tuple[tuple[Model, ...], str]:
@@ -96,9 +97,10 @@ class CleanProcess(Replaying):
                 return models, _note(found[1])
             if found != ["told", told]:
                 raise ReleaseError(
-                    "in a process that saw no record, the answers give other asks or another model "
-                    "than here: a private function left something in a global or a class attribute, "
-                    "or the public part is not determined by its answers; nothing is released"
+                    "in a process that saw no record, the answers give other asks or another "
+                    "model than here: a private function left something in a global or a class "
+                    "attribute, or the public part is not determined by its answers; nothing is "
+                    "released"
                 )
             return models, ""
 
@@ -153,9 +155,9 @@ def answer() -> None:
 
 
 def _answer(sent: IO[bytes]) -> list[Any]:
-    plan, values = pickle.load(sent)
+    plan, values = pickle.load(sent)  # noqa: S301  # from the process that started this one
     try:
-        releases, coins = pickle.loads(plan)
+        releases, coins = pickle.loads(plan)  # noqa: S301  # the same
     except Exception as error:
         return ["unknown", type(error).__name__]
     try:

@@ -1,5 +1,6 @@
 """Plan: a priced run. It states its guarantee before any record is opened, and then keeps it."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +26,10 @@ from dpcore.running.resources import Resources
 from dpcore.running.runtime import Opened, open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictor, Serving
+from dpcore.running.silence import silenced
+
+
+def _nothing() -> None: ...
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -118,7 +123,8 @@ class Plan:
             RequestError: a function release has no points, or more than are paid for.
             ContractError: the reservation is not for this plan, has been used, or cannot be: known
                 coins, or a door of no privacy.
-            ReleaseError: a private function failed, or the answers alone give something else.
+            ReleaseError: a private function failed, or the answers alone give something else; of a
+                sealed plan, anything failed once the records were opened.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
         encoded = self.encode_points({} if points is None else points)
@@ -126,6 +132,23 @@ class Plan:
         if reservation is not None:
             self._begin(reservation, secret, door)
         secret.begin()
+        if not self.request.sealed:
+            return self._released(table, secret, door, progress, encoded, reservation, replaying)
+        with silenced():
+            step = _nothing  # whoever asks is told no more than that it is done
+            return self._released(table, secret, door, step, encoded, reservation, replaying)
+
+    def _released(
+        self,
+        table: Table,
+        secret: SecretCoins,
+        door: Door,
+        progress: Callable[[], None],
+        encoded: Mapping[str, NDArray[np.float64] | None],
+        reservation: Reservation | None,
+        replaying: Replaying,
+    ) -> Outcome:
+        """PRIVATE inside: from the records to what is published."""
         coins = PublicCoins.draw() if self.coins is None else self.coins.again()
         with replaying.of(self.schedule.releases, coins.again()) as replayed:
             opened = open_records(self.schedule, table, secret)
@@ -185,14 +208,15 @@ class Plan:
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
-        coins = PublicCoins.draw() if self.coins is None else self.coins.again()
-        opened = open_records(self.schedule, table, secret)
-        held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
-        oracle = served.oracle(served.function(held), held)
-        guarantee = self._guarantee(secret)
-        if reservation is not None:
-            guarantee = reservation.commit(guarantee)
-        return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
+        with silenced() if self.request.sealed else contextlib.nullcontext():
+            coins = PublicCoins.draw() if self.coins is None else self.coins.again()
+            opened = open_records(self.schedule, table, secret)
+            held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
+            oracle = served.oracle(served.function(held), held)
+            guarantee = self._guarantee(secret)
+            if reservation is not None:
+                guarantee = reservation.commit(guarantee)
+            return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
 
     def charge(self) -> Charge:
         """Everything a run of this plan may cost, for a ledger.

@@ -83,11 +83,12 @@ class Spec:
         try:
             yield
         except DpcoreError as error:
-            node, steps = self.points[0].node, error.steps
-            if len(steps) > 1 and steps[0] == "releases":
-                point, number = divmod(int(steps[1]), len(releases(node)))
-                node = self.points[point].node
-                error.steps = (*releases(node)[number][0], *steps[2:])
+            node = self.points[0].node
+            match error.steps:
+                case ("releases", number, *rest) if int(number) < len(self.request.releases):
+                    point, own = divmod(int(number), len(releases(node)))
+                    node = self.points[point].node
+                    error.steps = (*releases(node)[own][0], *rest)
             place(error, node)
             raise
 

@@ -34,6 +34,7 @@ from dpcore.errors import (
 )
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.registry.kinds import FEATURES, LEARNER
+from dpcore.running.plan import Plan
 
 pytest.importorskip("sklearn", minversion="1.6")
 

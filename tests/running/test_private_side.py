@@ -150,7 +150,7 @@ def test_copies_are_of_the_moment_before_and_arrays_cannot_be_written_to():
     query = attrs.evolve(Mutating().queries(None)[0], args=given)
     copied = frozen(query).args
     for array in (copied["w"], copied["deep"][0], copied["deep"][1]["x"]):
-        with pytest.raises(ValueError, match="read-only|WRITEABLE"):
+        with pytest.raises(ValueError, match=r"read-only|WRITEABLE"):
             array += 1
         with pytest.raises(ValueError, match="WRITEABLE"):
             array.flags.writeable = True

@@ -93,15 +93,17 @@ names.
 * *conditional*: the guarantee holds if the spec accepts the named assumptions, which no run tests.
 * *refuted*: the claim is known to be false. `dpcore reproduce` alone runs it, marked not private.
 * *refused*: there is no claim, for the [reason](#reasons) with that number.
-* *does not fit*: the mechanism is for statistics that move in another norm, or of another kind.
+* *does not fit*: the mechanism is for statistics that move in another norm, of another kind, or
+  with other values.
 
 Four notes:
 
 * For add/remove the plan knows a public upper bound on the number of records, and for replace-one
   the exact number.
 * `twice_add_remove` turns any row that is accepted under add/remove into a replace-one claim.
-* `discrete_gaussian` and `discrete_laplace` release whole numbers only. A run with any of these
-  learners, whose statistics are not whole numbers, fails before it releases anything.
+* A mechanism must be able to release every value that a query states. `discrete_gaussian` and
+  `discrete_laplace` release whole numbers only, so they do not fit these learners, whose statistics
+  are reals. What is accepted runs.
 * `linear.chosen_ridge`, `best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own
   for each of their queries, and are not in the tables. [Their page](ntk.md) says what is accepted
   of the last two.

@@ -215,9 +215,9 @@ class _Search:
 
     def _paths(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
         """Steps with a jump; two statistics count as a pair."""
-        end = self._pairs + max(_PATHS * self._most, 1.0)
+        share, spent = _PATHS * self._most, 0
         for number, path in enumerate(self._ways()):
-            if self._is_broken() or (number >= _FEWEST_PATHS and self._pairs >= end):
+            if self._is_broken() or (number >= _FEWEST_PATHS and spent >= share):
                 return
             target = self._targets[int(self._rng.integers(len(self._targets)))]
             evaluated = 0
@@ -228,9 +228,11 @@ class _Search:
                 return target.value(target.drawn(records))[0]
 
             step = largest_step(path, self._rows, self._case.adjacency, value, self._rng)
-            self._pairs = min(self._pairs + (evaluated + 1) // 2, self._most - 1)
+            cost = (evaluated + 1) // 2
+            spent += 1 + cost
+            self._pairs += cost
+            self._most = max(self._most, self._pairs + 1)  # six paths, however few pairs there are
             seen.append((self._score(step, target), len(seen), step, target))
-            self._most += number < _FEWEST_PATHS  # however few pairs there are
 
     def _ways(self) -> Iterator[Path]:
         """Paths between data sets of the exact size; where it is private, of sizes up to 200."""

@@ -74,6 +74,7 @@ class ClippedGradient(Learner):
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
     total: ClassVar[bool] = True
+    scores: ClassVar[bool] = True
 
     features: FeatureMap
     steps: int = attrs.field(default=100, validator=positive_integer)

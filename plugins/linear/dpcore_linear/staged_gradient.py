@@ -176,6 +176,7 @@ class StagedGradient(Learner):
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.staged_gradient",)
     total: ClassVar[bool] = True
+    scores: ClassVar[bool] = True
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """`means` and `squares` once (if a column is numeric), `screen` and `fit` once a step."""
