@@ -20,6 +20,7 @@ from dpcore.errors import (
     DpcoreError,
     NotPublishedError,
     OperatorFileError,
+    ReleaseError,
     ReplayError,
     SpecError,
     below,
