@@ -31,6 +31,7 @@ from dpcore.conformance.laws.bounds import (
     REFUSED_EVERYWHERE,
     bound_verdicts,
 )
+from dpcore.conformance.laws.choices import CHOICES
 from dpcore.conformance.laws.compositions import certified_verdicts
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
@@ -178,8 +179,8 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         for mechanism in mechanisms:
             judged = list(_judged(mechanism, effort, seed))
             own = [verdict for _, found in judged for verdict in found]
-            if judged and not isinstance(mechanism, Interactive) and not mechanism.draws_elsewhere:
-                verdicts += _untested(type(mechanism).__name__, own, laboratory_laws.CHOICES)
+            if judged and isinstance(mechanism, Mechanism) and not mechanism.draws_elsewhere:
+                verdicts += _untested(type(mechanism).__name__, own, CHOICES)
             if not judged:
                 verdicts.append(_refusing(name, mechanism, printed, effort))
             for mechanism_case, found in judged:
@@ -215,7 +216,7 @@ def _kernels_within(cases: Sequence[Case]) -> list[tuple[Kernel, Domain]]:
         learner = case.learner
         if not isinstance(learner, FunctionLearner):
             continue
-        held = [getattr(learner, f.name) for f in attrs.fields(type(learner))]
+        held = [getattr(learner, f.name) for f in attrs.fields(cast(Any, type(learner)))]
         rows = Rows(case.domain)
         size = case.domain.exact or min(case.domain.at_most or 5, 5)
         raw = np.random.default_rng(0).uniform(-1, 1, (size, rows.width))
@@ -351,7 +352,7 @@ def _untested(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verd
         composition_laws.CERTIFIED,
         mechanism_laws.EVENT_MATCHES,
         laboratory_laws.ANY_VALUE,
-        laboratory_laws.CHOICES,
+        CHOICES,
     )
     said = (Outcome.PASSED, Outcome.FAILED)
     ours = [v for v in verdicts if v.law in comparing and v.subject.startswith(name)]

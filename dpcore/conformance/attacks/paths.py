@@ -9,6 +9,7 @@ ends at two neighbours.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -74,9 +75,7 @@ class Path:
         )
 
 
-def paths(
-    rows: Rows, size: int, adjacency: Adjacency, rng: np.random.Generator
-) -> Iterator[Path]:
+def paths(rows: Rows, size: int, adjacency: Adjacency, rng: np.random.Generator) -> Iterator[Path]:
     """Ways between data sets of `size` records, of every kind in turn, for ever."""
     makers = (_ends, _group, _anywhere, _spread, _outliers)
     while True:
@@ -204,7 +203,7 @@ def largest_step(
 
     if path.steps <= _SCANNED and rng.integers(3) == 0:
         values = [at(number) for number in range(path.steps + 1)]
-        moves = [_apart(one, other) for one, other in zip(values, values[1:], strict=False)]
+        moves = [_apart(one, other) for one, other in pairwise(values)]
         found = path.step(int(np.argmax(moves)), rows, adjacency)
     else:
         low, high = 0, path.steps

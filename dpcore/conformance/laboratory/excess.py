@@ -115,9 +115,8 @@ def _candidates(
     p, q = np.sort(second.p.ravel()), np.sort(second.q.ravel())
     if not (p.size and q.size):
         return []
-    sides: list[tuple[float, NDArray[np.float64], NDArray[np.float64]]] = []
-    for side in (1.0, -1.0, *((0.0,) if few else ())):
-        sides.append((side, _shares(p, cuts, side), _shares(q, cuts, side)))
+    kinds = (1.0, -1.0, 0.0) if few else (1.0, -1.0)
+    sides = [(side, _shares(p, cuts, side), _shares(q, cuts, side)) for side in kinds]
     found = []
     for epsilon, claimed in curve.items():
         best: tuple[float, _Event] | None = None
