@@ -24,6 +24,7 @@ from dpcore.conformance.laws import kernels as kernel_laws
 from dpcore.conformance.laws import laboratory as laboratory_laws
 from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
+from dpcore.conformance.laws import one_question as one_question_laws
 from dpcore.conformance.laws import samples as audit_laws
 from dpcore.conformance.laws.accountants import accountant_verdicts
 from dpcore.conformance.laws.bounds import (
@@ -57,6 +58,7 @@ from dpcore.conformance.laws.mechanisms import (
     mechanism_cases,
     mechanism_verdicts,
 )
+from dpcore.conformance.laws.one_question import one_question_verdict
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
 from dpcore.domain.domain import Domain
@@ -92,6 +94,7 @@ LAWS = (
     *mechanism_laws.LAWS,
     *laboratory_laws.LAWS,
     *interactive_laws.LAWS,
+    *one_question_laws.LAWS,
     *event_laws.LAWS,
     *accountant_laws.LAWS,
     *composition_laws.LAWS,
@@ -287,6 +290,7 @@ def _judged(
     if isinstance(mechanism, Interactive):
         for function_case in interactive_cases(mechanism):
             found = interactive_verdicts(function_case, seed, effort.transcripts)
+            found.append(one_question_verdict(function_case, seed, effort.transcripts))
             yield function_case.as_mechanism(), found
         return
     for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
