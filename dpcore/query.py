@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import attrs
 import numpy as np
 
-from dpcore.checks import positive, positive_integer
+from dpcore.checks import one_of, positive, positive_integer
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.sampling.schemes import Sampling
@@ -16,6 +17,30 @@ from dpcore.sampling.schemes import Sampling
 
 def _shape(value: Any) -> tuple[int, ...]:
     return tuple(int(side) for side in value)
+
+
+@attrs.frozen(kw_only=True)
+class Sum:
+    """The statistic is a sum over records, of which each adds a bounded contribution.
+
+    Args:
+        clip: C > 0: no record's contribution is longer, in the query's distance.
+        sign: `non_negative` where no entry of a contribution is below 0, `acute` where any two
+            contributions have an inner product >= 0: the author's proof.
+        exponent: log2 of the unit in which sums are counted; None: a unit far below C, so that a
+            contribution keeps about 40 binary places of C.
+    """
+
+    clip: float = attrs.field(validator=positive)
+    sign: Literal["any", "non_negative", "acute"] = attrs.field(
+        default="any", validator=one_of("any", "non_negative", "acute")
+    )
+    exponent: int | None = None
+
+    @property
+    def unit(self) -> int:
+        """`exponent`, or the one that makes C at most 2^42 units and more than 2^40."""
+        return math.frexp(self.clip)[1] - 42 if self.exponent is None else self.exponent
 
 
 @attrs.frozen(kw_only=True)
@@ -32,6 +57,7 @@ class Query:
         sampling: Which records, or in what order, each ask sees; the runtime draws it. None: all of
             them.
         fixed: Mechanism fields that the learner supplies; a spec overrides them.
+        sum: What a record adds, where the statistic is a sum over records; None if it is none.
         args: Public arguments of one ask (the current weights, say); None in the plan. They are
             no part of equality: a bound holds for every value of them.
     """
@@ -44,11 +70,17 @@ class Query:
     share: float = attrs.field(default=1.0, validator=positive)
     sampling: Sampling | None = None
     fixed: Mapping[str, Any] = attrs.field(factory=dict)
+    sum: Sum | None = None
     args: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if any(side < 1 for side in self.shape):
             raise ParameterError("Query", "sides >= 1", "shape", self.shape)
+        norms = (Distance.L1, Distance.L2, Distance.LINF)
+        if self.sum is not None and (self.distance not in norms or self.field != "real"):
+            raise ParameterError(
+                "a summed Query", "real, in l1, l2 or linf", "distance", str(self.distance)
+            )
 
     @property
     def real_size(self) -> int:
