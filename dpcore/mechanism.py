@@ -46,8 +46,9 @@ def free_field(mechanism: type[AnyMechanism]) -> str:
     return names[0]
 
 
-Prepared = Callable[[NDArray[Any], Query, Stream], NDArray[Any]]
-"""`release` at a fixed sensitivity: value, query and noise to the noisy value."""
+Prepared = Callable[[Any, Query, Stream], NDArray[Any]]
+"""`release` at a fixed sensitivity: value, query and noise to the noisy value. The value is an array,
+or `Exact` where the mechanism takes integers."""
 
 
 class AnyMechanism(ABC):
@@ -65,6 +66,9 @@ class AnyMechanism(ABC):
 
     answers: ClassVar[type[Query]] = Query
     """The class of queries it answers, matched exactly."""
+
+    takes_integers: ClassVar[bool] = False
+    """Whether `release` takes an exact sum as its integers (`Exact`); others get floats."""
 
     takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity,)
     """The classes of sensitivities it prices: with `SensitivityLaw`, laws over orders too."""
@@ -100,9 +104,6 @@ class Mechanism(AnyMechanism):
 
     draws_elsewhere: ClassVar[bool] = False
     """Whether noise comes from another library's coins instead of the ask's stream."""
-
-    takes_integers: ClassVar[bool] = False
-    """Whether `release` takes an exact sum as its integers (`Exact`); others get floats."""
 
     @abstractmethod
     def release(

@@ -14,6 +14,8 @@ from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.sampling.schemes import Sampling
 
+_BITS = 42  # so that 1024 contributions stay below 2^53 units
+
 
 def _shape(value: Any) -> tuple[int, ...]:
     return tuple(int(side) for side in value)
@@ -23,12 +25,13 @@ def _shape(value: Any) -> tuple[int, ...]:
 class Sum:
     """The statistic is a sum over records, of which each adds a bounded contribution.
 
+    Sums are counted in a public unit, a power of two.
+
     Args:
         clip: C > 0: no record's contribution is longer, in the query's distance.
         sign: `non_negative` where no entry of a contribution is below 0, `acute` where any two
             contributions have an inner product >= 0: the author's proof.
-        exponent: log2 of the unit in which sums are counted; None: a unit far below C, so that a
-            contribution keeps about 40 binary places of C.
+        exponent: log2 of the unit, of which C is at most 2^42; if left out, C is at least 2^41.
     """
 
     clip: float = attrs.field(validator=positive)
@@ -37,10 +40,23 @@ class Sum:
     )
     exponent: int | None = None
 
+    def __attrs_post_init__(self) -> None:
+        finest = self._finest
+        if not -900 <= finest <= 900:
+            raise ParameterError("Sum", "a clip near 1", "clip", self.clip)
+        if self.exponent is not None and not finest <= self.exponent <= finest + _BITS:
+            raise ParameterError(
+                "Sum", f"{finest} to {finest + _BITS} at this clip", "exponent", self.exponent
+            )
+
     @property
     def unit(self) -> int:
-        """`exponent`, or the one that makes C at most 2^42 units and more than 2^40."""
-        return math.frexp(self.clip)[1] - 42 if self.exponent is None else self.exponent
+        """`exponent`, or the finest."""
+        return self._finest if self.exponent is None else self.exponent
+
+    @property
+    def _finest(self) -> int:
+        return math.frexp(self.clip)[1] - _BITS
 
 
 @attrs.frozen(kw_only=True)

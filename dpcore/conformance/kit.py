@@ -20,6 +20,7 @@ from dpcore.conformance.laws import kernels as kernel_laws
 from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
 from dpcore.conformance.laws import samples as audit_laws
+from dpcore.conformance.laws import sums as sum_laws
 from dpcore.conformance.laws.accountants import accountant_verdicts
 from dpcore.conformance.laws.bounds import (
     FINITE_OR_REFUSED,
@@ -50,6 +51,7 @@ from dpcore.conformance.laws.mechanisms import (
     mechanism_verdicts,
 )
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
+from dpcore.conformance.laws.sums import sum_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
@@ -76,6 +78,7 @@ LAWS = (
     TESTABLE,
     BOUNDED,
     *learner_laws.LAWS,
+    *sum_laws.LAWS,
     *bound_laws.LAWS,
     *mechanism_laws.LAWS,
     *interactive_laws.LAWS,
@@ -139,6 +142,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
     for cases in subjects.learners.values():
         for case in cases:
             verdicts += learner_verdicts(case, seed)
+            verdicts += sum_verdicts(case, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
     effort = effort or Effort()
     audits = _audits(effort)
@@ -312,7 +316,7 @@ def _bounded(case: Case, registry: Registry) -> str:
         about = (
             given.is_about(case.learner)
             if held
-            else (registry.component(BOUND, given).learner is type(case.learner))
+            else registry.component(BOUND, given)().is_about(case.learner)
         )
         if not about:
             raise BrokenLawError(f"{names[-1]} is not about {type(case.learner).__name__}")

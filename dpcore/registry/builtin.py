@@ -23,6 +23,7 @@ from dpcore.functions.kernels.matern import (
 )
 from dpcore.learner import AnyLearner
 from dpcore.learning.bounds.best_of import BestOfBound
+from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.cos_sin import CosSin
@@ -53,7 +54,7 @@ def dpcore_learners() -> Mapping[str, type[AnyLearner]]:
 @hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """Conversions between adjacencies, and the bounds of learners made of others."""
-    return {"best_of": BestOfBound, "twice_add_remove": TwiceAddRemove}
+    return {"best_of": BestOfBound, "sum": SumBound, "twice_add_remove": TwiceAddRemove}
 
 
 @hookimpl
