@@ -47,7 +47,7 @@ def free_field(mechanism: type[AnyMechanism]) -> str:
 
 
 Prepared = Callable[[Any, Query, Stream], NDArray[Any]]
-"""`release` at a fixed sensitivity: value, query and noise to the noisy value. The value is an array,
+"""`release` at a fixed sensitivity: value, query and noise to the noisy value. It is an array,
 or `Exact` where the mechanism takes integers."""
 
 

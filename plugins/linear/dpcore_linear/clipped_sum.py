@@ -7,13 +7,13 @@ If features are fixed and a label moves within an interval of length 2M, by at m
 :math:`\min(2C,2M\kappa)`, as clipping is 1-Lipschitz. Nothing is assumed of w, of the step size or
 of convexity. The same holds with any function of :math:`\phi_i\cdot w` in place of the score
 itself, such as :math:`\tanh(\phi_i\cdot w/2)`, whose gradient is that of the logistic loss.
+`linear.clipped_gradient` computes it in integers; the rest of this module is about floats.
 
 Floating point. Rows and labels are taken as the floats they are; what follows errs as below,
 by Higham's bounds (`dpcore.learning.solvers.sums`), for any order of summation. The learner's
 `w` is at most `LONGEST` long, which projection enforces on the public side.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +21,6 @@ from numpy.typing import NDArray
 
 from dpcore.learning.solvers.sums import depth, norm, pull
 from dpcore.rounding import gamma, up
-
-Link = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""What turns scores into what is compared with labels: 1-Lipschitz, computed to a few roundings."""
 
 LONGEST = 1000.0
 """Weights are projected on a ball of this radius: a thousand times what labels in [-1, 1] need."""
@@ -50,17 +47,9 @@ def prepare(features: NDArray[np.float64], labels: NDArray[np.float64], clip: fl
     return Prepared(features, labels, limits)
 
 
-def logistic(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    r""":math:`\tanh(f/2)`: less a label -1 or +1, the slope of twice the logistic loss at f."""
-    return np.tanh(scores / 2)
-
-
-def clipped_sum(
-    prepared: Prepared, weights: NDArray[np.float64], link: Link | None = None
-) -> NDArray[np.float64]:
-    """PRIVATE: the sum over records, shape (d,); of residuals `link(phi . w) - y`."""
-    scores = prepared.features @ weights
-    residuals = (scores if link is None else link(scores)) - prepared.labels
+def clipped_sum(prepared: Prepared, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """PRIVATE: the sum over records, shape (d,)."""
+    residuals = prepared.features @ weights - prepared.labels
     np.clip(residuals, -prepared.limits, prepared.limits, out=residuals)
     return pull(prepared.features, residuals)
 
@@ -72,8 +61,7 @@ def clipped_sum_error(
 
     A residual errs by gamma_{d+1} (kappa |w| + M), clipping does not stretch that, and a limit errs
     by gamma_{d+2} of itself; the row's rescaling to norm 1 errs by gamma_{d+4} of the row, which
-    counts once more in the residual. A link is 1-Lipschitz and errs by a few roundings of at most
-    1. The sum adds gamma_depth n C.
+    counts once more in the residual. The sum adds gamma_depth n C.
     """
     one = 4 * gamma(width + 10) * (kappa * (kappa * LONGEST + label_bound) + clip)
     return up(records * (one + gamma(depth(records) + 4) * clip), roundings=5000)
