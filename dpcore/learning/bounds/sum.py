@@ -44,17 +44,20 @@ class SumBound(SensitivityBound):
         """By the declaration of the query."""
         if query.sum is None:
             return Refused(f"{query.name!r} declares no sum")
-        declared = query.sum
-        replaced = _replaced(declared, query)
-        moved = ByRelation(add_remove=declared.clip, replace_one=replaced)
-        claim, value = moved.under(adjacency)
+        claim, value = moved_by_sum(query).under(adjacency)
         return Sensitivity(
             value=value,
             distance=query.distance,
             adjacency=claim,
-            source=f"an exact sum of contributions at most {declared.clip!r} long ({claim})",
+            source=f"an exact sum of contributions at most {query.sum.clip!r} long ({claim})",
             premises=() if learner.isolate or _proved(learner) else (ROW_WISE,),
         )
+
+
+def moved_by_sum(query: Query) -> ByRelation:
+    """What one record moves an exact sum by, for learners with a bound of their own too."""
+    assert query.sum is not None, "the query declares a sum"
+    return ByRelation(add_remove=query.sum.clip, replace_one=_replaced(query.sum, query))
 
 
 def _proved(learner: SummingLearner) -> bool:

@@ -46,7 +46,7 @@ class SummingLearner(Learner):
     total: ClassVar[bool] = True
 
     rows_at_once: ClassVar[int] = 1024
-    """Most records of a block; at most 1024 where the core rounds."""
+    """Most records of a block; at most 2^20, so that sums of what the core rounds fit 64 bits."""
 
     isolate: bool = False
 

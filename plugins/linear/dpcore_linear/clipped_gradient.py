@@ -33,6 +33,7 @@ from dpcore import (
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError
+from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.features.base import row_by_row
 from dpcore.learning.solvers.elementary import half_tanh
 from dpcore.learning.solvers.integers import (
@@ -45,7 +46,6 @@ from dpcore.learning.solvers.integers import (
     multipliers,
     unit_of,
 )
-from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore_linear.descent import Descent, Steps
 
 
@@ -196,7 +196,7 @@ class ClippedGradientBound(SensitivityBound):
         assert isinstance(learner, ClippedGradient)
         clip = learner.scaled_clip(public.domain)
         label = min(2 * clip, label_moves(clip, query.shape[0]))
-        moved = ByRelation(add_remove=clip, replace_one=2 * clip, replace_label=label)
+        moved = attrs.evolve(moved_by_sum(query), replace_label=label)
         claim, value = moved.under(adjacency)
         return Sensitivity(
             value=value,
