@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -81,13 +81,14 @@ class _Sums:
         labels = rng.choice([-1.0, 1.0, 0.3, -0.7], len(raw)) * rows.label_bound
         return rows.project(raw, labels)
 
-    def asks(self) -> Iterator[Query]:
+    @cached_property
+    def asks(self) -> list[Query]:
         try:
             planned = self.learner.queries(self.case.public)
         except UndeclaredError as error:
             raise NotApplicableError(f"it is refused by the plan: {error}") from None
-        for query in planned:
-            yield from asks_of(self.case, query.name, self.rng())[:_ASKS]
+        found = [asks_of(self.case, query.name, self.rng())[:_ASKS] for query in planned]
+        return [ask for asks in found for ask in asks]
 
     def total(self, query: Query, records: Records) -> Exact:
         return copy.deepcopy(self.learner).total_of(query, records, self.case.public)
@@ -105,7 +106,7 @@ class _Sums:
 def _additive(trial: _Sums) -> str:
     records, rng, sums = trial.records(), trial.rng(), 0
     singles = [*records.alone()]
-    for query in trial.asks():
+    for query in trial.asks:
         whole = trial.total(query, records)
         one_by_one = [trial.total(query, single) for single in singles]
         if sum(one_by_one[1:], one_by_one[0]) != whole:
@@ -124,7 +125,7 @@ def _additive(trial: _Sums) -> str:
 def _row_wise(trial: _Sums) -> str:
     records, compared = trial.records(), 0
     order = trial.rng().permutation(len(records))
-    for query in trial.asks():
+    for query in trial.asks:
         whole = trial.rows(query, records)
         if whole is None:
             continue
@@ -150,7 +151,7 @@ def _row_wise(trial: _Sums) -> str:
 
 def _clipped(trial: _Sums) -> str:
     longest = 0.0
-    for query in trial.asks():
+    for query in trial.asks:
         assert query.sum is not None, "a total was made before"
         limit = Fraction(query.sum.clip) / Fraction(2) ** query.sum.unit
         for record in trial.records().alone():
