@@ -29,7 +29,7 @@ lint: $(VENV)/.lint
 	done
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
 $(VENV)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpcore needs Python 3.11 or newer")'

@@ -322,7 +322,7 @@ def plot(found: list[Result], path: Path) -> None:
     colours = ["#c0392b" if r.found else "#2e8b57" for r in found]
     axes.barh(places + 0.2, [r.measured for r in found], 0.38, color=colours)
     axes.barh([0], [0], color="#c0392b", label="at least, claim refuted")
-    axes.barh([0], [0], color="#2e8b57", label="at least, claim stands")
+    axes.barh([0], [0], color="#2e8b57", label="at least, claim not refuted")
     axes.set_yticks(places, [f"{r.attack.name}\n{r.attack.paper}" for r in found], fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel("epsilon at the claimed delta; measured at 95 % confidence")
@@ -342,7 +342,7 @@ def main() -> None:
     found = []
     for result in results(Effort().times(given.effort), given.effort):
         found.append(result)
-        verdict = "REFUTED" if result.found else "stands"
+        verdict = "REFUTED" if result.found else "not refuted"
         print(
             f"| {result.attack.name} | {result.attack.paper} | {result.claimed:.3g} at delta = "
             f"{result.delta:g} | {np.floor(100 * result.measured) / 100:g} | {verdict} | "

@@ -88,6 +88,8 @@ if TYPE_CHECKING:
     from dpcore.spec.spec import Spec as Spec
     from dpcore.spec.spec import load_spec as load_spec
 
+    __version__: str
+
 _HOME = {
     "ADD_REMOVE": "adjacency",
     "Accountant": "accountant",
@@ -174,6 +176,8 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("dpcore")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'dpcore' has no attribute {name!r}")
@@ -181,4 +185,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *_HOME, "__version__"])

@@ -192,6 +192,18 @@ class ReleaseError(DpcoreError):
     """A release failed after the records were opened; what was reserved for it stays spent."""
 
 
+class NotPublishedError(DpcoreError):
+    """The records were answered, and nothing of it is published; what was reserved stays spent."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class OperatorFileError(DpcoreError):
+    """The release is published; what its operator was to see beside it is missing."""
+
+    exit_code: ClassVar[int] = 7
+
+
 class ContractError(DpcoreError):
     """A component or a caller broke what an interface promises (an unplanned query, ...).
 

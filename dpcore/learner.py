@@ -94,6 +94,10 @@ class AnyLearner(ABC):
     """Whether the private function returns a fitting value for every dataset in the domain; the
     reason stands in the class's docstring."""
 
+    scores: ClassVar[bool] = False
+    """Whether its models predict from encoded columns too (`ScoringModel`), so that `best_of` may
+    choose among them."""
+
     several_classes: ClassVar[bool] = False
     """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
 

@@ -90,6 +90,13 @@ class AnyMechanism(ABC):
         """The query as it is priced: `event` is composed `at_most` times."""
         return query
 
+    def unable(self, query: Query) -> str:
+        """Why some value that a query states could not be released, or empty.
+
+        Asked when a plan is priced: what fails must not depend on records.
+        """
+        return ""
+
     @abstractmethod
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
         """Set the free field so that one ask costs about mu = 1/scale; loss falls in scale."""

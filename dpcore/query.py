@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.distance import Distance
@@ -15,6 +16,7 @@ from dpcore.errors import ParameterError
 from dpcore.sampling.schemes import Sampling
 
 _BITS = 42  # so that 1024 contributions stay below 2^53 units
+_LARGEST = 2.0**53
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -68,6 +70,9 @@ class Query:
         shape: Shape of the statistic.
         distance: In what sense a bound must limit the statistic's movement.
         field: Whether the statistic is real or complex.
+        values: What every coordinate of the statistic is, on any records: `reals`, or `integers`
+            of at most 2^53. A mechanism that cannot release some of them is refused when priced.
+        within: Ends of an interval that every coordinate lies in, where one is known.
         at_most: How often it may be asked; priced as if it were asked that often.
         share: Relative share of the release's budget, normalised over all queries.
         sampling: Which records, or in what order, each ask sees; the runtime draws it. None: all of
@@ -82,6 +87,10 @@ class Query:
     shape: tuple[int, ...] = attrs.field(converter=_shape)
     distance: Distance = attrs.field(converter=Distance)
     field: Literal["real", "complex"] = "real"
+    values: Literal["reals", "integers"] = attrs.field(
+        default="reals", validator=one_of("reals", "integers")
+    )
+    within: tuple[float, float] | None = None
     at_most: int = attrs.field(default=1, validator=positive_integer)
     share: float = attrs.field(default=1.0, validator=positive)
     sampling: Sampling | None = None
@@ -97,6 +106,12 @@ class Query:
             raise ParameterError(
                 "a summed Query", "real, in l1, l2 or linf", "distance", str(self.distance)
             )
+        if self.sum is not None and self.values == "integers" and self.sum.unit < 0:
+            raise ParameterError(
+                "a summed Query of integers", "exponent=0 or more", "exponent", self.sum.unit
+            )
+        if self.sum is not None and self.within is not None:
+            raise ParameterError("a summed Query", "no interval", "within", self.within)
 
     @property
     def real_size(self) -> int:
@@ -111,7 +126,18 @@ class Query:
             return f"shape {array.shape} instead of {self.shape}"
         if np.iscomplexobj(array) and self.field == "real":
             return "complex instead of real"
-        return "" if np.isfinite(array.astype(self.dtype)).all() else "not finite"
+        found = array.astype(self.dtype)
+        if not np.isfinite(found).all():
+            return "not finite"
+        if self.values == "integers":
+            parts = (np.real(found), np.imag(found)) if self.field == "complex" else (found,)
+            if not all(self._whole(np.asarray(part, dtype=np.float64)) for part in parts):
+                return "not the integers that the query states"
+        return ""
+
+    def _whole(self, part: NDArray[np.float64]) -> bool:
+        low, high = (-_LARGEST, _LARGEST) if self.within is None else self.within
+        return bool(((part == np.rint(part)) & (part >= low) & (part <= high)).all())
 
     def nothing(self) -> Any:
         """What stands for a failed computation where a bound covers that: zeros."""

@@ -8,9 +8,9 @@ SHAKE-256 elsewhere: either is as unpredictable as the 256-bit key. A rehearsal 
 words wherever the same of the two sources is installed.
 
 Nothing is shared: no stream has state outside itself, and each ask derives its own from the key.
-So threads that work on different asks cannot disturb each other, and a forked process that derives
-the stream of an ask gets that ask's words, whatever its parent has drawn; fresh coins come from the
-operating system in every process. One `Stream` object is read by one thread of one process.
+So threads that work on different asks cannot disturb each other. Secure coins serve in the process
+that drew them alone; a forked process draws fresh ones from the operating system. One `Stream`
+object is read by one thread of one process.
 
 * `PublicCoins`: the key is published with the release, so that anyone can redraw the features.
 * `SecretCoins`: the key never leaves the process. The runtime hands out views of it: `learner`
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import CoinsWithheldError, ContractError
 from dpcore.fingerprint import fingerprint
+from dpcore.once import Once
 
 Path = tuple[str | int, ...]
 Made = TypeVar("Made")
@@ -142,8 +143,15 @@ class Stream:
         return (-sign * scipy.special.ndtri(np.minimum(half_tail, 0.5))).reshape(shape)
 
     def permutation(self, count: int) -> NDArray[np.intp]:
-        """A uniform order of range(count), by sorting 64-bit words (ties: about count^2/2^65)."""
-        return np.argsort(self.words(count), kind="stable")
+        """A uniform order of range(count), by sorting 64-bit words; words that tie are drawn again.
+
+        Given that no two are equal, every order is equally likely.
+        """
+        while True:
+            words = self.words(count)
+            order = np.argsort(words, kind="stable")
+            if not np.any(words[order[1:]] == words[order[:-1]]):
+                return order
 
     def generator(self) -> np.random.Generator:
         """A numpy generator seeded with 256 bits of this stream, for draws that no claim needs.
@@ -194,6 +202,10 @@ class PublicCoins:
         found: Made = latest[1]
         return found
 
+    def again(self) -> "PublicCoins":
+        """The same coins with nothing kept: for another run, or the other side of one."""
+        return PublicCoins(self.key)
+
     @classmethod
     def draw(cls) -> "PublicCoins":
         """Coins with a fresh key from the operating system."""
@@ -237,31 +249,33 @@ class LearnerCoins:
         return Stream(self._key, (*self._path, name), secret=True)
 
 
-@attrs.frozen
-class SecretCoins:
+class SecretCoins(Once):
     """The secret key of one run. Only the runtime holds it.
 
-    Secure coins serve one run: a second one would repeat the noise, and the difference of the two
-    releases would be exact.
+    Secure coins serve one run, in the process that drew them: a second one would repeat the noise,
+    and the difference of the two releases would be exact.
 
     Args:
         secure: False for a rehearsal, whose key is known: no guarantee can rest on it.
     """
 
-    _key: bytes = attrs.field(repr=False)
-    secure: bool
-    _runs: list[object] = attrs.field(factory=list, init=False, eq=False, repr=False)
+    def __init__(self, key: bytes, *, secure: bool) -> None:
+        super().__init__()
+        self._key, self._secure = key, secure
+
+    @property
+    def secure(self) -> bool:
+        """Whether nobody knows the key."""
+        return self._secure
 
     def begin(self) -> None:
         """Begin the run that these coins are for.
 
         Raises:
-            ContractError: secure coins have served a run already.
+            ContractError: secure coins have served a run already, or were drawn by another process.
         """
-        run = object()
-        self._runs.append(run)
-        if self.secure and self._runs[0] is not run:
-            raise ContractError("these secret coins have served a run: draw new ones")
+        if self.secure:
+            self._serve("these secret coins have served a run: draw new ones")
 
     @classmethod
     def draw(cls) -> "SecretCoins":
@@ -275,17 +289,26 @@ class SecretCoins:
 
     def runtime(self, name: str) -> Stream:
         """A stream of the runtime's own: shuffle, split, sampling."""
-        return Stream(self._key, (Role.RUNTIME.value, name), secret=True)
+        return self._stream((Role.RUNTIME.value, name))
 
     def sampling(self, release: int, query: str, number: int) -> Stream:
         """What draws the records of one ask, or their order: the runtime's alone."""
         path = (Role.RUNTIME.value, "sampling", release, query, number)
-        return Stream(self._key, path, secret=True)
+        return self._stream(path)
 
     def learner(self, release: int, query: str, number: int) -> LearnerCoins:
         """The coins of the private function for one ask."""
-        return LearnerCoins(self._key, (Role.LEARNER.value, release, query, number))
+        return LearnerCoins(self._private(), (Role.LEARNER.value, release, query, number))
 
     def noise(self, release: int, query: str, number: int) -> Stream:
         """The noise of one ask: the mechanism's alone."""
-        return Stream(self._key, (Role.NOISE.value, release, query, number), secret=True)
+        return self._stream((Role.NOISE.value, release, query, number))
+
+    def _stream(self, path: Path) -> Stream:
+        return Stream(self._private(), path, secret=True)
+
+    def _private(self) -> bytes:
+        """The key, in the process that may use it."""
+        if self.secure:
+            self._require_here(ContractError)
+        return self._key

@@ -45,6 +45,11 @@ def down(value: Numbers, *, roundings: int) -> Numbers:
     return value * (1 - _margin(roundings))
 
 
+def half_square(value: float) -> float:
+    """x^2/2 to one rounding; at least 2^-1000 where x > 0, since small squares are no doubles."""
+    return max(0.5 * value * value, 2.0**-1000) if value > 0 else 0.0
+
+
 def gamma(roundings: float) -> float:
     """gamma_n = n u / (1 - n u): the relative error of a sum or product of n roundings."""
     return roundings * UNIT / (1 - roundings * UNIT)

@@ -53,6 +53,17 @@ class PrivacyBudget:
             raise ParameterError("budget", "a rho that is not below delta altogether", "rho", rho)
         return cls(epsilon=epsilon, delta=delta, rho=rho)
 
+    def left_beside(self, gamma: float) -> float:
+        """What is left of delta beside a failure probability, rounded down: the two never add up to
+        more than `delta`. `delta` itself where gamma is 0.
+
+        Args:
+            gamma: In [0, delta), itself a sum of floats whose rounding is one unit at most.
+        """
+        if gamma == 0.0:
+            return self.delta
+        return max(0.0, math.nextafter(self.delta - math.nextafter(gamma, 1.0), 0.0))
+
     @property
     def mu(self) -> float | None:
         """The Gaussian-DP parameter that meets the target exactly; None if pure."""

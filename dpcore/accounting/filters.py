@@ -7,24 +7,26 @@ let through together is (epsilon, delta)-DP.
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import attrs
 import numpy as np
 
 from dpcore.accountant import UnsupportedEventError
+from dpcore.accounting import exact
 from dpcore.accounting.conversions import pure_to_gdp, renyi_to_epsilon
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, positive, probability
 from dpcore.errors import DpcoreError, NoClaimError, ParameterError
 from dpcore.events.base import Event
-from dpcore.events.gaussian import GaussianEvent, gaussian_mu
-from dpcore.rounding import up
+from dpcore.events.gaussian import GaussianEvent, gaussian_epsilon, gaussian_mu
 
-_FORGIVEN = 20  # roundings of a sum of a budget's equal parts
+_FORGIVEN = Fraction(1, 2**48)  # relative: what the parts of a budget were rounded up by
 
 
 class BudgetExceededError(DpcoreError):
@@ -59,6 +61,16 @@ class Filter(ABC):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"count must be an integer >= 1, got count={count!r}")
         self.adjacency.require_covered_by(event.adjacency, event.label)
+
+
+def within(budget: float) -> Fraction:
+    """The most that events may add up to, each of which may be rounded up itself."""
+    return Fraction(budget) * (1 + _FORGIVEN)
+
+
+def _sum(spent: Fraction, count: int, cost: float) -> Fraction | None:
+    """The exact sum; None where an event costs infinitely much."""
+    return spent + count * Fraction(cost) if math.isfinite(cost) else None
 
 
 def order_for(epsilon: float, delta: float) -> float:
@@ -104,7 +116,7 @@ class RenyiFilter(Filter):
     order: float = attrs.field(
         default=attrs.Factory(lambda self: order_for(self.epsilon, self.delta), takes_self=True)
     )
-    spent: float = 0.0
+    spent: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
 
     def __attrs_post_init__(self) -> None:
         if not (math.isfinite(self.order) and self.order > 1):
@@ -122,7 +134,7 @@ class RenyiFilter(Filter):
 
     def left(self) -> float:
         """Of the budget, as a divergence at the order."""
-        return max(0.0, self.budget - self.spent)
+        return float(max(Fraction(0), Fraction(self.budget) - self.spent))
 
     def spend(self, event: Event, count: int = 1) -> RenyiFilter:
         """Add count times the divergence at the order."""
@@ -130,10 +142,11 @@ class RenyiFilter(Filter):
         divergence = event.renyi(np.array([self.order]))
         if divergence is None:
             raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
-        total = up(self.spent + count * float(divergence[0]), roundings=20)
-        if not total <= self.budget:
+        total = _sum(self.spent, count, float(divergence[0]))
+        if total is None or total > self.budget:
+            needed = math.inf if total is None else exact.rounded_up(total)
             raise BudgetExceededError(
-                f"{count} x {event.label} needs a divergence of {total!r} at order "
+                f"{count} x {event.label} needs a divergence of {needed!r} at order "
                 f"{self.order!r}, the budget is {self.budget!r}"
             )
         return attrs.evolve(self, spent=total)
@@ -145,7 +158,8 @@ class RenyiFilter(Filter):
         """
         if self.spent == 0:
             return 0.0
-        return renyi_to_epsilon(np.array([self.order]), np.array([self.spent]), self.delta)
+        spent = exact.rounded_up(self.spent)
+        return renyi_to_epsilon(np.array([self.order]), np.array([spent]), self.delta)
 
 
 @attrs.frozen(kw_only=True)
@@ -169,7 +183,7 @@ class GaussianFilter(Filter):
     adjacency: Adjacency
     epsilon: float = attrs.field(validator=positive)
     delta: float = attrs.field(validator=fraction)
-    mu_squared: float = 0.0
+    mu_squared: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
     additions: int = 0
 
     def spend(self, event: Event, count: int = 1) -> GaussianFilter:
@@ -184,6 +198,8 @@ class GaussianFilter(Filter):
                 )
             mu = pure_to_gdp(pure)
         whole = self._sum().compose(GaussianEvent(mu=mu, adjacency=self.adjacency), count)
+        if whole.mu_squared <= _ample(self.epsilon, self.delta):
+            return attrs.evolve(self, mu_squared=whole.mu_squared, additions=whole.additions)
         epsilon = whole.epsilon(self.delta).upper
         if not epsilon <= self.epsilon:
             raise BudgetExceededError(
@@ -198,7 +214,7 @@ class GaussianFilter(Filter):
     def mu_left(self) -> float:
         """About the largest mu of one more release, rounded down."""
         whole = gaussian_mu(self.epsilon, self.delta)
-        return math.sqrt(max(0.0, whole * whole * (1 - 1e-12) - self.mu_squared))
+        return math.sqrt(max(0.0, whole * whole * (1 - 1e-12) - exact.rounded_up(self.mu_squared)))
 
     def epsilon_spent(self) -> float:
         """The epsilon that was let through so far, at the budget's delta.
@@ -208,13 +224,21 @@ class GaussianFilter(Filter):
         return self._sum().epsilon(self.delta).upper
 
 
+@functools.cache
+def _ample(epsilon: float, delta: float) -> float:
+    """A mu^2 below the budget's by far more than rounding: up to it no inversion is needed."""
+    mu = gaussian_mu(epsilon, delta) * (1 - 1e-5)
+    return mu * mu if mu > 0 and gaussian_epsilon(delta, mu) <= epsilon else -1.0
+
+
 @attrs.frozen(kw_only=True)
 class BasicFilter(Filter):
     """Epsilons and deltas add up to at most the budget.
 
     Covers events that are known by an (epsilon, delta) claim: pure, approximate and what has a pure
-    epsilon. Valid when they and their parameters are chosen adaptively. What it keeps is the budget
-    to a relative 2^-48: so far may a sum of its equal parts exceed it by their own rounding.
+    epsilon. Valid when they and their parameters are chosen adaptively. Sums are exact. What
+    it keeps is the budget to a relative 2^-48: so far may equal parts of it, each of them rounded,
+    exceed it together.
 
     Source: Rogers, Roth, Ullman & Vadhan (2016), arXiv:1605.08294 (basic composition as a filter).
     """
@@ -223,8 +247,8 @@ class BasicFilter(Filter):
     adjacency: Adjacency
     epsilon: float = attrs.field(validator=positive)
     delta: float = attrs.field(default=0.0, validator=probability)
-    spent_epsilon: float = 0.0
-    spent_delta: float = 0.0
+    spent_epsilon: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
+    spent_delta: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
 
     def spend(self, event: Event, count: int = 1) -> BasicFilter:
         """Add count times the claim."""
@@ -232,13 +256,15 @@ class BasicFilter(Filter):
         claim = event.approximate_claim()
         if claim is None:
             raise UnsupportedEventError(f"{event.label} makes no (epsilon, delta) claim")
-        epsilon = self.spent_epsilon + count * claim[0]
-        delta = self.spent_delta + count * claim[1]
-        # the sums of a budget split into equal parts may exceed it by their own rounding
-        most = [up(budget, roundings=_FORGIVEN) for budget in (self.epsilon, self.delta)]
-        if epsilon > most[0] or delta > most[1]:
+        epsilon = _sum(self.spent_epsilon, count, claim[0])
+        delta = _sum(self.spent_delta, count, claim[1])
+        most = [within(budget) for budget in (self.epsilon, self.delta)]
+        if epsilon is None or delta is None or epsilon > most[0] or delta > most[1]:
+            needed = [
+                math.inf if one is None else exact.rounded_up(one) for one in (epsilon, delta)
+            ]
             raise BudgetExceededError(
-                f"{count} x {event.label} needs ({epsilon!r}, {delta!r}) in all, "
+                f"{count} x {event.label} needs ({needed[0]!r}, {needed[1]!r}) in all, "
                 f"the budget is ({self.epsilon!r}, {self.delta!r})"
             )
         return attrs.evolve(self, spent_epsilon=epsilon, spent_delta=delta)

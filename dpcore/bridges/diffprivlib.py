@@ -12,6 +12,7 @@ from typing import Any
 from diffprivlib import BudgetAccountant
 from diffprivlib.utils import Budget, BudgetError
 
+from dpcore.accounting.exact import rounded_up
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
 from dpcore.bridges.events_of import require_proved
@@ -103,7 +104,9 @@ class LedgerAccountant(BudgetAccountant):
         if spent.charges == 0:
             return Budget(0.0, 0.0)
         if spent.pure is not None:
-            return Budget(min(spent.pure.spent_epsilon, self.epsilon), spent.failures)
+            return Budget(
+                min(rounded_up(spent.pure.spent_epsilon), self.epsilon), rounded_up(spent.failures)
+            )
         return Budget(self.epsilon, self.delta)
 
     def remaining(self, k: int = 1) -> Budget:

@@ -2,7 +2,17 @@
 
 
 def main() -> None:
-    """Entry point of `dpcore`."""
-    from dpcore.cli.app import app  # typer and rich are only needed here
+    """Entry point of `dpcore`. An interrupt or a termination is one line, whenever it comes."""
+    import signal
+    import sys
 
-    app(prog_name="dpcore")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both end a run in the same way
+    try:
+        from dpcore.cli.app import app  # typer and rich are only needed here
+
+        app(prog_name="dpcore")
+    except (KeyboardInterrupt, SystemExit) as end:
+        if isinstance(end, SystemExit) and end.code != 130:  # what typer makes of an interrupt
+            raise
+        print("interrupted", file=sys.stderr)
+        sys.exit(1)

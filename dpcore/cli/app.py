@@ -99,7 +99,9 @@ def options(
         False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
     ),
 ) -> None:
-    """Exit codes: 0 done, 1 failed, 2 wrong spec, 3 no claim, 4 ledger refuses, 5 wrong source."""
+    """Exit codes: 0 done, 1 failed, 2 wrong spec, 3 no claim, 4 ledger refuses, 5 wrong source,
+    6 spent but not published, 7 published without the operator's file.
+    """
 
 
 def _entry() -> None:

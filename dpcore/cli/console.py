@@ -59,8 +59,8 @@ def guarded() -> Iterator[None]:
     except DpcoreError as error:
         _tell(str(error))
         raise typer.Exit(error.exit_code) from None
-    except KeyboardInterrupt:
-        _tell("interrupted")
+    except KeyboardInterrupt as interrupt:
+        _tell(": ".join(["interrupted", *map(str, interrupt.args)]))
         raise typer.Exit(1) from None
     except (typer.Exit, typer.Abort):
         raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,30 +95,44 @@ def list_ledgers() -> None:
 
 
 @ledger.command()
-def show(name: Name) -> None:
+def show(
+    name: Name,
+    last: Annotated[int, typer.Option(min=1, help="How many of the latest entries.")] = 200,
+) -> None:
     """What was spent, on what, and what is left."""
     with guarded():
         found = Ledger.open(name)
         _state(found)
+        shown: deque[Row] = deque(maxlen=last)
+        guarantees: dict[str, Any] = {}
+        entries = 0
+        for row in found.each_row():
+            if row.kind == COMMITTED:
+                guarantees[row.body["reservation"]] = row.body["guarantee"]
+            elif row.kind != CREATED:
+                entries += 1
+                if len(shown) == last:
+                    guarantees.pop(shown[0].digest, None)
+                shown.append(row)
         table = columns("row", "time", "what", "cost", "status")
-        rows = found.rows()
-        ends = [row.body for row in rows if row.kind == COMMITTED]
-        guarantees = {body["reservation"]: body["guarantee"] for body in ends}
-        for row in rows:
-            if row.kind not in (CREATED, COMMITTED):
-                status = _status(row, guarantees.get(row.digest))
-                table.add_row(
-                    str(row.number), row.body["time"], row.body["what"], _cost(row.body), status
-                )
+        for row in shown:
+            status = _status(row, guarantees.get(row.digest))
+            cells = (str(row.number), row.body["time"], row.body["what"], _cost(row.body), status)
+            table.add_row(*cells)
         out().print(table)
+        if entries > len(shown):
+            out().print(
+                f"{entries - len(shown)} earlier entries: --last, or `dpcore ledger export {name}`",
+                markup=False,
+            )
 
 
 @ledger.command()
 def export(name: Name) -> None:
     """Everything recorded, as JSON."""
     with guarded():
-        found = Ledger.open(name).export()
-        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        for piece in Ledger.open(name).export():
+            sys.stdout.write(piece.decode())
 
 
 @ledger.command()
@@ -131,11 +147,13 @@ def verify(
         found = Ledger.open(name)
         if faults := found.faults():
             raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(faults)}")
-        rows = found.rows()
+        rows, end = 0, ""
+        for row in found.each_row():
+            rows, end = row.number, row.digest
         for folder in run or []:
             _verify_run(found, folder)
         out().print(
-            f"{len(rows)} rows, chained and recomputed; the chain ends in {rows[-1].digest}",
+            f"{rows} rows, chained and recomputed; the chain ends in {end}",
             markup=False,
         )
 

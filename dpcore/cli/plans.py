@@ -11,8 +11,8 @@ from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
 from dpcore.errors import below
 from dpcore.guarantee import Guarantee
-from dpcore.ledger.book import Ledger
 from dpcore.publish.lock import Lock
+from dpcore.publish.whole_run import ledger_of
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec
 
@@ -27,10 +27,10 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
         SpecError: the spec names a ledger that does not exist.
         BudgetExceededError, LedgerError: it refuses, or cannot be used.
     """
-    if spec.ledger is None:
+    ledger = ledger_of(spec)
+    if ledger is None:
         return None
     with spec.placed(), below("ledger"):
-        ledger = Ledger.open(spec.ledger, spec.registry)
         after = ledger.would_leave(plan.charge())
     return {"name": ledger.name, "left": ledger.left().describe(), "after": after.describe()}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcore.cli.console import SlowProgress, columns, guarded, out
+from dpcore.cli.console import SlowProgress, columns, err, guarded, out
 from dpcore.spec.spec import load_spec
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def run(
             made = whole_run(
                 loaded, source=source, runs=runs, rehearsal=rehearsal, progress=progress
             )
+        if made.note:
+            err().print(f"note: {made.note}", markup=False)
         console = out()
         show_plan(console, made.guarantee, made.lock)
         for name, note in made.operator.get("stand-ins", {}).items():

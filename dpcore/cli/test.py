@@ -6,17 +6,25 @@ from typing import Annotated
 import msgspec
 import typer
 
+from dpcore.cli.child import apart
 from dpcore.cli.console import guarded, out
 from dpcore.cli.efforts import EffortOption, SecondsOption
+from dpcore.cli.folder import module_in
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, keep, show_findings, show_verdicts
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
 from dpcore.registry.registry import Registry
 
+_SECONDS = 900  # of processor time at effort 1
+
 
 def examine_plugin(
     plugin: Annotated[
-        str, typer.Argument(help="An admitted plugin, or dpcore itself.", show_default=False)
+        str,
+        typer.Argument(
+            help="An admitted plugin, dpcore itself, or the folder of one that is not installed.",
+            show_default=False,
+        ),
     ],
     effort: EffortOption = 1.0,
     seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
@@ -28,22 +36,57 @@ def examine_plugin(
     ] = None,
     seconds: SecondsOption = None,
 ) -> None:
-    """Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened."""
-    with guarded():
-        registry = Registry.default()
-        report = examine(plugin, registry, Effort().times(effort), seed)
-        saved = keep(report.findings, registry, save)
-        if json:
-            found = {**report.to_dict(), "counterexamples": [str(path) for path in saved]}
-            print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-        else:
-            console = out()
-            show_verdicts(console, report.verdicts, everything=every)
-            show_findings(console, report.findings)
-            for path in saved:
-                console.print(f"counterexample: {path}", markup=False)
-            broken = sorted({verdict.law.id for verdict in report.verdicts if verdict.failed})
-            verdict = f"breaks {', '.join(broken)}" if broken else "breaks no law"
-            console.print(f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}", markup=False)
-        if not report.passed:
-            raise typer.Exit(1)
+    """Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened.
+
+    Its code runs in a process of its own: where that exits, crashes, hangs or takes too much, the
+    plugin is not tested, and the exit code is 1. A folder's code is run as it stands.
+    """
+
+    def work() -> int:
+        try:
+            with guarded():
+                return _examined(plugin, effort, seed, json, every, save)
+        except typer.Exit as end:
+            return end.exit_code
+
+    found = apart(work, round(_SECONDS * max(1.0, effort)))
+    typer.echo(found.output, nl=False)
+    typer.echo(found.errors, nl=False, err=True)
+    if found.code is None or found.told:
+        typer.secho(f"{plugin} is not tested: {found.told}", err=True, fg="red")
+        raise typer.Exit(1)
+    if found.code:
+        raise typer.Exit(found.code)
+
+
+def _examined(
+    plugin: str, effort: float, seed: int, json: bool, every: bool, save: Path | None
+) -> int:
+    """The report, printed; the exit code."""
+    registry = Registry.default()
+    name = plugin
+    if ("/" in plugin or plugin not in {*registry.entries, *registry.modules}) and Path(
+        plugin
+    ).is_dir():
+        module = module_in(Path(plugin))
+        registry, name = Registry.of(module), module.__name__
+    report = examine(name, registry, Effort().times(effort), seed)
+    saved = keep(report.findings, registry, save)
+    if json:
+        found = {**report.to_dict(), "counterexamples": [str(path) for path in saved]}
+        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    else:
+        console = out()
+        show_verdicts(console, report.verdicts, everything=every)
+        show_findings(console, report.findings)
+        for path in saved:
+            console.print(f"counterexample: {path}", markup=False)
+        broken = sorted({verdict.law.id for verdict in report.verdicts if verdict.failed})
+        untested = sorted({verdict.subject for verdict in report.verdicts if verdict.untested})
+        verdict = f"breaks {', '.join(broken)}" if broken else "breaks no law"
+        if untested:
+            verdict += f", and {', '.join(untested)} could not be tested"
+        elif not broken and not report.passed:
+            verdict = "provides nothing that was tested"
+        console.print(f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}", markup=False)
+    return 0 if report.passed else 1

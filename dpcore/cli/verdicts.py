@@ -28,7 +28,7 @@ def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: 
     for law in dict.fromkeys(verdict.law for verdict in verdicts):
         ours = [verdict for verdict in verdicts if verdict.law == law]
         for verdict in ours:
-            if verdict.failed or everything:
+            if verdict.failed or verdict.untested or everything:
                 table.add_row(law.id, str(verdict.outcome), verdict.subject, verdict.detail)
         passed = [verdict for verdict in ours if verdict.outcome is Outcome.PASSED]
         others = [verdict for verdict in ours if verdict.outcome is Outcome.NOT_APPLICABLE]

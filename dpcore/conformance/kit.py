@@ -7,18 +7,25 @@ from functools import partial
 from typing import Any, cast
 
 import attrs
+import numpy as np
 
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.attacks.statistic import compute
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import bounds as bound_laws
+from dpcore.conformance.laws import cells as cell_laws
+from dpcore.conformance.laws import compositions as composition_laws
 from dpcore.conformance.laws import events as event_laws
 from dpcore.conformance.laws import features as feature_laws
 from dpcore.conformance.laws import interactive as interactive_laws
 from dpcore.conformance.laws import kernels as kernel_laws
+from dpcore.conformance.laws import laboratory as laboratory_laws
 from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
+from dpcore.conformance.laws import once as once_laws
 from dpcore.conformance.laws import samples as audit_laws
 from dpcore.conformance.laws import sums as sum_laws
 from dpcore.conformance.laws.accountants import accountant_verdicts
@@ -27,6 +34,8 @@ from dpcore.conformance.laws.bounds import (
     REFUSED_EVERYWHERE,
     bound_verdicts,
 )
+from dpcore.conformance.laws.cells import cell_verdicts
+from dpcore.conformance.laws.compositions import certified_verdicts
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.interactive import (
@@ -35,6 +44,7 @@ from dpcore.conformance.laws.interactive import (
     refuted_evidence,
 )
 from dpcore.conformance.laws.kernels import kernel_verdicts
+from dpcore.conformance.laws.laboratory import laboratory_verdicts
 from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
@@ -53,11 +63,15 @@ from dpcore.conformance.laws.mechanisms import (
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.laws.sums import sum_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
+from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.functions.interactive import Interactive
+from dpcore.functions.kernels.base import Expansion, Kernel
+from dpcore.functions.learner import FunctionLearner
 from dpcore.mechanism import AnyMechanism, Mechanism
+from dpcore.randomness import SecretCoins
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.loading import Loaded
@@ -77,16 +91,20 @@ LAWS = (
     EXAMPLES,
     TESTABLE,
     BOUNDED,
+    *cell_laws.LAWS,
     *learner_laws.LAWS,
     *sum_laws.LAWS,
     *bound_laws.LAWS,
     *mechanism_laws.LAWS,
+    *laboratory_laws.LAWS,
     *interactive_laws.LAWS,
     *event_laws.LAWS,
     *accountant_laws.LAWS,
+    *composition_laws.LAWS,
     *feature_laws.LAWS,
     *kernel_laws.LAWS,
     *audit_laws.LAWS,
+    *once_laws.LAWS,
 )
 
 _AUDITS = (0.1, 0.3)  # shares of the pairs and of the samples that audits of examples' runs get
@@ -102,8 +120,10 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether no law is broken."""
-        return not any(verdict.failed for verdict in self.verdicts)
+        """Whether no law is broken, nothing is left untested, and something was tested."""
+        return any(verdict.outcome is Outcome.PASSED for verdict in self.verdicts) and not any(
+            verdict.failed or verdict.untested for verdict in self.verdicts
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Plain data, for JSON."""
@@ -126,7 +146,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         RegistryError: the plugin is not admitted, not installed or broken.
     """
     loaded = registry.load(plugin)
-    verdicts: list[Verdict] = []
+    verdicts: list[Verdict] = [*once_laws.once_verdicts()]
     findings: list[Finding] = []
     printed: set[type[Any]] = set()
     runs: list[Priced] = []
@@ -139,10 +159,14 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         for name, cases in subjects.learners.items()
         if cases
     ]
+    for domain in _domains(subjects):
+        verdicts += cell_verdicts(domain, seed)
     for cases in subjects.learners.values():
         for case in cases:
             verdicts += learner_verdicts(case, seed)
             verdicts += sum_verdicts(case, seed)
+        for kernel, domain in _kernels_within(cases):
+            verdicts += kernel_verdicts(kernel, domain, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
     effort = effort or Effort()
     audits = _audits(effort)
@@ -164,6 +188,9 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
     for name, mechanisms in subjects.mechanisms.items():
         for mechanism in mechanisms:
             judged = list(_judged(mechanism, effort, seed))
+            own = [verdict for _, found in judged for verdict in found]
+            if judged and not isinstance(mechanism, Interactive) and not mechanism.draws_elsewhere:
+                verdicts += _untested(type(mechanism).__name__, own, laboratory_laws.CHOICES)
             if not judged:
                 verdicts.append(_refusing(name, mechanism, printed, effort))
             for mechanism_case, found in judged:
@@ -181,6 +208,8 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
             verdicts += _events(name, built, catalogue) if built else [_unmade(name)]
     for accountant in loaded.components["accountants"].values():
         verdicts += accountant_verdicts(accountant, ladders)
+        verdicts += certified_verdicts(accountant)
+        verdicts += _untested(accountant.__name__, verdicts, accountant_laws.TRUTH)
     for maps in subjects.features.values():
         for features, domain in maps:
             verdicts += feature_verdicts(features, domain, seed)
@@ -188,6 +217,44 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         for kernel, domain in kernels:
             verdicts += kernel_verdicts(kernel, domain, seed)
     return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(findings))
+
+
+def _domains(subjects: Subjects) -> list[Domain]:
+    """Of the examples, each once, whatever its number of records."""
+    found: list[Domain] = []
+    for cases in subjects.learners.values():
+        for case in cases:
+            if not any(_encoding(case.domain) == _encoding(known) for known in found):
+                found.append(case.domain)
+    return found
+
+
+def _encoding(domain: Domain) -> tuple[Any, ...]:
+    return dict(domain.columns), domain.labels, domain.norm
+
+
+def _kernels_within(cases: Sequence[Case]) -> list[tuple[Kernel, Domain]]:
+    """Kernels of the functions that learners fit, where no field of them is that kernel."""
+    found: list[tuple[Kernel, Domain]] = []
+    for case in cases:
+        learner = case.learner
+        if not isinstance(learner, FunctionLearner):
+            continue
+        held = [getattr(learner, f.name) for f in attrs.fields(type(learner))]
+        rows = Rows(case.domain)
+        size = case.domain.exact or min(case.domain.at_most or 5, 5)
+        raw = np.random.default_rng(0).uniform(-1, 1, (size, rows.width))
+        records = rows.project(raw, np.full(size, 0.5 * rows.label_bound))
+        query, *_ = learner.queries(case.public)
+        secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+        try:
+            value = compute(learner, query, records, case.public, secret)
+        except Exception:  # the laws of learners tell of it
+            continue
+        if isinstance(value, Expansion) and value.kernel not in held:
+            made = (value.kernel, case.domain)
+            found += [] if made in found else [made]
+    return found
 
 
 def _audits(effort: Effort) -> Effort:
@@ -246,8 +313,11 @@ def _judged(
             found = interactive_verdicts(function_case, seed, effort.transcripts)
             yield function_case.as_mechanism(), found
         return
-    for case in mechanism_cases(cast(Mechanism, mechanism)):
-        yield case, mechanism_verdicts(case, seed, effort.draws)
+    for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
+        found = mechanism_verdicts(case, seed, effort.draws)
+        if number == 0:
+            found += laboratory_verdicts(cast(Mechanism, mechanism), case, seed, effort.draws)
+        yield case, found
 
 
 def _refusing(
@@ -297,6 +367,22 @@ def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
                 yield Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
             else:
                 yield _unmade(name)
+
+
+def _untested(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verdict]:
+    """A verdict if none of the laws that compare with the truth said anything."""
+    comparing = (
+        accountant_laws.TRUTH,
+        composition_laws.CERTIFIED,
+        mechanism_laws.EVENT_MATCHES,
+        laboratory_laws.ANY_VALUE,
+        laboratory_laws.CHOICES,
+    )
+    said = (Outcome.PASSED, Outcome.FAILED)
+    ours = [v for v in verdicts if v.law in comparing and v.subject.startswith(name)]
+    if not any(verdict.outcome in said for verdict in ours):
+        reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in ours))
+        yield Verdict(law, name, Outcome.NOT_TESTED, reasons or "nothing compares it with a truth")
 
 
 def _unmade(name: str) -> Verdict:

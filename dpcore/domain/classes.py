@@ -4,7 +4,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpcore.domain.columns import Categories, Category
 from dpcore.errors import UnfitTargetError
@@ -59,7 +59,7 @@ class Classes:
             )
         return 1.0
 
-    def centred(self, values: ArrayLike) -> NDArray[np.float64]:
+    def centred(self, values: Any) -> NDArray[np.float64]:
         """Labels of class values: -1, 0, +1 for two classes, else codes. Shape (n,)."""
         codes = self._categories().codes(values)
         if self.count > 2:
@@ -96,7 +96,7 @@ class Classes:
         values, counts = np.unique(labels, return_counts=True)
         return float(values[np.argmax(counts)])
 
-    def misfits(self, values: ArrayLike) -> NDArray[np.bool_]:
+    def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are none of the classes. Shape (n,)."""
         return self._categories().misfits(values)
 

@@ -1,35 +1,24 @@
 """Columns: declared public facts about one feature column, and its fixed encoding.
 
-Nothing here is computed from records, and every value of a column encodes to something.
+Nothing here is computed from records, and every value of a column encodes to something. What an
+entry counts as is the rule of `dpcore.records.cells`, from its own content alone.
 """
 
 import math
+from datetime import date, datetime, timedelta
+from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpcore.errors import ParameterError
+from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
 
 Category = str | int | float
 
 
-def as_numbers(values: ArrayLike) -> NDArray[np.float64]:
-    """Floats, with NaN for every entry that is not a number. Shape (n,)."""
-    array = np.asarray(values)
-    if array.dtype.kind in "fiub":
-        return array.astype(np.float64)
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        return np.array([_as_number(entry) for entry in array.tolist()], dtype=np.float64)
-
-
-def _as_number(entry: object) -> float:
-    try:
-        return float(entry)  # type: ignore[arg-type]  # whatever is not a number raises
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+_DAYS = (-719162.0, 2932896.0)  # of the years 1 to 9999
 
 
 @attrs.frozen
@@ -75,9 +64,9 @@ class Range:
         default = self.centre if self.default is None else self.default
         return np.clip(np.where(np.isnan(values), default, values), self.low, self.high)
 
-    def centred(self, values: ArrayLike) -> NDArray[np.float64]:
+    def centred(self, values: Any) -> NDArray[np.float64]:
         """As labels: clipped, then in [-half_width, half_width] around the centre. Shape (n,)."""
-        labels = self.clip(as_numbers(values)) - self.centre
+        labels = self.clip(self.numbers(values)) - self.centre
         return np.clip(labels, -self.half_width, self.half_width)
 
     def uncentred(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -88,32 +77,67 @@ class Range:
         """The label that a constant predictor says: the mean."""
         return float(np.mean(labels))
 
-    def encode(self, values: ArrayLike) -> NDArray[np.float64]:
+    def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, 1), every entry in [-1, 1]."""
-        inside = self.clip(as_numbers(values))
+        inside = self.clip(self.numbers(values))
         return np.clip(2 * (inside - self.low) / (self.high - self.low) - 1, -1, 1)[:, None]
 
-    def misfits(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Which entries are not finite numbers inside the range. Shape (n,)."""
-        numbers = as_numbers(values)
-        return ~((numbers >= self.low) & (numbers <= self.high))
+    def misfits(self, values: Any) -> NDArray[np.bool_]:
+        """Which entries are not inside the range, and no default stands for them. Shape (n,)."""
+        found = self.numbers(values)
+        inside = (found >= self.low) & (found <= self.high)
+        return ~(inside if self.default is None else inside | np.isnan(found))
 
     def describe(self) -> str:
         """The rule an entry must meet."""
         return f"a number in [{self.low:g}, {self.high:g}]"
 
+    def numbers(self, values: Any) -> NDArray[np.float64]:
+        """What entries count as; NaN for what is no number. Shape (n,)."""
+        return numbers(values)
 
-def _category_key(value: object) -> object:
-    """Categories are equal as numbers where both are numbers, else as text."""
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value)).lower()
-    number = _as_number(value)
-    return str(value) if math.isnan(number) else number
+    def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
+        """Entries that count as these, as a file would hold them. Shape (n,)."""
+        return counted
+
+
+@attrs.frozen
+class Dates(Range):
+    """A column of dates between two public ones, encoded like a range of days.
+
+    Args:
+        low, high: Days since 1970-01-01; `between` takes dates.
+        default: Stands for what is no date; the middle if None.
+    """
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        for name in ("low", "high"):
+            if not _DAYS[0] <= getattr(self, name) <= _DAYS[1]:
+                raise ParameterError(
+                    "dates", "days of the years 1 to 9999", name, getattr(self, name)
+                )
+
+    @classmethod
+    def between(cls, low: date, high: date, default: date | None = None) -> "Dates":
+        """From the first date to the last."""
+        return cls(day(low), day(high), None if default is None else day(default))
+
+    def numbers(self, values: Any) -> NDArray[np.float64]:
+        """Days since 1970-01-01; NaN for what is no date. Shape (n,)."""
+        return days(values)
+
+    def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
+        """As texts. Shape (n,)."""
+        return np.array([str(_moment(one)) for one in counted.tolist()], dtype=object)
+
+    def describe(self) -> str:
+        """The rule an entry must meet."""
+        return f"a date in [{_moment(self.low).date()}, {_moment(self.high).date()}]"
+
+
+def _moment(days: float) -> datetime:
+    return datetime(1970, 1, 1) + timedelta(days=days)
 
 
 @attrs.frozen
@@ -129,12 +153,12 @@ class Categories:
     default: Category | None = None
 
     def __attrs_post_init__(self) -> None:
-        keys = [_category_key(value) for value in self.values]
-        if len(keys) < 2 or len(set(keys)) < len(keys):
+        keys = [key(value) for value in self.values]
+        if len(keys) < 2 or len(set(keys)) < len(keys) or MISSING in keys:
             raise ParameterError(
                 "categories", "two or more different values", "values", self.values
             )
-        if self.default is not None and _category_key(self.default) not in keys:
+        if self.default is not None and key(self.default) not in keys:
             raise ParameterError(
                 "categories", "a default among the values", "default", self.default
             )
@@ -144,20 +168,12 @@ class Categories:
         """Encoded columns: one for two values, else one each."""
         return 1 if len(self.values) == 2 else len(self.values)
 
-    def codes(self, values: ArrayLike) -> NDArray[np.intp]:
+    def codes(self, values: Any) -> NDArray[np.intp]:
         """Index of each entry's category, the default's for an unknown one, else -1. Shape (n,)."""
-        codes = self._codes(values)
-        if self.default is None:
-            return codes
-        keys = [_category_key(value) for value in self.values]
-        return np.where(codes < 0, keys.index(_category_key(self.default)), codes)
+        code = index(self.values)
+        return coded(values, code, -1 if self.default is None else code[key(self.default)])
 
-    def _codes(self, values: ArrayLike) -> NDArray[np.intp]:
-        index = {_category_key(value): code for code, value in enumerate(self.values)}
-        entries = np.asarray(values).tolist()
-        return np.array([index.get(_category_key(entry), -1) for entry in entries], dtype=np.intp)
-
-    def encode(self, values: ArrayLike) -> NDArray[np.float64]:
+    def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, width): -1/+1, or a one-hot; zeros where unknown and without default."""
         codes = self.codes(values)
         if len(self.values) == 2:
@@ -165,9 +181,9 @@ class Categories:
         one_hot: NDArray[np.float64] = np.eye(len(self.values) + 1)[codes, :-1]
         return one_hot
 
-    def misfits(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Which entries are none of the categories. Shape (n,)."""
-        return self._codes(values) < 0
+    def misfits(self, values: Any) -> NDArray[np.bool_]:
+        """Which entries are none of the categories, and no default stands for them. Shape (n,)."""
+        return self.codes(values) < 0
 
     def describe(self) -> str:
         """The rule an entry must meet."""

@@ -15,15 +15,17 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Column, Range
 from dpcore.errors import ParameterError, SourceError, UnknownCountError
+from dpcore.records.cells import named
+from dpcore.records.lengths import row_lengths
 from dpcore.records.records import Records
 from dpcore.rounding import down, up
 
-Table = Mapping[str, ArrayLike]
+Table = Mapping[str, Any]
 """Columns by name, all of one length, in the file's own units. A data frame serves."""
 
 _SHRINK = down(1.0, roundings=500)  # keeps a rescaled row inside `norm` in spite of rounding
@@ -108,6 +110,7 @@ class Domain:
 
     def encode(self, table: Table) -> NDArray[np.float64]:
         """Encoded features, shape (n, width), each row at most `feature_norm` long in l2."""
+        table = named(table)
         missing = [name for name in self.columns if name not in table]
         if missing:
             raise SourceError(f"column {missing[0]!r} is missing")
@@ -117,13 +120,13 @@ class Domain:
             raise SourceError("the columns are not equally long")
         encoded = np.hstack(blocks)
         if self.norm is not None:
-            norms = np.linalg.norm(encoded, axis=1, keepdims=True)
+            norms = row_lengths(encoded)
             too_long = norms > self.norm
             scale = np.where(too_long, _SHRINK * self.norm / np.where(too_long, norms, 1.0), 1.0)
             encoded = encoded * scale
         return encoded
 
-    def centre(self, labels: ArrayLike) -> NDArray[np.float64]:
+    def centre(self, labels: Any) -> NDArray[np.float64]:
         """Labels clipped to their range and centred, in [-M, M]; or of classes. Shape (n,)."""
         return self.labels.centred(labels)
 
@@ -137,6 +140,7 @@ class Domain:
         Raises:
             SourceError: a column is missing or the columns are not equally long.
         """
+        table = named(table)
         if self.target not in table:
             raise SourceError(f"column {self.target!r} is missing")
         features = self.encode(table)
@@ -147,6 +151,7 @@ class Domain:
 
     def misfits(self, table: Table) -> list[tuple[str, int, str]]:
         """Columns that do not fit: (column, first such row, the rule). For the operator only."""
+        table = named(table)
         rules: dict[str, Any] = {**self.columns, self.target: self.labels}
         found = []
         for name, rule in rules.items():

@@ -11,6 +11,7 @@ that holds an event is given as a mapping, one that holds events with counts as 
 
 from __future__ import annotations
 
+import functools
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -264,7 +265,8 @@ class EventField:
         return "of" if self.alias == "event" else self.alias
 
 
-def fields_of(made: type[Event]) -> list[EventField]:
+@functools.cache
+def fields_of(made: type[Event]) -> tuple[EventField, ...]:
     """In the constructor's order.
 
     Raises:
@@ -273,7 +275,7 @@ def fields_of(made: type[Event]) -> list[EventField]:
     if not attrs.has(made):
         raise ContractError(f"the event {made.__name__} has no fields: attrs.frozen gives it some")
     hints = typing.get_type_hints(made)
-    return [
+    return tuple(
         EventField(
             name=field.name,
             alias=field.alias or field.name,
@@ -282,4 +284,4 @@ def fields_of(made: type[Event]) -> list[EventField]:
         )
         for field in attrs.fields(made)
         if field.init
-    ]
+    )

@@ -23,9 +23,11 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, TwoEnds
-from dpcore.rounding import gamma, up
+from dpcore.rounding import gamma, half_square, up
 
 _WIDEST = 2.0**16
+_EXPONENTS = 6000  # roundings: an exponent of at most 745 errs by 3 u, in a tail and in the total
+_DENORMAL = 2.0**-960  # more than all masses that are no normal numbers
 _REACH = 38.5  # beyond this many widths the masses are below 1e-322
 
 
@@ -79,15 +81,20 @@ class DiscreteGaussianEvent(TwoEnds):
         with np.errstate(over="ignore"):
             cut = epsilons * self.noise_width * (self.noise_width / self.shift) + self.shift / 2
         m = np.floor(np.minimum(cut, 1e15)) + 1
-        sign = -1 if lower else 1
-        error = sign * gamma(128 + 4 * len(self._tails))
+        error = gamma(_EXPONENTS + 4 * len(self._tails))
         first, second = self._tail(m - self.shift), self._tail(m)
-        grown = np.exp(np.minimum(epsilons, 700.0)) * second
-        value = np.clip(first * (1 + error) - grown * (1 - error), 0.0, 1.0)
-        if sign < 0:  # beyond the largest exponent no lower end is claimed
-            return np.where(epsilons > 700.0, 0.0, value)
-        return np.maximum(value, 1e-300)
+        growth = np.exp(np.minimum(epsilons, 700.0))
+        if lower:  # any m is an event; beyond the largest exponent no lower end is claimed
+            value = first * (1 - error) - growth * (second * (1 + error) + _DENORMAL)
+            return np.where(epsilons > 700.0, 0.0, np.clip(value, 0.0, 1.0))
+        # where `cut` is an integer to its rounding, m may be one off: by a term whose losses cancel
+        # to the relative rounding of epsilon + s^2/(2 sigma^2)
+        size = epsilons + half_square(self.shift / self.noise_width)
+        off = np.minimum(gamma(16) * size, 1.0) * self._tail(m - self.shift - 1)
+        value = (first + off) * (1 + error)
+        value -= growth * np.maximum(second * (1 - error) - _DENORMAL, 0.0)
+        return np.clip(value, 1e-300, 1.0)
 
     def zcdp_rho(self) -> float:
         """s^2/(2 sigma^2), as of a Gaussian."""
-        return up(0.5 * (self.shift / self.noise_width) ** 2, roundings=4)
+        return up(half_square(self.shift / self.noise_width), roundings=4)

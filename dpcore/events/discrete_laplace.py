@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.events.base import Direction, VectorEvent
-from dpcore.rounding import down, gamma, up
+from dpcore.rounding import down, gamma, half_square, up
 
 _ERROR = gamma(16)  # the difference of two numbers of at most 1, and their rounding
 
@@ -43,8 +43,8 @@ class DiscreteLaplaceEvent(VectorEvent):
 
     @property
     def delta_error(self) -> float:
-        """The difference's rounding error, twice."""
-        return 2 * _ERROR
+        """The rounding error at the largest epsilon that costs anything, twice."""
+        return float(2 * _error(self.pure_epsilon()))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised; the largest over three integers near m."""
@@ -59,13 +59,14 @@ class DiscreteLaplaceEvent(VectorEvent):
             value = 1 - (np.exp(-(m + 1) * rate) + np.exp(np.minimum(log_second, 1.0))) / (1 + w)
             best = np.maximum(best, value)
         best = np.clip(up(best, roundings=20), 0.0, 1.0)
-        return np.where(epsilons >= top, 0.0, np.minimum(best + _ERROR, 1.0))
+        return np.where(epsilons >= top, 0.0, np.minimum(best + _error(epsilons), 1.0))
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
         """The same, less its error."""
-        return np.maximum(down(self.curve(epsilons, direction), roundings=5000) - 2 * _ERROR, 0.0)
+        found = down(self.curve(epsilons, direction), roundings=5000)
+        return np.maximum(found - 2 * _error(epsilons), 0.0)
 
     def pure_epsilon(self) -> float:
         """shift / noise_scale."""
@@ -73,4 +74,13 @@ class DiscreteLaplaceEvent(VectorEvent):
 
     def zcdp_rho(self) -> float:
         """epsilon^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return 0.5 * self.pure_epsilon() ** 2
+        return half_square(self.pure_epsilon())
+
+
+def _error(epsilons: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """How far a value may be off: numbers of at most 1, and an exponent that epsilon rounds.
+
+    epsilon - (s - m)/scale errs by 2 u of (s - m)/scale and u of itself: by 2 u epsilon and 3 u of
+    itself. An exponential of x <= 0 that is off by 3 u |x| errs by less than 2 u: |x| e^x <= 1/e.
+    """
+    return np.asarray(_ERROR + gamma(8) * epsilons)

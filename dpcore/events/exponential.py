@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.events.base import Direction, VectorEvent
-from dpcore.rounding import up
+from dpcore.rounding import half_square, up
 
 
 @attrs.frozen(kw_only=True)
@@ -65,4 +65,4 @@ class ExponentialMechanismEvent(VectorEvent):
 
     def zcdp_rho(self) -> float:
         """epsilon_0^2/8, by Hoeffding's lemma as above."""
-        return up(self.epsilon_0 * self.epsilon_0 / 8, roundings=3)
+        return up(half_square(self.epsilon_0) / 4, roundings=3)

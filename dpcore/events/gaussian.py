@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.events.base import Direction, Event
-from dpcore.rounding import gamma
+from dpcore.rounding import gamma, half_square
 
 _ULPS = gamma(8)  # relative error granted to each of the two terms of the difference
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
@@ -172,4 +172,4 @@ class GaussianEvent(Event):
 
     def zcdp_rho(self) -> float:
         """mu^2/2: Bun & Steinke (2016), Proposition 1.6."""
-        return 0.5 * self.mu * self.mu
+        return half_square(self.mu)

@@ -7,8 +7,8 @@ all, and then the outputs differ by mu_i noise widths with probability w_i (sum 
 .. math:: \delta(\epsilon) \le \sum_i w_i\,\delta_G(\tilde\epsilon;\mu_i) .
 
 It needs that, given a hit, resampling the hits among the other records gives the law of the outputs
-without a hit, and moves them by no more than mu_i (true for drawing with replacement). In the worst
-case it is attained.
+without a hit, and moves them by no more than mu_i (true for drawing with replacement). No pair is
+shown to attain it: a composition of these curves is no lower bound.
 
 Source: advanced joint convexity: Balle, Barthe & Gaboardi (2018), arXiv:1807.01647v2, Theorem 2,
 with a coupling for its second term.
@@ -27,7 +27,7 @@ from dpcore.checks import probability
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
-from dpcore.rounding import gamma, up
+from dpcore.rounding import gamma, half_square, up
 
 _CELLS = 1 << 18  # curve values computed at a time
 
@@ -48,6 +48,7 @@ class HitMixtureEvent(TwoEnds):
     """
 
     symmetric: ClassVar[bool] = True
+    attained: ClassVar[bool] = False  # an upper bound
 
     mus: tuple[float, ...] = attrs.field(converter=_floats)
     weights: tuple[float, ...] = attrs.field(converter=_floats)
@@ -116,4 +117,4 @@ class HitMixtureEvent(TwoEnds):
 
     def zcdp_rho(self) -> float | None:
         """max mu^2/2 where every hit is covered: the mixture is quasi-convex."""
-        return None if self.uncovered else up(0.5 * max(self.mus) ** 2, roundings=3)
+        return None if self.uncovered else up(half_square(max(self.mus)), roundings=3)

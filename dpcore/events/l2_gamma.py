@@ -33,7 +33,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, TwoEnds
-from dpcore.rounding import up
+from dpcore.rounding import half_square, up
 
 _REACH = 9.0  # cells reach this many standard deviations
 _RADII, _ANGLES = 96, 2048
@@ -130,7 +130,7 @@ class L2GammaEvent(TwoEnds):
 
     def zcdp_rho(self) -> float:
         """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return 0.5 * self.epsilon_0 * self.epsilon_0
+        return half_square(self.epsilon_0)
 
     def renyi(self, orders: Array) -> Array:
         """The bound above, over a net of tau; at most min(epsilon_0, alpha epsilon_0^2/2)."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.events.base import Direction, Event
-from dpcore.rounding import down, gamma, up
+from dpcore.rounding import down, gamma, half_square, up
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +65,7 @@ class LaplaceEvent(Event):
 
     def zcdp_rho(self) -> float:
         """shift^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return 0.5 * self.shift * self.shift
+        return half_square(self.shift)
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""One coordinate's divergence, which dominates several's as the curves do.

@@ -22,7 +22,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, probability
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, VectorEvent
-from dpcore.rounding import down, gamma, up
+from dpcore.rounding import down, gamma, half_square, up
 
 
 def response_curve(
@@ -79,7 +79,7 @@ class _Response(VectorEvent):
 
     def zcdp_rho(self) -> float:
         """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return 0.5 * self.epsilon_0 * self.epsilon_0
+        return half_square(self.epsilon_0)
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the pair, exactly (rounded up): no release with that epsilon has more."""

@@ -6,10 +6,9 @@ another process, since two of a kind would answer different questions with the s
 
 from __future__ import annotations
 
-import os
 import threading
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -19,12 +18,13 @@ from dpcore.errors import ContractError, ExhaustedError, ReleaseError
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.mechanism import AnyMechanism
+from dpcore.once import Once
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
 
 
-class Oracle(ABC):
+class Oracle(Once, ABC):
     """Answers questions about one private function. One instance, one process, any threads.
 
     A point is a row of encoded columns. A point asked again gets the answer it got before, at no
@@ -38,9 +38,10 @@ class Oracle(ABC):
     """
 
     def __init__(self, query: FunctionQuery, function: Expansion, at_most: int) -> None:
+        super().__init__()
         self._query, self._function, self._at_most = query, function, at_most
         self._answers: dict[bytes, float] = {}
-        self._lock, self._process, self._broken = threading.Lock(), os.getpid(), False
+        self._lock, self._broken = threading.Lock(), False
 
     @property
     def asked(self) -> int:
@@ -62,8 +63,7 @@ class Oracle(ABC):
         """
         rows = self._rows(points)
         keys = [row.tobytes() for row in rows]
-        if os.getpid() != self._process:
-            raise ReleaseError("this oracle is closed: it was opened in another process")
+        self._require_here(ReleaseError)
         with self._lock:
             if self._broken:
                 raise ReleaseError("this oracle is closed: an earlier question failed")
@@ -93,9 +93,6 @@ class Oracle(ABC):
     @abstractmethod
     def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
         """Noisy values at rows never asked before, all different; shape (n, p) to (n,)."""
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("an oracle is not copied or pickled: it would repeat its noise")
 
 
 class Interactive(AnyMechanism):

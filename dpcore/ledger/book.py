@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import msgspec
 
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
@@ -31,14 +32,15 @@ from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import EventTextError, UnknownEventError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.journal import Journal, LedgerError, Row, Transaction
+from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
+from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, recomputed, stored
 from dpcore.ledger.total import Left, Notion, Spent, Total
+from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
 
-CREATED, RESERVED, SPENT = "created", "reserved", "spent"
-COMMITTED, REFUSED, UNCOVERED = "committed", "refused", "uncovered"
+CREATED, REFUSED, UNCOVERED = "created", "refused", "uncovered"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SUFFIX = ".ledger"
 
@@ -164,7 +166,7 @@ class Ledger:
                 f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
             )
         with journal.reading() as transaction:
-            first = next(transaction.rows(CREATED), None)
+            first = next(transaction.rows(), None)
         if first is None or not first.stands_first:
             raise LedgerError(f"{path}: the ledger's first row is missing or was changed")
         name, total = _opening(path, first)
@@ -251,8 +253,12 @@ class Ledger:
 
     def rows(self) -> tuple[Row, ...]:
         """Everything recorded, in order."""
+        return tuple(self.each_row())
+
+    def each_row(self) -> Iterator[Row]:
+        """The same, one by one: a ledger may be longer than the memory."""
         with self._reading() as transaction:
-            return tuple(transaction.rows())
+            yield from transaction.rows()
 
     def faults(self) -> list[str]:
         """What is wrong with the file, its chain or its sums; empty if nothing is.
@@ -260,35 +266,21 @@ class Ledger:
         Raises:
             LedgerError: the plugin of an event is missing or not admitted: nothing is recomputed.
         """
-        found = self.journal.faults()
-        if found:
-            return found
-        spent = self.total.start()
-        reserved: set[str] = set()
-        committed: set[str] = set()
-        for row in self.rows():
-            if row.kind in (RESERVED, SPENT):
-                try:
-                    spent = spent.spend(Charge.read(row.body, self.events))
-                    stored = self._after(row)
-                except UnknownEventError as error:
-                    raise LedgerError(
-                        f"row {row.number} cannot be recomputed: {error}; what is spent stays spent"
-                    ) from None
-                except (DpcoreError, KeyError, TypeError, ValueError) as error:
-                    return [f"row {row.number} does not recompute: {error}"]
-                if not spent.covered_by(stored):
-                    return [f"row {row.number} spends more than it says"]
-                reserved.add(row.digest)
-            elif row.kind == COMMITTED:
-                if row.body["reservation"] not in reserved - committed:
-                    return [f"row {row.number} commits what was not reserved, or twice"]
-                committed.add(row.body["reservation"])
-        return []
+        try:
+            with self._reading() as transaction:
+                found = self.journal.faults()
+                return found or recomputed(self.total, transaction.rows(), self.events)
+        except DamagedRowError as error:
+            return [error.message]
 
-    def export(self) -> dict[str, Any]:
-        """Everything recorded, as JSON-ready data."""
-        return {"ledger": self.name, "rows": [attrs.asdict(row) for row in self.rows()]}
+    def export(self) -> Iterator[bytes]:
+        """Everything recorded, as the text of one JSON object, piece by piece."""
+        opening = msgspec.json.encode(self.name).decode()
+        yield f'{{\n  "ledger": {opening},\n  "rows": ['.encode()
+        for number, row in enumerate(self.each_row()):
+            told = msgspec.json.format(msgspec.json.encode(attrs.asdict(row)), indent=2)
+            yield (b",\n    " if number else b"\n    ") + told.replace(b"\n", b"\n    ")
+        yield b"\n  ]\n}\n"
 
     def guarantee_of(self, digest: str) -> dict[str, Any] | None:
         """The guarantee that was committed for a reservation, by its digest; None without one."""
@@ -313,7 +305,7 @@ class Ledger:
             yield transaction
 
     def _require_origin(self, transaction: Transaction) -> None:
-        first = next(transaction.rows(CREATED), None)
+        first = next(transaction.rows(), None)
         if first is None or first.digest != self.origin:
             raise LedgerError(f"{self.journal.path}: another ledger was put in its place")
 
@@ -344,14 +336,11 @@ class Ledger:
         return self._after(transaction.last(RESERVED, SPENT))
 
     def _after(self, latest: Row | None) -> Spent:
-        if latest is None:
-            return self.total.start()
+        start = self.total.start()
         try:
-            return self.total.start().at(latest.body["after"])
-        except (KeyError, EventTextError) as error:
-            raise LedgerError(
-                f"{self.journal.path}: row {latest.number} is damaged: {error}"
-            ) from None
+            return start if latest is None else stored(start, latest)
+        except LedgerError as error:
+            raise LedgerError(f"{self.journal.path}: {error.message}") from None
 
     def _require_frame(self, transaction: Transaction, charge: Charge) -> None:
         """A relation in encoded coordinates means one thing only while the encoding stays."""
@@ -365,39 +354,36 @@ class Ledger:
                 )
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Reservation:
-    """A charge that is spent, waiting for the run it was made for.
+class Reservation(Once):
+    """A charge that is spent, waiting for the run it was made for, in this process.
 
     Args:
         recorded: What the run's guarantee will say about the ledger.
     """
 
-    ledger: Ledger
-    charge: Charge
-    recorded: Recorded
-    _begun: list[object] = attrs.field(factory=list, init=False, repr=False)
+    def __init__(self, *, ledger: Ledger, charge: Charge, recorded: Recorded) -> None:
+        super().__init__()
+        self.ledger, self.charge, self.recorded = ledger, charge, recorded
 
     def begin(self, charge: Charge) -> None:
         """Begin the run that this was reserved for.
 
         Raises:
-            ContractError: it was reserved for something else, or has begun already.
+            ContractError: it was reserved for something else or by another process, or has begun.
         """
         if charge != self.charge:
             raise ContractError("the reservation was made for another plan: reserve for this one")
-        begun = object()
-        self._begun.append(begun)
-        if self._begun[0] is not begun:
-            raise ContractError("this reservation has served a run: make another")
+        self._serve("this reservation has served a run: make another")
 
     def commit(self, guarantee: Guarantee) -> Guarantee:
         """Put the guarantee into the ledger; the guarantee, which now names it.
 
         Raises:
-            ContractError: nothing is guaranteed, or the entry has a guarantee already.
+            ContractError: nothing is guaranteed, the entry has a guarantee already, or another
+                process made the reservation.
             LedgerError: the ledger cannot be written; the charge stays spent.
         """
+        self._require_here(ContractError)
         if guarantee.status is Status.NONE:
             raise ContractError("only a guarantee is committed: what has none stays spent without")
         found = guarantee.record(self.recorded)
@@ -410,7 +396,7 @@ class Reservation:
 
 
 def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:
-    for row in transaction.rows(COMMITTED, digest):
+    for row in transaction.of_kind(COMMITTED, digest):
         if row.body["reservation"] == digest:
             found: dict[str, Any] = row.body["guarantee"]
             return found

@@ -4,6 +4,9 @@ Every row's digest is SHA-256 over the digest before it and the row itself, so t
 changed, removed from the middle or put in between without a trace. A lost *end* of the chain (an
 older copy of the file put back) leaves none inside; the digests that published guarantees carry do.
 
+Every reading checks the digests of what it rests on: of all rows in order, of the latest row of a
+kind with whatever came after it, or of one row with the one before it.
+
 A transaction is BEGIN IMMEDIATE (one writer at a time, others wait), in rollback-journal mode with
 `synchronous=EXTRA`: when `append` returns, the row, the file and the removal of the rollback
 journal from its folder are on disk, and a power failure cannot take the row back.
@@ -22,6 +25,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import attrs
+import msgspec
 
 from dpcore.errors import DpcoreError
 
@@ -47,6 +51,10 @@ class LedgerError(DpcoreError):
     exit_code: ClassVar[int] = 4
 
 
+class DamagedRowError(LedgerError):
+    """A row was changed, is missing or cannot be read."""
+
+
 @attrs.frozen
 class Row:
     """One line of the journal."""
@@ -62,9 +70,12 @@ class Row:
         return self.digest == chained("", 1, self.kind, canonical(self.body))
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(data: Any) -> str:
     """JSON with sorted keys and no spaces: one text for equal data."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(data)
 
 
 def chained(before: str, number: int, kind: str, body: str) -> str:
@@ -79,20 +90,52 @@ class Transaction:
     _connection: sqlite3.Connection
 
     def last(self, *kinds: str) -> Row | None:
-        """The latest row of these kinds; of any, without arguments."""
-        where = f"WHERE kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
-        query = f"SELECT * FROM journal {where} ORDER BY number DESC LIMIT 1"
-        found = self._connection.execute(query, kinds).fetchone()
-        return None if found is None else _row(found)
+        """The latest row of these kinds; of any, without arguments.
 
-    def rows(self, kind: str | None = None, text: str = "") -> Iterator[Row]:
-        """Rows in order: all, or those of one kind, or those of them whose body holds `text`."""
+        Raises:
+            LedgerError: it, or a row after it, does not fit the chain.
+        """
+        where = f"WHERE kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+        query = f"SELECT max(number) FROM journal {where}"
+        (number,) = self._connection.execute(query, kinds).fetchone()
+        if number is None:
+            return None
+        found = None
+        for row in self._chain(number):
+            found = row if found is None else found
+        return found
+
+    def rows(self) -> Iterator[Row]:
+        """All rows in order.
+
+        Raises:
+            LedgerError: one of them does not fit the chain.
+        """
+        return self._chain(1)
+
+    def of_kind(self, kind: str, text: str = "") -> Iterator[Row]:
+        """Rows of one kind in order, or those of them whose body holds `text`.
+
+        Raises:
+            LedgerError: one of them does not fit the row before it.
+        """
         query = (
-            "SELECT * FROM journal WHERE (? IS NULL OR kind = ?) AND instr(body, ?) > 0 "
-            "ORDER BY number"
+            "SELECT own.*, before.digest FROM journal own LEFT JOIN journal before "
+            "ON before.number = own.number - 1 WHERE own.kind = ? AND instr(own.body, ?) > 0 "
+            "ORDER BY own.number"
         )
-        for found in self._connection.execute(query, (kind, kind, text)):
-            yield _row(found)
+        for *found, before in self._connection.execute(query, (kind, text)):
+            yield _row(tuple(found), before or "", found[0])
+
+    def _chain(self, start: int) -> Iterator[Row]:
+        query = "SELECT digest FROM journal WHERE number = ?"
+        found = self._connection.execute(query, (start - 1,)).fetchone()
+        before = "" if found is None else found[0]
+        query = "SELECT * FROM journal WHERE number >= ? ORDER BY number"
+        for number, found in enumerate(self._connection.execute(query, (start,)), start=start):
+            row = _row(found, before, number)
+            yield row
+            before = row.digest
 
     def append(self, kind: str, body: dict[str, Any]) -> Row:
         """Add a row at the end; on disk once the transaction is over.
@@ -100,12 +143,8 @@ class Transaction:
         Raises:
             LedgerError: the last row does not fit the one before it.
         """
-        query = "SELECT * FROM journal ORDER BY number DESC LIMIT 2"
-        latest = self._connection.execute(query).fetchall()
-        before = "" if not latest else str(latest[0][3])
-        if len(latest) == 2 and before != chained(latest[1][3], *latest[0][:3]):
-            raise LedgerError(f"row {latest[0][0]} was changed: the ledger is damaged")
-        number = int(latest[0][0]) + 1 if latest else 1
+        latest = self.last()
+        number, before = (1, "") if latest is None else (latest.number + 1, latest.digest)
         text = canonical(body)
         digest = chained(before, number, kind, text)
         self._connection.execute(
@@ -114,13 +153,26 @@ class Transaction:
         return Row(number, kind, body, digest)
 
 
-def _row(found: tuple[Any, ...]) -> Row:
+def _row(found: tuple[Any, ...], before: str, place: int) -> Row:
+    """A row that stands at `place` after the row whose digest is `before`.
+
+    Raises:
+        DamagedRowError: it was changed, or cannot be read.
+    """
     number, kind, body, digest = found
+    if number != place:
+        raise DamagedRowError(f"row {place} is missing: the ledger is damaged")
+    if not (isinstance(kind, str) and isinstance(body, str) and isinstance(digest, str)):
+        raise DamagedRowError(f"row {number} was changed: it is no text; the ledger is damaged")
+    if digest != chained(before, number, kind, body):
+        raise DamagedRowError(
+            f"row {number} does not fit the chain: row {number} was changed, or an earlier one; "
+            f"the ledger is damaged"
+        )
     try:
-        data = json.loads(body)
-    except (TypeError, ValueError):
-        raise sqlite3.DatabaseError(f"row {number} is no JSON") from None
-    return Row(number, kind, data, digest)
+        return Row(number, kind, msgspec.json.decode(body, type=dict[str, Any]), digest)
+    except (msgspec.DecodeError, UnicodeError):
+        raise DamagedRowError(f"row {number} is no JSON: the ledger is damaged") from None
 
 
 @attrs.frozen
@@ -186,7 +238,7 @@ class Journal:
             yield Transaction(connection)
 
     def faults(self) -> list[str]:
-        """What is wrong with the file and its chain; empty if nothing is."""
+        """What is wrong with the file; empty if nothing is. Whoever reads the rows checks them."""
         with self._connected() as connection:
             found = [row[0] for row in connection.execute("PRAGMA integrity_check")]
             if found != ["ok"]:
@@ -194,16 +246,6 @@ class Journal:
             guards = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
             if missing := sorted({"no_change", "no_removal"} - guards):
                 return [f"the guard {missing[0]} against changes is gone"]
-            before = ""
-            for place, found_row in enumerate(
-                connection.execute("SELECT * FROM journal ORDER BY number"), start=1
-            ):
-                number, kind, body, digest = found_row
-                if number != place:
-                    return [f"row {place} is missing"]
-                if digest != chained(before, number, kind, body):
-                    return [f"row {number} does not fit the chain: it or an earlier one changed"]
-                before = digest
         return []
 
     def exists(self) -> bool:
@@ -233,6 +275,7 @@ class Journal:
             self._refuse(error)
         with contextlib.closing(connection):
             try:
+                connection.text_factory = _text
                 connection.execute("PRAGMA trusted_schema = OFF")
                 connection.execute("PRAGMA synchronous = EXTRA")
                 if not new:
@@ -281,6 +324,14 @@ def _upgrade(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {max(version, len(STEPS))}")
     connection.execute("COMMIT")
+
+
+def _text(raw: bytes) -> str | bytes:
+    """Text, or its bytes where it is damaged: sqlite3 would quote it in a message."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
 
 
 def _sync(folder: Path) -> None:

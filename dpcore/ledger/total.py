@@ -28,12 +28,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Literal, TypeVar, cast
 
 import attrs
 import numpy as np
 
 from dpcore.accountant import UnsupportedEventError
+from dpcore.accounting import exact
 from dpcore.accounting.filters import (
     BasicFilter,
     BudgetExceededError,
@@ -41,6 +43,7 @@ from dpcore.accounting.filters import (
     GaussianFilter,
     RenyiFilter,
     order_for,
+    within,
 )
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import Adjacency
@@ -56,7 +59,6 @@ from dpcore.events.text import (
     write_number,
 )
 from dpcore.ledger.charge import Charge
-from dpcore.rounding import up
 
 Notion = Literal["gaussian", "renyi", "basic"]
 F = TypeVar("F", bound=Filter)
@@ -252,7 +254,7 @@ class Spent:
     total: Total
     pure: BasicFilter | None
     composed: Filter | None
-    failures: float = 0.0
+    failures: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
     charges: int = 0
 
     def spend(self, charge: Charge) -> Spent:
@@ -265,22 +267,22 @@ class Spent:
         for event, _ in charge.events:
             self.total.adjacency.require_covered_by(event.adjacency, event.label)
         lowered = [(self.total.lowered(event), count) for event, count in charge.events]
-        claimed = math.fsum(failure * count for (_, failure), count in lowered)
+        claimed = sum((Fraction(failure) * count for (_, failure), count in lowered), Fraction(0))
         events = [(event, count) for (event, _), count in lowered]
         pure, why = _through(self.pure, events)
         composed, why_not = _through(self.composed, events)
-        failures = self.failures + charge.failures + claimed
-        within = failures <= up(self.total.failures, roundings=20)
-        if within and (pure is not None or composed is not None):
+        failures = self.failures + Fraction(charge.failures) + claimed
+        fits = failures <= within(self.total.failures)
+        if fits and (pure is not None or composed is not None):
             return attrs.evolve(
                 self, pure=pure, composed=composed, failures=failures, charges=self.charges + 1
             )
         if self.charges == 0 and self.total.alone(charge):
             return attrs.evolve(self, pure=None, composed=None, charges=1)
         reasons = dict.fromkeys([why, why_not])
-        if not within:
+        if not fits:
             reasons = {
-                f"failure probabilities would need {failures!r} of delta in all, "
+                f"failure probabilities would need {exact.rounded_up(failures)!r} of delta in all, "
                 f"{self.total.failures!r} is kept for them": None
             }
         raise BudgetExceededError(
@@ -294,16 +296,19 @@ class Spent:
             mu = self.composed.mu_left()
         elif isinstance(self.composed, RenyiFilter):
             mu = math.sqrt(max(0.0, 2 * self.composed.left() / self.composed.order))
-        pure = 0.0 if self.pure is None else self.total.epsilon - self.pure.spent_epsilon
+        pure = 0.0
+        if self.pure is not None:
+            pure = float(Fraction(self.total.epsilon) - self.pure.spent_epsilon)
         pure = pure if pure > 1e-12 * self.total.epsilon else 0.0  # what rounding left over
-        return Left(epsilon=pure, mu=mu, failures=max(0.0, self.total.failures - self.failures))
+        failures = max(0.0, float(Fraction(self.total.failures) - self.failures))
+        return Left(epsilon=pure, mu=mu, failures=failures)
 
     def covered_by(self, stored: Spent) -> bool:
         """Whether `stored` is at least as much, but for what its numbers were rounded by."""
         return (
             _at_most(_amount(self.pure), _amount(stored.pure))
             and _at_most(_amount(self.composed), _amount(stored.composed))
-            and _at_most(self.failures, stored.failures)
+            and _at_most(float(self.failures), float(stored.failures))
             and self.charges == stored.charges
         )
 
@@ -312,7 +317,7 @@ class Spent:
         return {
             "pure": _written(self.pure),
             "composed": _written(self.composed),
-            "failures": write_number(self.failures),
+            "failures": exact.write(self.failures),
             "charges": self.charges,
         }
 
@@ -328,7 +333,7 @@ class Spent:
                 total=self.total,
                 pure=_read(start.pure, state["pure"]),
                 composed=_read(start.composed, state["composed"]),
-                failures=read_number(state["failures"]),
+                failures=exact.read(state["failures"]),
                 charges=int(state["charges"]),
             )
         except (KeyError, TypeError, ValueError):
@@ -339,7 +344,7 @@ def _written(path: Filter | None) -> dict[str, Any] | None:
     if path is None:
         return None
     fields = {name: getattr(path, name) for name in path.sums}
-    return {n: v if isinstance(v, int) else write_number(v) for n, v in fields.items()}
+    return {n: v if isinstance(v, int) else exact.write(v) for n, v in fields.items()}
 
 
 def _read(start: F | None, data: dict[str, Any] | None) -> F | None:
@@ -347,7 +352,7 @@ def _read(start: F | None, data: dict[str, Any] | None) -> F | None:
         return None
     if start is None or data.keys() != {*start.sums}:
         raise KeyError
-    sums: dict[str, Any] = {n: v if isinstance(v, int) else read_number(v) for n, v in data.items()}
+    sums: dict[str, Any] = {n: v if isinstance(v, int) else exact.read(v) for n, v in data.items()}
     return cast(F, attrs.evolve(cast(Any, start), **sums))
 
 

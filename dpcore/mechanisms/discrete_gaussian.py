@@ -13,7 +13,7 @@ from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
-from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable
+from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable, whole_numbers_only
 from dpcore.query import Query
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
@@ -65,6 +65,10 @@ class DiscreteGaussian(Executed):
             mu = up(far / width / math.sqrt(1 - (3 / width) ** 2), roundings=5)
             return GaussianEvent(mu=mu, adjacency=adjacency)
         return ZcdpEvent(rho=up(0.5 * (far / width) ** 2, roundings=3), adjacency=adjacency)
+
+    def unable(self, query: Query) -> str:
+        """Reals."""
+        return whole_numbers_only(query)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the sampler\'s tables, which depend on the width alone."""

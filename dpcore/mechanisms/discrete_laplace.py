@@ -12,7 +12,7 @@ from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.randomized_response import PureEvent
 from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
-from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable
+from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable, whole_numbers_only
 from dpcore.query import Query
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
@@ -51,6 +51,10 @@ class DiscreteLaplace(Executed):
             shift = max(1, math.floor(sensitivity.unit))  # two integers differ by an integer
             return DiscreteLaplaceEvent(noise_scale=scale, shift=shift, adjacency=adjacency)
         return PureEvent(epsilon=up(sensitivity.unit / scale, roundings=3), adjacency=adjacency)
+
+    def unable(self, query: Query) -> str:
+        """Reals."""
+        return whole_numbers_only(query)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the sampler\'s tables, which depend on the scale alone."""

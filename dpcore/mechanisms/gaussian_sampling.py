@@ -21,6 +21,7 @@ from dpcore.sensitivity import Sensitivity
 _MOST = 10**12
 _USEFUL = 10**4  # samples per row, beyond which utility no longer grows and privacy is still spent
 _ASYMMETRY = 1e-9
+_ENTRY = 2.0**-40  # relative error of one entry of K
 
 
 @attrs.frozen(kw_only=True)
@@ -88,6 +89,24 @@ class GaussianSampling(Mechanism):
             theta=up(sensitivity.unit / math.sqrt(self._ridge()), roundings=3),
             samples=self.samples,
             adjacency=sensitivity.adjacency,
+        )
+
+    def unable(self, query: Query) -> str:
+        """A lam0 below what floats tell from 0 beside K: some K + lam0 I would not be definite.
+
+        Of n rows with K_ii <= kappa^2, the computed K is off by at most n times the error of one
+        entry, and Cholesky succeeds on eigenvalues above about n^2 u (kappa^2 + lam0) (Higham,
+        Theorem 10.7); entries are taken as sums of at most 2^12 products.
+        """
+        if query.within is None or not query.shape:
+            return ""
+        rows, largest = query.shape[0], max(map(abs, query.within))
+        least = rows * max(_ENTRY, 4 * (rows + 1) * 2.0**-53) * largest
+        if self.lam0 is None or self.lam0 >= least:
+            return ""
+        return (
+            f"lam0={self.lam0!r} is lost beside the entries of the matrix of {query.name!r}: a "
+            f"lam0 of {least:.3g} or more is needed"
         )
 
     def release(

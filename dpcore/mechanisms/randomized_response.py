@@ -85,6 +85,16 @@ class RandomizedResponse(Mechanism):
         epsilon = up(self.epsilon * entries, roundings=3)
         return PureEvent(epsilon=epsilon, adjacency=sensitivity.adjacency)
 
+    def unable(self, query: Query) -> str:
+        """Whatever is no category."""
+        low, high = query.within or (-math.inf, math.inf)
+        if query.values == "integers" and low >= 0 and high <= self.classes - 1:
+            return ""
+        return (
+            f"it releases categories 0 to {self.classes - 1}, and the query does not state integers "
+            f"within them"
+        )
+
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[Any]:

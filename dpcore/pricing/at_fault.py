@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError, ReleaseError, below
+from dpcore.functions.interactive import Interactive
+from dpcore.functions.learner import FunctionQuery
 from dpcore.pricing.calibration import compose
+from dpcore.randomness import SecretCoins
 from dpcore.running.ask import Ask
 from dpcore.running.request import Request
 
@@ -51,10 +56,19 @@ def _unpriced(asks: Sequence[Ask], goal: Accountant) -> bool:
 
 
 def require_drawable(number: int, asks: Sequence[Ask]) -> None:
-    """Raise `NoClaimError` where the noise of a release is too wide to be drawn exactly."""
+    """Raise `NoClaimError` where the noise of a release is too wide to be drawn exactly.
+
+    A mechanism of functions is tried on the function 0 at the middle of the domain, with known
+    coins: what it cannot draw there, it could not draw on any records.
+    """
     for ask in asks:
         try:
-            _ = ask.release
+            if isinstance(ask.mechanism, Interactive) and isinstance(ask.query, FunctionQuery):
+                noise = SecretCoins.rehearsal(0).noise(number, ask.query.name, 1)
+                tried = ask.mechanism.open(ask.query.nothing(), ask.query, ask.taken, noise)
+                tried.ask(np.zeros((1, ask.query.width)))
+            else:
+                _ = ask.release
         except ReleaseError as error:
             with below("releases", number, "mechanism"):
                 raise NoClaimError(f"query {ask.query.name!r}: {error.message}") from None

@@ -245,4 +245,10 @@ def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
         )
     unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
     evolved: AnyMechanism = attrs.evolve(cast(Any, mechanism), **unset)
+    if reason := evolved.unable(query):
+        raise SpecError(
+            f"mechanism {type(mechanism).__name__} cannot release every value of the query "
+            f"{name!r}: {reason}",
+            at,
+        )
     return evolved

@@ -42,6 +42,8 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         SpecError: components do not fit together.
     """
     request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
+    if request.sealed and request.on_invalid == "refuse":
+        raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
     groups = _groups(request)
     read, bounded = _bounded(request, groups)
     kind = publication(itertools.chain(*bounded), request.look)
@@ -50,7 +52,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
     )
     _check_over_coins(gamma, request, read)
     accountant = _accountant(request)
-    schedule = _calibrated(request, bounded, accountant, request.budget.delta - gamma)
+    schedule = _calibrated(request, bounded, accountant, request.budget.left_beside(gamma))
     return Plan(
         schedule=schedule,
         guarantee=statement(schedule, kind, accountant, gamma),

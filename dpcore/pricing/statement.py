@@ -31,7 +31,7 @@ def statement(
         SpecError: a reproduction of what is neither refuted nor conditional.
     """
     request, asks = schedule.request, schedule.asks
-    delta = request.budget.delta - gamma
+    delta = request.budget.left_beside(gamma)
     composed = compose(asks, accountant)
     assumptions = () if request.reproduce else _assumptions(schedule)
     guarantee = Guarantee(

@@ -6,6 +6,7 @@ the evaluation alone, with coins of their own, stand in for it. Their answers ha
 published ones, are seen by the operator only, and are no part of what the guarantee covers.
 """
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
             secret=SecretCoins.draw(),
             reuse=reuse,
         )
-        model = outcome.models[scheduled.name]
+        model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
         private, exact = scheduled.evaluated(held, model, opened.holdout)
         found[scheduled.name] = {
             metric: {

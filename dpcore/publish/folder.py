@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import DpcoreError, ReplayError
+from dpcore.errors import ReplayError
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.learner import Answer, Model
 from dpcore.publish.lock import Lock, lock_of, require_same
@@ -102,35 +101,6 @@ def _json(data: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n"
 
 
-def new_folder(parent: Path, stem: str) -> Path:
-    """`parent/STEM-0001`, counting up; never an existing one.
-
-    Raises:
-        DpcoreError: it cannot be made.
-    """
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        for number in itertools.count(1):
-            folder = parent / f"{stem}-{number:04d}"
-            try:
-                folder.mkdir()
-            except FileExistsError:
-                continue
-            return folder
-    except OSError as error:
-        raise DpcoreError(f"{parent}: cannot make a run folder ({error.strerror})") from None
-    raise AssertionError("unreachable")
-
-
-def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """All files or none: written beside and renamed at the end."""
-    partial = folder.with_name(f"{folder.name}.partial")
-    partial.mkdir(parents=True)
-    for name, content in files.items():
-        (partial / name).write_bytes(content)
-    partial.rename(folder)
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class Run:
     """A run: its guarantee, its models ready to predict, and where it is kept.
@@ -145,7 +115,8 @@ class Run:
         files: What its channel must hold, byte for byte.
         operator: NOT covered by the guarantee: what the one who ran it saw besides, such as
             `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
-        note: Why the lock could not be kept beside the spec, or empty.
+        note: Why the lock could not be kept beside the spec, or the answers not be replayed in a
+            clean process; or empty.
     """
 
     folder: Path

@@ -12,6 +12,7 @@ import msgspec
 
 from dpcore.errors import ReplayError
 from dpcore.mechanism import AnyMechanism
+from dpcore.publish.files import replace_file
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
@@ -161,7 +162,7 @@ def locked(spec: Spec, *, write: bool = True) -> Locked:
     lock = lock_of(spec, plan, plan.coins)
     try:
         if write and beside is not None:
-            beside.write_bytes(lock.encode())
+            replace_file(beside, lock.encode())
     except OSError as error:
         return Locked(plan, lock, f"{beside} cannot be written ({error.strerror})")
     return Locked(plan, lock)

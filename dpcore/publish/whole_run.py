@@ -7,9 +7,7 @@ opened, and a run folder that ends up empty is removed.
 from __future__ import annotations
 
 import contextlib
-import io
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,19 @@ import attrs
 import msgspec
 
 from dpcore.domain.domain import Table
-from dpcore.errors import ReleaseError, ReplayError, SpecError, below
+from dpcore.errors import (
+    DpcoreError,
+    NotPublishedError,
+    OperatorFileError,
+    ReplayError,
+    SpecError,
+    below,
+)
 from dpcore.guarantee import ReleaseKind
 from dpcore.ledger.book import Ledger, Reservation
+from dpcore.ledger.journal import LedgerError
 from dpcore.publish.evaluation import UNCOVERED, evaluate
+from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     PUBLIC,
     REHEARSAL,
@@ -30,19 +37,17 @@ from dpcore.publish.folder import (
     differing,
     load_run,
     means,
-    new_folder,
     public_files,
-    write_files,
 )
 from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.clean import CleanProcess, Replaying
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.private_look import stated
+from dpcore.running.silence import silenced
 from dpcore.sources.text import load_points, load_table
 from dpcore.spec.spec import Spec, load_spec
-
-SEALED_FAILURE = "The sealed run failed; nothing was released."
 
 Progress = Callable[[int, int], None]
 """Told how many answers there are so far, and how many there may be."""
@@ -76,6 +81,8 @@ def run(
         BudgetExceededError, LedgerError: the ledger refuses, or cannot be used.
         SourceError: the records or points are missing or do not fit the domain.
         ReleaseError: a private function failed; of a sealed run, anything did once it was open.
+        NotPublishedError: the files could not be written; what was reserved stays spent.
+        OperatorFileError: the release is published, and its operator's file is missing.
     """
     spec, started = _spec(spec), time.monotonic()
     sealed = spec.request.sealed
@@ -84,8 +91,7 @@ def run(
     if sealed and rehearsal is not None:
         with spec.placed():
             raise SpecError(
-                "a sealed run cannot be rehearsed (--rehearsal): it has no operator channel",
-                "sealed",
+                "it has no operator channel to show a rehearsal on (--rehearsal)", "sealed"
             )
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
@@ -96,12 +102,14 @@ def run(
             reservation = plan.reserve(book, folder.name, _uncovered(spec))
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
-        outcome = work.sealed(reservation) if sealed else work.open(reservation)
-        made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
-    made = attrs.evolve(made, note=priced.note)
+        with _spent(reservation):
+            outcome = work.sealed(reservation) if sealed else work.open(reservation)
+            made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
+    made = attrs.evolve(made, note="; ".join(filter(None, (priced.note, outcome.note))))
     if sealed:
         return made
-    return attrs.evolve(made, operator=_operator(spec, plan, outcome, folder, started))
+    with _published(made):
+        return attrs.evolve(made, operator=_operator(spec, plan, outcome, folder, started))
 
 
 def reproduce(
@@ -119,9 +127,7 @@ def reproduce(
     spec = _spec(spec)
     if spec.request.sealed:
         with spec.placed():
-            raise SpecError(
-                "a sealed run cannot be a reproduction: it has no operator channel", "sealed"
-            )
+            raise SpecError("it has no operator channel to show a reproduction on", "sealed")
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
     work = _Work(spec, plan, points_of(spec, plan), secret, None, source, progress)
@@ -155,6 +161,7 @@ class _Work:
     table: Table | None
     source: str | None
     progress: Progress | None
+    replaying: Replaying = attrs.field(factory=CleanProcess)
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
@@ -171,26 +178,14 @@ class _Work:
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
         """The same; once records are opened, nothing is told but success or one fixed sentence."""
-        failed = False
-        with (
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            try:
-                outcome = self._run(self._table(), lambda: None, reservation)
-            except Exception:
-                failed = True
-        if failed:
-            raise ReleaseError(SEALED_FAILURE)
-        return outcome
+        with silenced():
+            return self._run(self._table(), lambda: None, reservation)
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
         lock = lock_of(self.spec, self.plan, outcome.coins)
         files = public_files(lock, outcome.answers, outcome.models, outcome.guarantee)
-        write_files(folder / channel, files)
+        _publish(folder, channel, files)
         return Run(
             folder=folder,
             channel=channel,
@@ -212,16 +207,71 @@ class _Work:
             progress=step,
             points=self.points,
             reservation=reservation,
+            replaying=self.replaying,
         )
 
     def _table(self) -> Table:
         if self.table is not None:
             return self.table
         spec, domain = self.spec, self.spec.request.domain
+        refuse = spec.request.on_invalid == "refuse"
         if self.source is not None:
-            return load_table(self.source, Path(), spec.csv, domain)
+            return load_table(
+                self.source, Path(), spec.csv, domain, refuse=refuse, total=not refuse
+            )
         with spec.placed():
-            return load_table(spec.source, spec.folder, spec.csv, domain)
+            return load_table(
+                spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse
+            )
+
+
+def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:
+    """Write a channel's files, all or none; below `operator` for their owner alone.
+
+    Raises:
+        NotPublishedError: none was written.
+    """
+    private = channel != PUBLIC
+    try:
+        if private:
+            private_folder((folder / channel).parent)
+        write_files(folder / channel, files, private=private)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            (folder / channel).parent.rmdir()  # if it is empty: the run's, or `operator`
+        why = f"{folder}: cannot be written ({error.strerror})"
+        raise NotPublishedError(f"the records were answered, not published: {why}") from None
+
+
+@contextlib.contextmanager
+def _spent(reservation: Reservation | None) -> Iterator[None]:
+    """From the reservation to the published folder: whoever stops here has spent it."""
+    try:
+        yield
+    except (NotPublishedError, LedgerError) as error:
+        if reservation is None:
+            raise
+        raise NotPublishedError(f"spent, not published: {error.message}") from None
+    except KeyboardInterrupt:
+        if reservation is None:
+            raise
+        raise KeyboardInterrupt("spent, not published") from None
+
+
+@contextlib.contextmanager
+def _published(made: Run) -> Iterator[None]:
+    """After the release is published: nothing that fails here takes it back."""
+    told = f"published in {made.kept}; the operator's file is missing"
+    try:
+        yield
+    except OSError as error:
+        raise OperatorFileError(f"{told}: it cannot be written ({error.strerror})") from None
+    except DpcoreError as error:
+        raise OperatorFileError(f"{told}: {error.message}") from None
+    except MemoryError:
+        raise OperatorFileError(f"{told}: the evaluation needs more memory") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(told) from None
 
 
 def _spec(given: Spec | Path | str) -> Spec:
@@ -232,24 +282,24 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
     """The points of every function release, by its name; public files, read before the records.
 
     Raises:
-        SpecError: a function release has no points: a run can only publish answers; or more than
-            are paid for.
+        SpecError: a function release has no points: a run can only publish answers.
+        RequestError: they are more than are paid for.
         SourceError: the points are missing or do not fit the domain.
     """
-    if plan.guarantee.release is ReleaseKind.FUNCTION:
-        with spec.placed():
-            raise SpecError(
-                "a function is asked, not published: add predictions_at, or open it in Python",
-                "releases.0",
-            )
     found = {}
     with spec.placed():
-        for number, release in enumerate(spec.request.releases):
-            if (path := release.predictions_at) is not None:
+        for number, one in enumerate(plan.schedule.releases):
+            if one.publishes is ReleaseKind.FUNCTION:
+                raise SpecError(
+                    "a function is asked, not published: add predictions_at, or open it in Python",
+                    f"releases.{number}",
+                )
+            if one.release.predictions_at is not None:
                 with below("releases", number, "predictions_at"):
-                    table = load_points(path, spec.folder, spec.csv, spec.request.domain)
-                found[release.name] = table
-        plan.encode_points(found)
+                    found[one.name] = load_points(
+                        one.release.predictions_at, spec.folder, spec.csv, spec.request.domain
+                    )
+        plan.encode_points(found)  # what public facts refuse is not charged to a ledger
     return found
 
 
@@ -260,15 +310,13 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
         SpecError: the spec names one that does not exist, or another than the given one.
         LedgerError: it cannot be used.
     """
-    if given is None or spec.ledger is None:
-        if spec.ledger is None:
-            return given
-        with spec.placed(), below("ledger"):
+    if spec.ledger is None:
+        return given
+    with spec.placed(), below("ledger"):
+        if given is None:
             return Ledger.open(spec.ledger, spec.registry)
-    if given.name != spec.ledger:
-        told = f"the spec is charged to the ledger {spec.ledger!r}, not {given.name!r}"
-        with spec.placed():
-            raise SpecError(told, "ledger")
+        if given.name != spec.ledger:
+            raise SpecError(f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
     return given
 
 
@@ -299,8 +347,12 @@ def _operator(
         if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
             notes["stand-ins"] = told
     notes["seconds"] = round(time.monotonic() - started, 3)
-    operator = folder / "operator"
-    operator.mkdir(exist_ok=True)
+    operator = private_folder(folder / "operator")
     encoded = msgspec.json.format(msgspec.json.encode(notes), indent=2)
-    (operator / "run.json").write_bytes(encoded + b"\n")
+    try:
+        replace_file(operator / "run.json", encoded + b"\n", private=True)
+    except OSError:
+        with contextlib.suppress(OSError):
+            operator.rmdir()
+        raise
     return notes

@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 Derived = TypeVar("Derived")
 
 
+def unwritable(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers as an array that can never be made to write to them."""
+    kept: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
+    return np.asarray(memoryview(kept).toreadonly())
+
+
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    view = np.ascontiguousarray(array, dtype=np.float64).view()
-    view.flags.writeable = False
-    return view
+    return unwritable(np.asarray(array, dtype=np.float64))
 
 
 def _same(old: object, new: object) -> bool:
@@ -42,7 +46,7 @@ class Records:
         if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
             raise ValueError("features must be (n, p) and labels (n,)")
         if self.order is not None:
-            self.order.flags.writeable = False
+            object.__setattr__(self, "order", unwritable(self.order))
 
     def __len__(self) -> int:
         return int(self.labels.shape[0])

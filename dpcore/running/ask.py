@@ -53,6 +53,10 @@ class Ask:
         """PRIVATE: what releases of a value spread around."""
         return self._releasing.noiseless(value, query)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed from it."""
+        return {name: value for name, value in vars(self).items() if name != "release"}
+
     @property
     def taken(self) -> Any:
         """The sensitivity, of a class that the mechanism takes."""

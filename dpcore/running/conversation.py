@@ -47,6 +47,9 @@ class Conversation:
     Args:
         number: Of the release among the run's, so that its coins are its own.
         records: The learners' part.
+        coins: The public side's.
+        hidden: The private side's own object of the same coins: what a private function keeps
+            there, nobody publishes.
         points: Encoded points that a function is asked about; None for other releases.
         reuse: What the run's releases computed before.
         progress: Called after every answer.
@@ -56,6 +59,9 @@ class Conversation:
     records: Records
     coins: PublicCoins
     secret: SecretCoins
+    hidden: PublicCoins = attrs.field(
+        default=attrs.Factory(lambda self: self.coins.again(), takes_self=True)
+    )
     points: NDArray[np.float64] | None = None
     reuse: Reuse = attrs.field(factory=Reuse)
     door: Door = through_mechanism

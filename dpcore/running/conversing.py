@@ -6,7 +6,6 @@ the answers alone, which is also what anyone else can do with a published run.
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -25,6 +24,7 @@ from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
 from dpcore.records.records import Records
 from dpcore.running.ask import Ask
+from dpcore.running.boundary import frozen
 from dpcore.running.conversation import Conversation, wide_open
 from dpcore.running.schedule import Private, Scheduled
 
@@ -53,13 +53,15 @@ class Conversing(Scheduled):
 
     def answers(self, held: Conversation) -> Iterator[Answer]:
         """Ask, compute, release, update, until the learner has no more to ask."""
-        private, speaker = self.private(), self._speaker()
-        asks, public = _Asks(self.asks), self.public(held.coins)
+        private, facts = self.private(held)
+        speaker, public = self._speaker(held.coins)
+        asks = _Asks(self.asks)
         state: State = speaker.start(public)
-        while (query := speaker.ask(state)) is not None:
+        while (asked := speaker.ask(state)) is not None:
+            query = frozen(asked)
             ask, number = asks.next(query)
-            facts, own = self.public(held.coins), held.own(query, number)
-            compute = partial(_computed, private, query, held.seen(query, number), facts, own)
+            own, seen = held.own(query, number), held.seen(query, number)
+            compute = partial(_computed, private, frozen(query), seen, facts, own)
             value, cause = held.reuse.once(self.learner, query, facts, own, compute)
             value = _statistic(value, cause, ask)
             released = held.door(ask, query, value, held.noise(query, number))
@@ -73,21 +75,26 @@ class Conversing(Scheduled):
             held.progress()
             yield answer
 
-    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Model:
+    def retold(
+        self, coins: PublicCoins, values: Sequence[NDArray[Any]]
+    ) -> tuple[Model, tuple[Answer, ...]]:
         """By the learner's state machine."""
-        learner = self._speaker()
+        learner, public = self._speaker(coins)
         asks, waiting = _Asks(self.asks), iter(values)
-        state: State = learner.start(self.public(coins))
-        while (query := learner.ask(state)) is not None:
+        told: list[Answer] = []
+        state: State = learner.start(public)
+        while (asked := learner.ask(state)) is not None:
+            query = frozen(asked)
             ask, number = asks.next(query)
             value = next(waiting, None)
             if value is None or value.shape != query.shape:
                 raise ReplayError(f"release {self.name}: no fitting answer to {query.name!r}")
             answer = Answer(query=query, number=number, value=value, mechanism=ask.mechanism)
             state = learner.update(state, answer)
+            told.append(answer)
         if next(waiting, None) is not None:
             raise ReplayError(f"release {self.name}: more answers than the learner asks for")
-        return learner.model(state)
+        return learner.model(state), tuple(told)
 
     def evaluated(
         self, held: Conversation, model: Model, holdout: Table
@@ -96,8 +103,9 @@ class Conversing(Scheduled):
         exact = [answer.value for answer in self.answers(attrs.evolve(held, door=wide_open))]
         return model.predict(holdout), self.rebuild(held.coins, exact).predict(holdout)
 
-    def _speaker(self) -> Learner:
-        return copy.deepcopy(cast(Learner, self.learner))
+    def _speaker(self, coins: PublicCoins) -> tuple[Learner, Public]:
+        learner, part = self.before.copy()
+        return cast(Learner, learner), Public(domain=part, coins=coins, mu=self.mu)
 
 
 class _Asks:

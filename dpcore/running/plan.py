@@ -1,5 +1,6 @@
 """Plan: a priced run. It states its guarantee before any record is opened, and then keeps it."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.running.ask import failure_over_coins
+from dpcore.running.clean import HERE, Replaying
 from dpcore.running.conversation import Conversation, Door, through_mechanism
 from dpcore.running.looking import look
 from dpcore.running.private_look import RELEASE
@@ -23,6 +25,10 @@ from dpcore.running.request import Request
 from dpcore.running.runtime import Opened, open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictor, Serving
+from dpcore.running.silence import silenced
+
+
+def _nothing() -> None: ...
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -35,6 +41,7 @@ class Outcome:
         guarantee: Of this run; `none` if its coins were known or its door was not private.
         coins: The published key.
         opened: PRIVATE: for the operator's own evaluation.
+        note: Why the answers were not replayed in a clean process, or empty.
     """
 
     models: Mapping[str, Model]
@@ -42,6 +49,7 @@ class Outcome:
     guarantee: Guarantee
     coins: PublicCoins
     opened: Opened = attrs.field(repr=False)
+    note: str = ""
 
     @property
     def model(self) -> Model:
@@ -89,8 +97,12 @@ class Plan:
         progress: Callable[[], None] = lambda: None,
         points: Mapping[str, Table] | None = None,
         reservation: Reservation | None = None,
+        replaying: Replaying = HERE,
     ) -> Outcome:
         """Open the records and release.
+
+        Nothing is returned before the public part, on copies from before any record was opened,
+        gave the same asks and the same models from the answers alone, byte for byte.
 
         Args:
             table: Columns by name, in the file's units.
@@ -101,13 +113,15 @@ class Plan:
                 without looking at the records.
             reservation: What `reserve` spent for this run. The guarantee is committed to its
                 ledger before anything is returned.
+            replaying: Where that is tried: in this process, or in one that saw no record.
 
         Raises:
             SourceError: the table does not fit the domain.
             RequestError: a function release has no points, or more than are paid for.
             ContractError: the reservation is not for this plan, has been used, or cannot be: known
                 coins, or a door of no privacy.
-            ReleaseError: a private function failed.
+            ReleaseError: a private function failed, or the answers alone give something else; of a
+                sealed plan, anything failed once the records were opened.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
         encoded = self.encode_points({} if points is None else points)
@@ -115,28 +129,48 @@ class Plan:
         if reservation is not None:
             self._begin(reservation, secret, door)
         secret.begin()
-        coins = PublicCoins.draw() if self.coins is None else self.coins
-        opened = open_records(self.schedule, table, secret)
-        answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
+        if not self.request.sealed:
+            return self._released(table, secret, door, progress, encoded, reservation, replaying)
+        with silenced():
+            step = _nothing  # whoever asks is told no more than that it is done
+            return self._released(table, secret, door, step, encoded, reservation, replaying)
+
+    def _released(
+        self,
+        table: Table,
+        secret: SecretCoins,
+        door: Door,
+        progress: Callable[[], None],
+        encoded: Mapping[str, NDArray[np.float64] | None],
+        reservation: Reservation | None,
+        replaying: Replaying,
+    ) -> Outcome:
+        """PRIVATE inside: from the records to what is published."""
+        coins = PublicCoins.draw() if self.coins is None else self.coins.again()
+        with replaying.of(self.schedule.releases, coins.again()) as replayed:
+            opened = open_records(self.schedule, table, secret)
+            answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
+            models, note = replayed(answers)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:
             guarantee = guarantee.void("the answers did not come from the mechanism")
         names = [scheduled.name for scheduled in self.schedule.releases]
         given = dict(zip(names, answers, strict=True))
         values = {name: tuple(a.value for a in group) for name, group in given.items()}
-        models = self.rebuild(values, coins)
         if self.schedule.look:
             asks, number = self.schedule.look, len(names)
             domain = self.request.domain
-            given[RELEASE] = tuple(look(asks, models, opened, domain, secret, number, door))
+            shown = self.rebuild(values, coins.again())  # these see the hold-out, and are dropped
+            given[RELEASE] = tuple(look(asks, shown, opened, domain, secret, number, door))
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
         return Outcome(
-            models=models,
+            models=dict(zip(names, models, strict=True)),
             answers=given,
             guarantee=guarantee,
             coins=coins,
             opened=opened,
+            note=note,
         )
 
     def open(
@@ -171,14 +205,15 @@ class Plan:
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
-        coins = PublicCoins.draw() if self.coins is None else self.coins
-        opened = open_records(self.schedule, table, secret)
-        held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
-        oracle = served.oracle(served.function(held), held)
-        guarantee = self._guarantee(secret)
-        if reservation is not None:
-            guarantee = reservation.commit(guarantee)
-        return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
+        with silenced() if self.request.sealed else contextlib.nullcontext():
+            coins = PublicCoins.draw() if self.coins is None else self.coins.again()
+            opened = open_records(self.schedule, table, secret)
+            held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
+            oracle = served.oracle(served.function(held), held)
+            guarantee = self._guarantee(secret)
+            if reservation is not None:
+                guarantee = reservation.commit(guarantee)
+            return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
 
     def charge(self) -> Charge:
         """Everything a run of this plan may cost, for a ledger.

@@ -71,7 +71,8 @@ class Request:
         look: Hold-out metrics that are paid for and published.
         holdout: Share of the records kept from the learners, in [0, 1), for an evaluation.
         sealed: Whether the run may tell nobody that it failed, and why.
-        on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in.
+        on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in, as
+            every sealed run does.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
         registry: Where a learner's bounds are looked up by name; the default one if None.
         reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
@@ -87,7 +88,9 @@ class Request:
     look: PrivateLook | None = None
     holdout: float = 0.0
     sealed: bool = False
-    on_invalid: Literal["refuse", "project"] = "refuse"
+    on_invalid: Literal["refuse", "project"] = attrs.field(
+        default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
+    )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_names)
     registry: Registry | None = None
     reproduce: bool = False

@@ -14,6 +14,7 @@ from dpcore.domain.domain import Table
 from dpcore.errors import SourceError
 from dpcore.learner import Answer
 from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.records.cells import cells, named
 from dpcore.records.records import Records
 from dpcore.running.conversation import Conversation, Door, through_mechanism
 from dpcore.running.parts import held_out
@@ -37,7 +38,7 @@ def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opene
             record does not fit and the schedule refuses that.
     """
     request = schedule.request
-    domain = request.domain
+    domain, table = request.domain, named(table)
     absent = [name for name in (*domain.columns, domain.target) if name not in table]
     if absent:
         raise SourceError(f"column {absent[0]!r} is missing")
@@ -49,7 +50,7 @@ def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opene
     if domain.exact is not None and count != domain.exact:
         raise SourceError(f"{domain.exact} records are declared, the source has {count}")
     if domain.limit is not None and count > domain.limit:
-        raise SourceError(f"at most {domain.limit} records are declared, the source has {count}")
+        raise SourceError(f"at most {domain.limit} records are declared, the source has more")
     order = secret.runtime("shuffle").permutation(count)
     if request.adjacency.membership:
         kept_out = secret.runtime("split").uniform(count) < request.holdout
@@ -60,7 +61,7 @@ def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opene
     columns = (*domain.columns, domain.target)
     return Opened(
         train=records.take(train),
-        holdout={name: np.asarray(table[name])[holdout] for name in columns},
+        holdout={name: cells(table[name])[holdout] for name in columns},
         holdout_labels=domain.uncentre(records.labels[holdout]),
     )
 

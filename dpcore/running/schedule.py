@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.learner import Answer, AnyLearner, Model, Public
 from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
+from dpcore.running.boundary import Before
 from dpcore.running.conversation import Conversation
 from dpcore.running.request import Release, Request
 
@@ -42,6 +42,11 @@ class Scheduled(ABC):
     mu: float | None
     part: Domain
     stand_in: Private | None = None
+    before: Before[tuple[AnyLearner, Domain]] = attrs.field(
+        init=False,
+        repr=False,
+        default=attrs.Factory(lambda self: Before((self.learner, self.part)), takes_self=True),
+    )
 
     note: ClassVar[str] = ""
     """What an operator must know of its evaluation."""
@@ -60,9 +65,11 @@ class Scheduled(ABC):
         """What the learner's public part may know."""
         return Public(domain=self.part, coins=coins, mu=self.mu)
 
-    def private(self) -> Private:
-        """PRIVATE: the private function, on an instance of its own."""
-        return self.stand_in or copy.deepcopy(self.learner).compute
+    def private(self, held: Conversation) -> tuple[Private, Public]:
+        """PRIVATE: the private function and its public facts: copies, and coins of its own."""
+        learner, part = self.before.copy()
+        public = Public(domain=part, coins=held.hidden, mu=self.mu)
+        return self.stand_in or learner.compute, public
 
     @property
     @abstractmethod
@@ -82,12 +89,22 @@ class Scheduled(ABC):
         """PRIVATE inside: all its answers, in order of asking."""
 
     @abstractmethod
-    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Model:
-        """The model, from released values in order of asking: by the public part alone.
+    def retold(
+        self, coins: PublicCoins, values: Sequence[NDArray[Any]]
+    ) -> tuple[Model, tuple[Answer, ...]]:
+        """The model and all asks, from released values in order: by the public part alone.
 
         Raises:
             ReplayError: the values do not fit.
         """
+
+    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Model:
+        """The model, from released values in order of asking.
+
+        Raises:
+            ReplayError: the values do not fit.
+        """
+        return self.retold(coins, values)[0]
 
     @abstractmethod
     def evaluated(

@@ -19,6 +19,7 @@ from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Answer, Model
 from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
+from dpcore.running.boundary import frozen
 from dpcore.running.conversation import Conversation
 from dpcore.running.schedule import Scheduled
 
@@ -136,8 +137,8 @@ class Serving(Scheduled):
         """
         query = self._query
         try:
-            own, public = held.own(query, 1), self.public(held.coins)
-            fit = partial(self.private(), query, held.records, public, own)
+            own, (private, public) = held.own(query, 1), self.private(held)
+            fit = partial(private, frozen(query), held.records, public, own)
             function: Expansion = held.reuse.once(self.learner, query, public, own, fit)
             cause = "a wrong shape, kernel or no number" if query.unfit(function) else ""
         except Exception as error:
@@ -165,14 +166,18 @@ class Serving(Scheduled):
         value = np.column_stack([rows, oracle.ask(rows)])
         yield Answer(query=self._query, number=1, value=value, mechanism=self._mechanism)
 
-    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Predictions:
+    def retold(
+        self, coins: PublicCoins, values: Sequence[NDArray[Any]]
+    ) -> tuple[Predictions, tuple[Answer, ...]]:
         """What one served answer says."""
         domain = self.part
         if len(values) != 1 or values[0].ndim != 2 or values[0].shape[1] != domain.width + 1:
             raise ReplayError(f"release {self.name}: needs one array of points and answers")
         (rows,) = values
         points = np.ascontiguousarray(rows[:, :-1])
-        return Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
+        found = Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
+        told = Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism)
+        return found, (told,)
 
     def evaluated(
         self, held: Conversation, model: Model, holdout: Table

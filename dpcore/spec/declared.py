@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, cast
 
 import attrs
@@ -15,9 +16,10 @@ from dpcore.adjacency import (
     replace_features,
 )
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Column, Range
+from dpcore.domain.columns import Categories, Column, Dates, Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, below, shown
+from dpcore.records.cells import day
 from dpcore.running.metrics import METRICS
 from dpcore.running.parts import part_domain
 from dpcore.spec.grammar import (
@@ -25,6 +27,7 @@ from dpcore.spec.grammar import (
     BudgetText,
     CategoriesColumn,
     DataText,
+    DatesColumn,
     DomainText,
     RangeColumn,
     ReplaceFeatures,
@@ -149,6 +152,8 @@ def _labels(node: Node) -> Range | Classes:
     """`data.domain.target`, in the forms of a column: a range, or categories as classes."""
     with below("target"):
         column = _column(node)
+        if isinstance(column, Dates):
+            raise SpecError("needs numbers or classes: dates are features only")
         return column if isinstance(column, Range) else Classes(column.values, column.default)
 
 
@@ -157,6 +162,8 @@ def _column(node: Node) -> Column:
     if isinstance(value, dict) and "categories" in value:
         listed = convert(node, CategoriesColumn)
         return Categories(tuple(listed.categories), listed.default)
+    if isinstance(value, dict) and "dates" in value:
+        return _dates(convert(node, DatesColumn))
     if isinstance(value, dict):
         ranged = convert(node, RangeColumn)
         return Range(*ranged.range, ranged.default)
@@ -172,8 +179,23 @@ def _column(node: Node) -> Column:
         if len(numbers) == len(value) == 2:
             return Range(numbers[0], numbers[1])
     raise SpecError(
-        "needs [low, high], a list of texts, {range: [low, high]} or {categories: [...]}"
+        "needs [low, high], a list of texts, {range: [low, high]}, {dates: [first, last]}, "
+        "{categories: [...]} or {categories_from: FILE}"
     )
+
+
+def _dates(text: DatesColumn) -> Dates:
+    """Raises SpecError at an end that is no date."""
+    found = [day(end) for end in text.dates]
+    for number, end in enumerate(found):
+        if math.isnan(end):
+            raise SpecError("needs a date such as 2020-01-31", ("dates", str(number)))
+    if not found[0] < found[1]:
+        raise SpecError("needs two dates, the earlier one first", "dates")
+    default = None if text.default is None else day(text.default)
+    if default is not None and not found[0] <= default <= found[1]:
+        raise SpecError("needs a date between the two", "default")
+    return Dates(found[0], found[1], default)
 
 
 def declared_budget(text: BudgetText) -> PrivacyBudget:

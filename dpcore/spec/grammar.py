@@ -54,8 +54,30 @@ COLUMN_SCHEMA: dict[str, Any] = {
                     "description": "Stands for every other value.",
                     "type": ["string", "number"],
                 },
+                "categories_from": {
+                    "description": "A file of them beside the spec, one a line, for a long list.",
+                    "type": "string",
+                },
             },
-            "required": ["categories"],
+            "oneOf": [{"required": ["categories"]}, {"required": ["categories_from"]}],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {
+                "dates": {
+                    "description": "The public first and last date, such as 2020-01-31.",
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 2,
+                    "maxItems": 2,
+                },
+                "default": {
+                    "description": "Stands for what is no date; the middle if left out.",
+                    "type": "string",
+                },
+            },
+            "required": ["dates"],
             "additionalProperties": False,
         },
     ],
@@ -89,6 +111,18 @@ class CategoriesColumn(Struct, frozen=True, forbid_unknown_fields=True):
 
     categories: list[str | int | float]
     default: str | int | float | None = None
+
+
+class DatesColumn(Struct, frozen=True, forbid_unknown_fields=True):
+    """`{dates: [first, last], default: date}`.
+
+    Args:
+        dates: Public ends, such as 2020-01-31.
+        default: Stands for what is no date; the middle if left out.
+    """
+
+    dates: tuple[str, str]
+    default: str | None = None
 
 
 class AtMost(Struct, frozen=True, forbid_unknown_fields=True):

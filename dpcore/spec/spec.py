@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dpcore.errors import DpcoreError
+from dpcore.spec.category_file import with_lists
 from dpcore.spec.declared import Declared, declared
 from dpcore.spec.grammar import Csv
 from dpcore.spec.sweep import Point, releases
@@ -82,11 +83,12 @@ class Spec:
         try:
             yield
         except DpcoreError as error:
-            node, steps = self.points[0].node, error.steps
-            if len(steps) > 1 and steps[0] == "releases":
-                point, number = divmod(int(steps[1]), len(releases(node)))
-                node = self.points[point].node
-                error.steps = (*releases(node)[number][0], *steps[2:])
+            node = self.points[0].node
+            match error.steps:
+                case ("releases", number, *rest) if int(number) < len(self.request.releases):
+                    point, own = divmod(int(number), len(releases(node)))
+                    node = self.points[point].node
+                    error.steps = (*releases(node)[own][0], *rest)
             place(error, node)
             raise
 
@@ -107,6 +109,7 @@ def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec
 
 def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:
     with placed(node):
+        node = with_lists(node, None if path is None else path.parent)
         said = declared(node)
         return _with_components(said, node, path, registry)
 

@@ -50,7 +50,8 @@ def _misfit(node: Node, to: Any, what: str) -> SpecError:
         return SpecError(f"unknown key {shown(field[1])}{hint}", steps, key=field[1])
     if field and "missing" in what:
         return SpecError(f"the key {field[1]!r} is missing", steps)
-    return SpecError(f"needs {needed(wanted)}, got {_got(here)}{_meant(here, wanted)}", steps)
+    got = _got(here) if steps or not isinstance(here.value, str) else "text"  # a file of records?
+    return SpecError(f"needs {needed(wanted)}, got {got}{_meant(here, wanted)}", steps)
 
 
 def _options(info: inspect.Type) -> list[inspect.Type]:

@@ -2,8 +2,10 @@
 
 import copy
 import importlib
+import math
 import pickle
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -32,6 +34,7 @@ from dpcore.errors import (
 )
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.registry.kinds import FEATURES, LEARNER
+from dpcore.running.plan import Plan
 
 pytest.importorskip("sklearn", minversion="1.6")
 
@@ -208,6 +211,27 @@ def test_a_fit_is_one_release_with_a_guarantee(made):
     predicted = found.predict(rows)
     assert predicted.shape == (60,)
     assert np.all((predicted >= -1) & (predicted <= 1))
+
+
+@pytest.mark.parametrize("hit", [math.nan, "unknown", None])
+def test_one_cell_of_a_boolean_column_moves_one_row(hit, monkeypatch):
+    """numpy would choose one type for the whole table by looking at every record."""
+    seen = []
+
+    def run(plan, table, reservation):
+        seen.append(table)
+        return types.SimpleNamespace(model=None, guarantee=None)
+
+    monkeypatch.setattr(Plan, "run", run)
+    rows = [[True, 0.5], [False, 0.25]] * 10
+    columns = {"x0": Categories(("false", "true")), "x1": Range(0, 1)}
+    options = {"columns": columns, "on_invalid": "project"}
+    for changed in (rows, [[hit, 0.5], *rows[1:]]):
+        regressor(PrivateRegressor, **options).fit(changed, [0.1] * 20)
+    before, after = (columns["x0"].encode(table["x0"]).ravel() for table in seen)
+    assert before.tolist() == [1, -1] * 10
+    assert after.tolist() == [0, *before[1:]]
+    assert columns["x1"].encode(seen[1]["x1"]).ravel().tolist() == [0, -0.5] * 10
 
 
 def test_noise_is_what_it_takes():

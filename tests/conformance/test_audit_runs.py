@@ -350,7 +350,7 @@ PRINTED = [  # with the runs of either neighbour that refute it
     ("random-features/dpcore_random_features/examples/algorithm_1.yaml", 400),
     ("random-features/dpcore_random_features/examples/published_code.yaml", 1500),
     ("sgd/dpcore_sgd/examples/printed.yaml", 400),
-    ("ntk/dpcore_ntk/examples/equation_1.yaml", 120),
+    pytest.param("ntk/dpcore_ntk/examples/equation_1.yaml", 120, marks=pytest.mark.slow),
 ]
 
 
@@ -371,6 +371,7 @@ def test_a_claim_as_printed_is_refuted_from_its_spec(example, samples, tmp_path)
     assert not path.with_suffix(".lock.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [1, 2])
 def test_a_record_can_stand_twice_only_where_there_are_two(records):
     text = (PLUGINS / "ntk/dpcore_ntk/examples/equation_1.yaml").read_text("utf-8")

@@ -154,6 +154,7 @@ def test_no_right_learner_or_bound_raises_an_alarm(case, seed):
 
 
 # Each statistical check errs with probability at most 1e-6: 20 seeds, 4 queries, 3 checks.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_right_mechanism_event_or_accountant_raises_an_alarm(seed):
     found = []

@@ -295,6 +295,7 @@ def make(kind: int, x: float, y: int):
     return makers[kind]()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @example(12, 1e5, 10**7, 1)  # losses on both sides of the largest exponent
 @given(

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpcore import Domain, PublicCoins, Range
+from dpcore.learning.features.angles import ROW_BITS, integer_turns
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.turns import BLOCK, COEFFICIENTS, ERROR, Turns, cosines, sines
+from dpcore.records.lengths import row_lengths
 
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
 UNIT = Fraction(1, 2**53)
@@ -81,15 +86,89 @@ def test_every_entry_is_reached_in_either_order(shape, order):
         assert np.allclose(given_, values, rtol=0, atol=1e-14)
 
 
+def circular(first, second):
+    """How far angles are apart, in turns."""
+    apart = first - second
+    return np.abs(apart - np.rint(apart)).max(initial=0.0)
+
+
+def drawn(shape, seed, scale=1.0):
+    rng = np.random.default_rng(seed)
+    return scale * rng.normal(size=shape), 7 * rng.uniform(size=shape[1])
+
+
 def test_turns_come_whole_or_in_blocks():
-    rng = np.random.default_rng(2)
-    frequencies, phases, rows = (
-        rng.normal(size=s) for s in ((3, 2 * BLOCK + 5), 2 * BLOCK + 5, (7, 3))
-    )
+    frequencies, phases = drawn((3, 2 * BLOCK + 5), 2)
+    rows = np.random.default_rng(2).uniform(-1, 1, (7, 3))
     for offsets in (phases, None):
         turns = Turns(frequencies, offsets)
         blocks = list(turns.blocks(rows))
         assert [block.shape for block in blocks] == [(7, BLOCK), (7, BLOCK), (7, 5)]
+        assert np.hstack(blocks).tobytes() == turns.at(rows).tobytes()
         expected = (rows @ frequencies + (0 if offsets is None else offsets)) / (2 * np.pi)
-        assert np.allclose(np.hstack(blocks), expected, atol=1e-14)
-        assert np.allclose(turns.at(rows), expected, atol=1e-14)
+        size = np.abs(frequencies).sum(axis=0).max() / (2 * np.pi)
+        assert circular(turns.at(rows), expected) < 2.0**-25 * size
+
+
+@pytest.mark.parametrize("bandwidth", [1e-300, 1e-16, 1e-10, 1e-3, 1, 1e6, 1e300])
+@pytest.mark.parametrize("columns", [1, 10, 300])
+def test_angles_are_exact_sums_of_integers(bandwidth, columns):
+    """Against rational arithmetic on the map's definition, at the worst rows and random ones."""
+    frequencies, phases = drawn((columns, 8), columns, 1 / bandwidth)
+    turned = integer_turns(frequencies / (2 * np.pi), phases / (2 * np.pi))
+    rng = np.random.default_rng(0)
+    rows = np.vstack(
+        [np.sign(turned[:-1].T), -np.sign(turned[:-1].T), rng.uniform(-1, 1, (5, columns))]
+    )
+    integers = [[round(Fraction(x) * 2**ROW_BITS) for x in row] for row in rows.tolist()]
+    found = Turns(frequencies, phases).at(rows)
+    for row, angles in zip(integers, found.tolist(), strict=True):
+        for wave, angle in zip(turned.T.tolist(), angles, strict=True):
+            *parts, offset = map(Fraction, wave)
+            exact = offset + sum(x * part for x, part in zip(row, parts, strict=True))
+            assert Fraction(angle) == exact
+
+
+def test_the_budget_is_used_and_kept():
+    for columns in (1, 7, 50):
+        frequencies, phases = drawn((columns, 40), columns)
+        turned = integer_turns(frequencies, phases)
+        unit = 1.0
+        while np.any(turned % unit):  # the unit divides all of them
+            unit /= 2
+        reach = (np.abs(turned[:-1]).sum(axis=0) * 2**ROW_BITS + np.abs(turned[-1])) / unit
+        assert 2**51 < reach.max() <= 2**53
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from([CosSin, Cosines]),
+    st.integers(1, 70),
+    st.integers(1, 40),
+    st.sampled_from([1e-16, 1e-10, 0.1, 1.0, 30.0]),
+    st.integers(0, 2**32),
+)
+def test_a_row_alone_has_the_features_of_the_row_in_any_table(kind, count, width, bandwidth, seed):
+    domain = Domain(
+        columns={f"x{i}": Range(-1, 1) for i in range(width)}, target="y", labels=Range(0, 1)
+    )
+    rng = np.random.default_rng(seed)
+    features = kind(count=count, bandwidth=bandwidth).draw(domain, PublicCoins(seed))
+    rows = rng.uniform(-1, 1, (9, width))
+    whole = features(rows)
+    for table in (rows[:1], rows[3:5], rows[::2], np.asfortranarray(rows), rows[::-1]):
+        for found, row in zip(features(table), table, strict=True):
+            (at,) = np.flatnonzero((rows == row).all(axis=1))
+            assert found.tobytes() == whole[at].tobytes()
+    assert np.linalg.norm(whole, axis=1).max() <= 1 + 2.0**-40
+
+
+def test_row_lengths_are_lengths_and_each_its_own():
+    rng = np.random.default_rng(3)
+    for width in (0, 1, 2, 3, 8, 9, 1000):
+        rows = rng.normal(size=(50, width))
+        found = row_lengths(rows)
+        assert np.allclose(found[:, 0], np.linalg.norm(rows, axis=1), rtol=1e-14)
+        for table in (rows[7:8], np.asfortranarray(rows), rows[:, ::-1][:, ::-1]):
+            alone = row_lengths(table)
+            assert alone[-1].tobytes() == found[7 if len(table) == 1 else -1].tobytes()

@@ -256,6 +256,10 @@ def test_declarations_that_make_no_sense_are_refused():
         Sum(clip=1.0, exponent=5)
     with pytest.raises(ParameterError, match="l1, l2 or linf"):
         Query(name="q", shape=(1,), distance=Distance.HAMMING, sum=Sum(clip=1.0))
+    with pytest.raises(ParameterError, match="exponent"):
+        Query(name="q", shape=(1,), distance="l2", sum=Sum(clip=1.0), values="integers")
+    with pytest.raises(ParameterError, match="within"):
+        Query(name="q", shape=(1,), distance="l2", sum=Sum(clip=1.0), within=(0.0, 1.0))
     with pytest.raises(ParameterError, match="sign"):
         Sum(clip=1.0, sign="positive")
 
@@ -366,6 +370,10 @@ class Counting(Rows):
     """How many records have labels below, at, and above 0, in whole records."""
 
     exponent: Any = 0
+
+    def queries(self, public):
+        (query,) = super().queries(public)
+        return (attrs.evolve(query, values="integers"),)
 
     def contributions(self, query, block, public):
         signs = np.sign(block.labels)

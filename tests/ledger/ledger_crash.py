@@ -20,7 +20,7 @@ from dpcore import REPLACE_ONE, Charge, DpcoreError, Ledger, PrivacyBudget, pric
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.publish.folder import write_files
+from dpcore.publish.files import write_files
 
 from doubles import LabelMean, LabelMeanBound, domain, table
 

@@ -440,6 +440,7 @@ from dpcore import Charge, Ledger, REPLACE_ONE
 from dpcore.errors import DpcoreError
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import GaussianEvent
+import scipy.special  # another user may not read where Python is installed
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 for path in sys.argv[1:]:

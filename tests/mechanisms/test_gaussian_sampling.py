@@ -88,6 +88,7 @@ def test_few_samples_have_their_rank() -> None:
     assert (w == w.T).all()
 
 
+@pytest.mark.slow
 def test_sampled_losses_stay_below_the_event() -> None:
     """One row moves by b, orthogonally to many others; the two covariances' likelihood ratio."""
     b, lam0, k = 0.6, 1.0, 3

@@ -61,6 +61,7 @@ def test_lengths_are_gamma(dimension: int) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [1, 3])
 def test_sampled_losses_stay_below_the_event(dimension: int) -> None:
     query = Query(name="v", shape=(dimension,), distance="l2")

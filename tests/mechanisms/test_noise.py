@@ -299,6 +299,7 @@ def permute_and_flip_law(x: np.ndarray) -> np.ndarray:
     return law
 
 
+@pytest.mark.slow
 def test_permute_and_flip_is_the_stated_law() -> None:
     scores = np.array([10, 8, 10, 3, 9])
     coins = stream("pf")

@@ -36,6 +36,7 @@ def choices(scores: np.ndarray, epsilon: float, count: int, name: str) -> np.nda
     return np.sum(releases, axis=0)
 
 
+@pytest.mark.slow
 def test_choices_follow_the_published_algorithm() -> None:
     scores = np.array([3.0, 1.2, 2.5, 3.0])
     observed = choices(scores, 1.5, 8000, "law")

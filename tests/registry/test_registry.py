@@ -268,3 +268,20 @@ def test_installed_plugins_are_listed_with_their_origin():
     (ours,) = [plugin for plugin in installed() if plugin.name == "random-features"]
     assert ours.distribution == "dpcore-random-features"
     assert ours.value == "dpcore_random_features"
+
+
+def test_everything_that_the_core_names_is_there_and_of_its_kind():
+    loaded = Registry.of().load("dpcore")
+    for kind in KINDS:
+        for name, component in loaded.of(kind).items():
+            assert issubclass(component, kind.base), name
+    assert len(loaded.of(MECHANISM)) > 10
+
+
+def test_a_name_of_the_core_is_checked_without_importing_what_it_names():
+    code = (
+        "import sys; from dpcore import Registry; from dpcore.registry.kinds import MECHANISM; "
+        "assert 'l2_gamma' in Registry.default().names(MECHANISM); "
+        "assert 'dpcore.mechanisms.l2_gamma' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

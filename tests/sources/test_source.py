@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from dpcore.errors import SourceError
@@ -57,3 +58,38 @@ def test_places_that_hold_no_file(tmp_path):
             load(path)
     with pytest.raises(SourceError, match="did you mean 'diabetes'"):
         load_table("sklearn:diabetis", None, Csv(), domain())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("0,16884.924,19,southwest\n1,2,3,4\n", "which must be the header"),
+        ("a report of 1999\na,b,y\n1,2,3\n", "set data.csv.delimiter"),
+        ("16884.924,19\n1,2\na,b\n", "which must be the header"),
+        ("a,aa,y\n1,2,3\n", "column 'b' is missing"),
+        ("a,B,y\n16884.924,2,3\n", "the header writes 'b' with other capitals"),
+    ],
+)
+def test_no_message_repeats_a_name_from_the_file(tmp_path, content, message):
+    with pytest.raises(SourceError) as caught:
+        load(write(tmp_path, content))
+    told = str(caught.value)
+    assert message in told
+    for cell in {cell for line in content.splitlines() for cell in line.split(",")} - set("aby"):
+        assert cell not in told or cell == "aa" or len(cell) < 2
+    assert "aa" not in told
+    assert len(told) < 300
+
+
+def test_a_point_where_the_comma_is_declared_is_ambiguous(tmp_path):
+    path, layout = write(tmp_path, "a;b;y\n12.345;v1.2;0,25\n"), Csv(delimiter=";", decimal=",")
+    with pytest.raises(SourceError, match="column 'a', record 1: a point in a number is ambiguous"):
+        load_table(path.name, path.parent, layout, domain(records=2), refuse=True)
+    table = load(path, layout)  # under `project`, which never fails on a value, it is no number
+    assert np.isnan(domain().columns["a"].encode(table["a"])).sum() == 0
+    assert domain().columns["a"].misfits(table["a"]).all()
+    assert (table["b"], table["y"]) == (["v1.2"], ["0.25"])
+    for ambiguous in ("1.234,5", ".5", "1.5e3", "-1.000.000"):
+        path = write(tmp_path, f"a;b;y\n1;1;{ambiguous}\n")
+        with pytest.raises(SourceError, match="column 'y'"):
+            load_table(path.name, path.parent, layout, domain(records=2), refuse=True)

@@ -6,13 +6,14 @@ import pytest
 import yaml
 
 from dpcore import REPLACE_ONE, Categories, PrivacyBudget, PublicCoins, Range
+from dpcore.domain.columns import Dates
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.events.gaussian import gaussian_delta
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.registry import Registry
 from dpcore.spec.schema import json_schema
-from dpcore.spec.spec import spec_of_text
+from dpcore.spec.spec import load_spec, spec_of_text
 from dpcore_random_features.ridge import Ridge
 
 GOOD = {
@@ -91,6 +92,23 @@ def test_every_optional_key_is_read():
     assert spec.price().guarantee.accountant.startswith("exact Gaussian composition")
 
 
+def test_dates_and_lists_from_files_are_columns(tmp_path):
+    spec = copy.deepcopy(GOOD)
+    columns = spec["data"]["domain"]["columns"]
+    columns["since"] = {"dates": ["2020-01-01", "2024-12-31"], "default": "2021-01-01"}
+    columns["area"] = {"categories_from": "areas.txt", "default": "e"}
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump(spec))
+    with pytest.raises(SpecError, match=r"columns\.area.*areas\.txt"):
+        load_spec(path)
+    (tmp_path / "areas.txt").write_bytes("\ufeffn\n e\t\r\n\ns\n".encode())
+    found = load_spec(path)
+    assert found.request.domain.columns["since"] == Dates(18262, 20088, 18628)
+    assert found.request.domain.columns["area"] == Categories(("n", "e", "s"), "e")
+    locked = spec_of_text(json.dumps(found.text), "lock.json")  # needs no file
+    assert locked.request.domain == found.request.domain
+
+
 def put(path, value):
     """Set a dotted path of the good spec."""
 
@@ -132,6 +150,14 @@ def drop(path):
         (put("data/domain/columns/age", [100, 18]), "columns.age: range needs low < high"),
         (put("data/domain/columns/age", [1, 2, 3]), "columns.age: needs [low, high]"),
         (put("data/domain/columns/age", ["x"]), "columns.age: categories needs two or more"),
+        (put("data/domain/columns/age", {"dates": ["2020-01-01", "x"]}), "needs a date such as"),
+        (put("data/domain/columns/age", {"dates": ["2020-01-01"] * 2}), "the earlier one first"),
+        (
+            put("data/domain/columns/age", {"dates": ["2020-01-01", "2021-01-01"], "default": "x"}),
+            "a date between the two",
+        ),
+        (put("data/domain/target", {"dates": ["2020-01-01", "2021-01-01"]}), "features only"),
+        (put("data/domain/columns/age", {"categories_from": 5}), "needs the path of a file"),
         (put("data/domain/columns/age", {"range": [1, 2], "defalt": 1}), "did you mean 'default'?"),
         (put("data/domain/columns/cost", [0, 1]), "the target 'cost' may not be a feature too"),
         (put("data/domain/target", [5, 5]), "data.domain.target: range needs low < high"),

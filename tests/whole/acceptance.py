@@ -84,21 +84,31 @@ NOISE = {
 BUDGET = PrivacyBudget(epsilon=10_000.0, delta=1e-5)
 INTRODUCTION = """# What is accepted
 
-Written by `tests/whole/acceptance.py` and compared with the plan by a test. Each row is a learner,
-a bound about it, and mechanisms to which the plan gives the same answer:
+Look up a learner here to see with which bounds and mechanisms dpcore gives a guarantee. A row of a
+table has a bound, mechanisms to which the plan gives the same answer, and that answer under
+replace-one and under add/remove. *The others* are the mechanisms that no other row of that bound
+names.
 
 * *accepted*: the guarantee is proved.
-* *conditional*: it holds if the named assumptions, which no run tests, are accepted in the spec.
-* *refuted*: known to be false. `dpcore reproduce` alone runs it, marked not private.
-* *refused*: no claim, for the reason given below the table.
-* *does not fit*: the mechanism is for statistics that move in another norm, or of another kind.
+* *conditional*: the guarantee holds if the spec accepts the named assumptions, which no run tests.
+* *refuted*: the claim is known to be false. `dpcore reproduce` alone runs it, marked not private.
+* *refused*: there is no claim, for the [reason](#reasons) with that number.
+* *does not fit*: the mechanism is for statistics that move in another norm, of another kind, or
+  with other values.
 
-Add/remove is asked with a public upper bound on the number of records, replace-one with the exact
-number. `twice_add_remove` turns any row that is accepted under add/remove into a replace-one claim.
-`discrete_gaussian` and `discrete_laplace` release whole numbers only: a run with any of these
-learners, whose statistics are not, fails before it releases anything. `linear.chosen_ridge`,
-`best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own for each of their queries,
-and are not in the table; of the last two, what is accepted stands in [the page on them](ntk.md).
+Four notes:
+
+* For add/remove the plan knows a public upper bound on the number of records, and for replace-one
+  the exact number.
+* `twice_add_remove` turns any row that is accepted under add/remove into a replace-one claim.
+* A mechanism must be able to release every value that a query states. `discrete_gaussian` and
+  `discrete_laplace` release whole numbers only, so they do not fit these learners, whose statistics
+  are reals. What is accepted runs.
+* `linear.chosen_ridge`, `best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own
+  for each of their queries, and are not in the tables. [Their page](ntk.md) says what is accepted
+  of the last two.
+
+`tests/whole/acceptance.py` writes this page, and a test compares it with the plan.
 """
 
 
@@ -184,13 +194,23 @@ def page(found):
             return status
         return f"{status} ({reasons.setdefault(reason, len(reasons) + 1)})"
 
-    lines = ["| learner | bound | mechanisms | replace-one | add/remove |", "|---|---|---|---|---|"]
-    for learner, bound, names, here, there in found:
-        named = ", ".join(f"`{name}`" for name in names)
-        lines.append(f"| `{learner}` | `{bound}` | {named} | {cell(here)} | {cell(there)} |")
+    everything = sorted({name for _, _, names, *_ in found for name in names})
+    lines = ["All mechanisms: " + ", ".join(f"`{name}`" for name in everything) + ".", ""]
+    for learner in dict.fromkeys(learner for learner, *_ in found):
+        lines += [f"## {learner}", ""]
+        lines += ["| bound | mechanisms | replace-one | add/remove |", "|---|---|---|---|"]
+        own = [row for row in found if row[0] == learner]
+        for bound in dict.fromkeys(bound for _, bound, *_ in own):
+            about = sorted((row for row in own if row[1] == bound), key=lambda row: len(row[2]))
+            for row in about:
+                named = ", ".join(f"`{name}`" for name in row[2])
+                if row is about[-1]:
+                    named = "the others" if len(about) > 1 else "all"
+                lines.append(f"| `{bound}` | {named} | {cell(row[3])} | {cell(row[4])} |")
+        lines.append("")
     notes = [f"{number}. {reason}" for reason, number in reasons.items()]
-    return "\n".join([INTRODUCTION, *lines, "", "Reasons:", "", *notes, ""])
+    return "\n".join([INTRODUCTION, *lines, "## Reasons", "", *notes, ""])
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(rows(Registry.default())))
+    PAGE.write_text(page(list(rows(Registry.default()))))

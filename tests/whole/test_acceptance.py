@@ -6,6 +6,8 @@ from dpcore import Registry
 
 from whole import acceptance
 
+pytestmark = pytest.mark.slow  # every learner is priced with every mechanism
+
 
 @pytest.fixture(scope="module")
 def rows():

@@ -1,10 +1,15 @@
 """Every example in the documentation runs."""
 
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+import dpcore
+from dpcore.cli.app import app
 from dpcore.spec.spec import spec_of_text
 
 ROOT = Path(__file__).parents[2]
@@ -13,9 +18,9 @@ PAGES = [
     *(
         page
         for page in sorted((ROOT / "docs").glob("**/*.md"))
-        if page.name not in ("write-a-plugin.md", "embedding.md")
+        if page.name not in ("write-a-plugin.md", "write-a-mechanism.md", "embedding.md")
     ),
-]  # the former is executed step by step by test_write_a_plugin, the latter by test_bridge_docs
+]  # these are executed by test_write_a_plugin, test_write_a_mechanism and test_bridge_docs
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -43,15 +48,123 @@ def test_a_spec_in_the_documentation_is_priced(text):
     assert spec.price().guarantee.epsilon <= spec.request.budget.epsilon
 
 
+def test_the_readme_shows_the_quickstart():
+    (shown,) = (b.values[0] for b in blocks("yaml") if b.id.startswith("README"))
+    shipped = (ROOT / "examples" / "quickstart.yaml").read_text()
+    assert yaml.safe_load(shown) == yaml.safe_load(shipped)
+
+
+def test_the_readme_shows_what_the_commands_print(tmp_path, monkeypatch):
+    pytest.importorskip("sklearn", minversion="1.6")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "examples").mkdir()
+    shipped = ROOT / "examples" / "quickstart.yaml"
+    (tmp_path / "examples" / "quickstart.yaml").write_bytes(shipped.read_bytes())
+    (shown,) = (
+        match[2]
+        for match in FENCE.finditer((ROOT / "README.md").read_text())
+        if "$ dpcore" in match[2]
+    )
+    for step in shown.split("$ dpcore ")[1:]:
+        command, *excerpt = step.splitlines()
+        done = CliRunner().invoke(app, command.split())
+        assert done.exit_code == 0, done.output
+        assert excerpt
+        assert {*excerpt} <= {line.strip() for line in done.output.splitlines()}
+
+
+def test_every_column_of_the_console_is_explained(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    spec = tmp_path / "quickstart.yaml"
+    spec.write_bytes((ROOT / "examples" / "quickstart.yaml").read_bytes())
+    printed = CliRunner().invoke(app, ["check", str(spec)]).output.splitlines()
+    (header,) = (line for line in printed if "sensitivity " in line and "noise " in line)
+    glossary = (ROOT / "docs" / "glossary.md").read_text()
+    explained = set(re.findall(r"^### (.*)$", glossary, re.MULTILINE))
+    assert {*header.split(), "mu", "adjacency", "epsilon", "delta", "attacked"} <= explained
+
+
 def test_the_pages_have_examples():
     assert len(blocks("python")) >= 4
     assert len(blocks("yaml")) >= 2
 
 
-def test_every_page_is_in_the_navigation():
-    import yaml
+def pages_under(entry):
+    """The pages of a navigation entry: a path, or a mapping from a title to paths or entries."""
+    if isinstance(entry, str):
+        return [entry]
+    below = entry.values() if isinstance(entry, dict) else entry
+    return [page for each in below for page in pages_under(each)]
 
-    listed = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
-    names = [entry if isinstance(entry, str) else next(iter(entry.values())) for entry in listed]
+
+def test_every_page_is_in_the_navigation():
+    listed = pages_under(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
     pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("**/*.md")]
-    assert sorted(names) == sorted(pages)
+    assert sorted(listed) == sorted(pages)
+
+
+def test_the_site_asks_the_network_for_nothing():
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    assert config["theme"]["font"] is False
+    assert "offline" in config["plugins"]
+    assert any("iframe-worker" in script for script in config["extra"]["polyfills"])
+    added = config["extra"]["polyfills"] + config["extra_css"] + config.get("extra_javascript", [])
+    for name in added:
+        text = (ROOT / "docs" / name).read_text()
+        assert "http" not in text
+        assert "@import" not in text
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    entries = [
+        name
+        for page in sorted((ROOT / "docs" / "api").glob("*.md"))
+        for name in re.findall(r"^::: dpcore\.(\w+)$", page.read_text(), re.MULTILINE)
+    ]
+    assert sorted(entries) == sorted(dpcore.__all__)
+
+
+TEXTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("**/*.md")),
+    *sorted(ROOT.glob("plugins/*/README.md")),
+    *sorted(ROOT.glob("examples/**/README.md")),
+]
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def without_code(text):
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S))
+
+
+def anchors_of(page):
+    """The anchors of a page's headings, as Python-Markdown's `toc` makes them."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.M | re.S)
+    found = set()
+    for title in re.findall(r"^#+ +(.*)$", text, re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
+        ascii_only = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+        kept = re.sub(r"[^\w\s-]", "", ascii_only).strip().lower()
+        found.add(re.sub(r"[-\s]+", "-", kept))
+    return found
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(without_code(page.read_text())):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.is_file(), f"{page.name} links to {link}, which is no file"
+        assert not anchor or anchor in anchors_of(there), f"{page.name}: no heading for {link}"
+
+
+def test_links_with_a_wrong_anchor_are_seen(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# One thing\n\n```text\n# no heading\n```\n\n## T1: a ball, `R`\n")
+    assert anchors_of(page) == {"one-thing", "t1-a-ball-r"}
+    assert LINK.findall(without_code("[a](b.md#c) and `[x](y)`\n```md\n[p](q)\n```\n")) == [
+        "b.md#c"
+    ]

@@ -261,3 +261,16 @@ def test_points_that_lack_are_no_failed_run():
         plan.run({"a": [0] * 40, "y": [0] * 40})
     assert "points" in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "change", [("adjacency: replace_one", "adjacency: replace_on"), (": gaussian", ": laplace")]
+)
+def test_the_documentation_quotes_errors_as_they_are(home, change):
+    spec = (ROOT / "examples" / "insurance.yaml").read_text()
+    Path("insurance.yaml").write_text(put(spec, change))
+    _, _, wrong = run_command("check", "insurance.yaml")
+    assert wrong.strip() in (ROOT / "docs" / "command-line.md").read_text().splitlines()

@@ -5,6 +5,7 @@ import graphlib
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import dpcore
@@ -14,7 +15,7 @@ PACKAGE = Path(dpcore.__file__).parent
 # From the bottom: what is in a line may import from the lines above it, and from its own folder.
 LAYERS = """
 errors
-checks exact interval fingerprint rounding
+checks exact interval fingerprint once rounding
 adjacency distance randomness
 events
 accountant
@@ -114,6 +115,16 @@ def test_importing_dpcore_loads_nothing_heavy():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_version_is_the_installed_one_and_is_looked_up_when_asked_for():
+    code = (
+        "import sys, dpcore\n"
+        "assert 'importlib.metadata' not in sys.modules\n"
+        "print(dpcore.__version__)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == metadata.version("dpcore")
 
 
 def test_every_public_name_is_importable_and_no_module():

@@ -1,31 +1,87 @@
-"""What an installation carries."""
+"""What an installation carries: files, licence, metadata."""
 
+import email
+import re
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
+FOLDERS = [
+    ".",
+    *sorted(str(p.parent.relative_to(ROOT)) for p in ROOT.glob("plugins/*/pyproject.toml")),
+]
+LICENCE = (ROOT / "LICENSE").read_bytes()
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [".", "plugins/kernel-ridge", "plugins/linear", "plugins/random-features", "plugins/sgd"],
-)
-def test_the_wheel_is_complete(folder, tmp_path):
+@pytest.fixture(scope="module", params=FOLDERS)
+def built(request, tmp_path_factory):
+    """A project's folder with its wheel and its source distribution, opened."""
+    target = tmp_path_factory.mktemp("built")
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, ROOT / folder],
+        [sys.executable, "-m", "hatchling", "build", "--directory", target],
+        cwd=ROOT / request.param,
         check=True,
         capture_output=True,
     )
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        if folder == ".":
-            packaged = archive.read("dpcore/registry/registry.yaml")
-            assert packaged == (ROOT / "registry.yaml").read_bytes()
+    (wheel,) = target.glob("*.whl")
+    (source,) = target.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as opened, tarfile.open(source) as archive:
+        yield ROOT / request.param, opened, archive
+
+
+def metadata(wheel):
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return email.message_from_string(wheel.read(name).decode())
+
+
+def test_the_wheel_is_complete(built):
+    folder, wheel, _ = built
+    names = wheel.namelist()
     assert any(name.endswith("py.typed") for name in names)
-    assert any(name.endswith("LICENSE") for name in names) or folder != "."
     assert not any("tests" in name.split("/") for name in names)
+    if folder == ROOT:
+        assert wheel.read("dpcore/registry/registry.yaml") == (ROOT / "registry.yaml").read_bytes()
+
+
+def test_the_licence_comes_along(built):
+    _, wheel, source = built
+    (name,) = (name for name in wheel.namelist() if name.endswith("/licenses/LICENSE"))
+    assert wheel.read(name) == LICENCE
+    (top,) = {name.split("/")[0] for name in source.getnames()}
+    assert source.extractfile(f"{top}/LICENSE").read() == LICENCE
+
+
+def test_the_metadata_are_complete(built):
+    folder, wheel, _ = built
+    found = metadata(wheel)
+    assert found["License-Expression"] == "Apache-2.0"
+    assert found["License-File"] == "LICENSE"
+    assert found["Requires-Python"] == ">=3.11"
+    assert found["Author"]
+    assert found["Summary"].endswith(".")
+    assert len(found["Keywords"].split(",")) >= 3
+    assert "Typing :: Typed" in found.get_all("Classifier")
+    assert found["Description-Content-Type"] == "text/markdown"
+    assert found.get_payload().strip() == (folder / "README.md").read_text().strip()
+
+
+def test_a_package_index_shows_no_dead_link(built):
+    _, wheel, _ = built
+    links = re.findall(r"\]\(([^)]+)\)", metadata(wheel).get_payload())
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_the_citation_names_this_version():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert cited["version"] == project["version"]
+    assert cited["license"] == project["license"]
+    assert cited["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= {*cited}

@@ -1,5 +1,7 @@
 r"""Basic composition: epsilons and deltas add up. Valid for any event, hardly ever tight."""
 
+import math
+
 import attrs
 
 from dpcore.accountant import Accountant
@@ -42,16 +44,16 @@ class BasicAccountant(Accountant):
         sharing = sum(count for epsilon, count in pure if epsilon is None)
         if sharing and delta == 0:
             raise NoClaimError("at delta = 0 every event needs a pure epsilon, and one has none")
-        upper = sum(epsilon * count for epsilon, count in pure if epsilon is not None)
+        costs = [epsilon * count for epsilon, count in pure if epsilon is not None]
         part = down(delta / (sharing or sum(count for _, count in self.spent)), roundings=3)
         lower = 0.0
         for (event, count), (epsilon, _) in zip(self.spent, pure, strict=True):
             if epsilon is None:
-                upper += count * event.epsilon(part).upper
+                costs.append(count * event.epsilon(part).upper)
             lower = max(lower, event.epsilon(delta).lower)
-        upper = up(upper, roundings=5000)
+        upper = up(math.fsum(costs), roundings=5000)  # fsum: any number of kinds
         if not sharing and delta > 0:
-            shared = sum(count * event.epsilon(part).upper for event, count in self.spent)
+            shared = math.fsum(count * event.epsilon(part).upper for event, count in self.spent)
             upper = min(upper, up(shared, roundings=5000))
         return Interval(min(lower, upper), upper)
 

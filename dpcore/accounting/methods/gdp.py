@@ -1,10 +1,11 @@
 r"""Exact Gaussian-DP composition: the mu of Gaussian events add in squares, nothing is lost."""
 
-import math
+from fractions import Fraction
 
 import attrs
 
 from dpcore.accountant import Accountant, UnsupportedEventError
+from dpcore.accounting.exact import root
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
@@ -18,13 +19,13 @@ class GdpAccountant(Accountant):
     r"""Gaussian events compose to one Gaussian with :math:`\mu=\sqrt{\sum_i n_i\mu_i^2}`.
 
     Exact, and valid for adaptively chosen statistics as long as the events themselves are fixed.
-    Both ends come from the same curve; the sum carries its rounding error.
+    Both ends come from the same curve; the sum of squares is exact.
 
     Source: Dong, Roth & Su (2022), Corollary 3.3; Balle & Wang (2018), Theorem 8.
     """
 
     adjacency: Adjacency
-    mu_squared: float = 0.0
+    mu_squared: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
     additions: int = 0
 
     def compose(self, event: Event, count: int = 1) -> "GdpAccountant":
@@ -39,13 +40,13 @@ class GdpAccountant(Accountant):
             raise UnsupportedEventError(f"gdp adds up Gaussian events, {event.label} is none")
         return attrs.evolve(
             self,
-            mu_squared=self.mu_squared + count * mu * mu,
+            mu_squared=self.mu_squared + int(count) * Fraction(mu) ** 2,
             additions=self.additions + (count > 0),
         )
 
     def _mu(self, sign: int) -> float:
-        """sqrt(mu_squared), moved by the rounding error of the sum."""
-        return math.sqrt(self.mu_squared) * (1 + sign * gamma(4 + 2 * self.additions))
+        """sqrt(mu_squared), an exact sum, moved by more than the rounding error of the root."""
+        return root(self.mu_squared) * (1 + sign * gamma(4 + 2 * self.additions))
 
     def epsilon(self, delta: float) -> Interval:
         """By inverting the exact curve.

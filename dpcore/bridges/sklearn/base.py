@@ -16,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.bridges.sklearn.declared import columns_of, domain_of, names_of, table_of
+from dpcore.bridges.sklearn.declared import (
+    cells_of,
+    columns_of,
+    domain_of,
+    names_of,
+    table_of,
+)
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.errors import ContractError, ParameterError
@@ -129,14 +135,16 @@ class PrivateEstimator(BaseEstimator):
 
     def _rows(self, X: ArrayLike, **options: Any) -> Any:  # noqa: N803  # scikit-learn's name
         """X, and y if given, as arrays; their values are checked only if `refuse` asks for it."""
-        numbers = not isinstance(self.columns, Mapping)
-        return validate_data(
-            self,
-            X,
-            dtype="numeric" if numbers else None,
-            ensure_all_finite=self.on_invalid == "refuse" and numbers,
-            **options,
+        strict = self.on_invalid == "refuse" and not isinstance(self.columns, Mapping)
+        exact = None if strict else cells_of(X)
+        numeric = exact is None and not isinstance(self.columns, Mapping)
+        checked = validate_data(
+            self, X, dtype="numeric" if numeric else None, ensure_all_finite=strict, **options
         )
+        if "y" not in options:
+            return checked if exact is None else exact
+        rows, labels = checked
+        return rows if exact is None else exact, labels
 
     def _table(self, X: ArrayLike) -> dict[str, NDArray[Any]]:  # noqa: N803
         check_is_fitted(self)

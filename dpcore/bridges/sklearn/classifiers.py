@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from dpcore.bridges.sklearn.base import OfAnyLearner, PrivateEstimator
-from dpcore.bridges.sklearn.declared import classes_of
+from dpcore.bridges.sklearn.declared import classes_of, labels_of
 from dpcore.domain.classes import Classes
 
 
@@ -43,7 +43,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):
         rows, labels = self._rows(X, y=y)
         check_classification_targets(labels)
         declared = self._labels()
-        self._release(rows, labels)
+        self._release(rows, labels_of(y, labels))
         self.classes_ = np.array(declared.values)
         return self
 

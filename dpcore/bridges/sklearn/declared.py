@@ -13,6 +13,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Column, Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
+from dpcore.records.cells import cells
 
 
 def names_of(columns: object, given: Sequence[str] | None, width: int) -> tuple[str, ...]:
@@ -89,8 +90,7 @@ def classes_of(given: object) -> Classes:
     """
     if given is None or isinstance(given, str):
         raise ParameterError("fit", "classes=[...]: public, not read off y", "classes", given)
-    values = tuple(np.asarray(given).tolist())
-    return Classes(values)
+    return Classes(tuple(cells(given).tolist()))
 
 
 def domain_of(
@@ -116,3 +116,27 @@ def domain_of(
 def table_of(rows: NDArray[Any], names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Columns by name."""
     return {name: rows[:, i] for i, name in enumerate(names)}
+
+
+def cells_of(rows: Any) -> NDArray[Any] | None:
+    """A data frame or a list of rows as an array of cells, shape (n, p), each as it was given.
+
+    None for an array, whose entries have one type already, and for what has no such shape. numpy
+    would give all cells of a table one type, chosen by looking at every record.
+    """
+    names = getattr(rows, "columns", None)
+    if names is not None and not isinstance(rows, np.ndarray):
+        columns = [list(cells(rows[name])) for name in names]
+    elif isinstance(rows, list | tuple) and all(isinstance(row, list | tuple) for row in rows):
+        columns = [list(column) for column in zip(*rows, strict=True)]
+    else:
+        return None
+    found = np.empty((len(columns[0]) if columns else 0, len(columns)), dtype=object)
+    for i, column in enumerate(columns):
+        found[:, i] = np.fromiter(column, dtype=object, count=len(column))
+    return found
+
+
+def labels_of(labels: Any, checked: NDArray[Any]) -> NDArray[Any]:
+    """A list of labels as it was given; of anything else what scikit-learn made of it."""
+    return cells(labels) if isinstance(labels, list | tuple) else checked

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from dpcore.bridges.sklearn.base import OfAnyLearner, PrivateEstimator
-from dpcore.bridges.sklearn.declared import range_of
+from dpcore.bridges.sklearn.declared import labels_of, range_of
 from dpcore.domain.columns import Range
 
 
@@ -40,7 +40,7 @@ class Regressor(RegressorMixin, PrivateEstimator):
             SourceError: `on_invalid` is `refuse` and a row does not fit.
         """
         rows, labels = self._rows(X, y=y, y_numeric=True)
-        return self._release(rows, labels)
+        return self._release(rows, labels_of(y, labels))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

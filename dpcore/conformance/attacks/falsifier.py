@@ -1,8 +1,8 @@
 """The falsifier: search for neighbours between which a statistic moves farther than claimed.
 
-Three phases per claim, until its number of pairs is used up: constructions (see `constructions`),
-local ascent from the worst of them, then random restarts with ascent. What it finds is a proof that
-a bound is wrong; finding nothing proves nothing.
+Four phases per claim, until its number of pairs is used up: constructions (see `constructions`),
+paths towards jumps (see `paths`), local ascent from the worst pairs, then random restarts with
+ascent. What it finds is a proof that a bound is wrong; finding nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -21,15 +21,20 @@ from dpcore.conformance.attacks.counterexample import Counterexample, minimised
 from dpcore.conformance.attacks.function_constructions import FUNCTION_FAMILIES
 from dpcore.conformance.attacks.movement import ALLOWANCE, measurable
 from dpcore.conformance.attacks.neighbours import Configuration, pair_of
+from dpcore.conformance.attacks.paths import Path, largest_step, paths
 from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.attacks.statistic import Statistic
 from dpcore.conformance.attacks.target import Shot, Target
 from dpcore.conformance.effort import Effort
 from dpcore.functions.learner import FunctionLearner
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
+from dpcore.records.records import Records
 from dpcore.sensitivity import AnySensitivity, Conditional, Refuted, SensitivityLaw, WorstCase
 
 _CONSTRUCTIONS = 0.4  # share of a claim's pairs that goes into constructions
+_PATHS = 0.3  # share that goes into paths
+_FEWEST_PATHS = 6
 _SIMPLIFYING = (0.25, 100)  # of a claim's pairs, on top of them, or so many if that is more
 _CLIMBS = 8  # starts that are climbed from before random restarts begin
 _EVALUATIONS = 250  # of the score, per ascent
@@ -196,6 +201,9 @@ class _Search:
             self._try(stream, seen)
         if self._is_broken():
             return
+        self._paths(seen)
+        if self._is_broken():
+            return
         for start, target in _best(seen, _CLIMBS):
             self._climb(start, target)
         while not self._is_broken():
@@ -204,6 +212,40 @@ class _Search:
                 self._try(stream, seen)
             for start, target in _best(seen, 1):
                 self._climb(start, target)
+
+    def _paths(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
+        """Steps with a jump; two statistics count as a pair."""
+        share, spent = _PATHS * self._most, 0
+        for number, path in enumerate(self._ways()):
+            if self._is_broken() or (number >= _FEWEST_PATHS and spent >= share):
+                return
+            target = self._targets[int(self._rng.integers(len(self._targets)))]
+            evaluated = 0
+
+            def value(records: Records, target: Target = target) -> Statistic | None:
+                nonlocal evaluated
+                evaluated += 1
+                return target.value(target.drawn(records))[0]
+
+            step = largest_step(path, self._rows, self._case.adjacency, value, self._rng)
+            cost = (evaluated + 1) // 2
+            spent += 1 + cost
+            self._pairs += cost
+            self._most = max(self._most, self._pairs + 1)  # six paths, however few pairs there are
+            seen.append((self._score(step, target), len(seen), step, target))
+
+    def _ways(self) -> Iterator[Path]:
+        """Paths between data sets of the exact size; where it is private, of sizes up to 200."""
+        adjacency, limit = self._case.adjacency, self._case.domain.at_most
+        if self._case.domain.exact is not None:
+            yield from paths(self._rows, self._case.domain.exact, adjacency, self._rng)
+            return
+        sizes = sorted({2, 5, 20, min(60, limit or 60), min(200, limit or 200)})
+        streams = [paths(self._rows, min(n, limit or n), adjacency, self._rng) for n in sizes]
+        while True:
+            for stream in streams:
+                yield next(stream)
+                yield next(stream)
 
     def _starts(self) -> Iterator[Configuration]:
         """Constructions of the exact size; where it is private, of sizes from 0 to its limit."""

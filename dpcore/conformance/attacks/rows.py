@@ -63,6 +63,30 @@ class Rows:
         lengths = rng.choice([1.0, 1.0, 0.3], (count, 1))
         return np.asarray(rng.uniform(-1, 1, (count, self.width)) * lengths)
 
+    def structured(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Axes, lines along them and across, corners and their opposites, zero, and random rows of
+        every length: where norms and definiteness break.
+        """
+        width = self.width
+        axes = np.eye(width)[rng.permutation(width)[:6]]
+        line = np.linspace(-1, 1, 41)[:, None]
+        across = rng.uniform(-1, 1, (2, width))
+        corners = self.corners(rng, 30)
+        lengths = rng.choice([1.0, 0.7, 0.3, 0.05], (200, 1))
+        return np.vstack(
+            [
+                axes,
+                -axes,
+                *(line * axis for axis in axes[:3]),
+                line * across[0],
+                np.clip(across[1] + 0.3 * line * across[0], -1, 1),
+                corners,
+                -corners[:10],
+                np.zeros((1, width)),
+                lengths * rng.uniform(-1, 1, (200, width)),
+            ]
+        )
+
     def directions(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Two rows at a right angle (one row and zeros if there is one column), shape (2, width).
 
@@ -87,7 +111,7 @@ class Rows:
 def _target(target: Range | Classes, labels: NDArray[np.float64]) -> NDArray[Any]:
     """Labels in the file's units. Of classes, [-1, 1] is cut into equal parts; near 0: unknown."""
     if not isinstance(target, Classes):
-        return labels + target.centre
+        return target.written(labels + target.centre)
     chosen = np.clip((labels + 1) / 2 * target.count, 0, target.count - 1).astype(np.intp)
     values = np.array([*target.values, _UNKNOWN], dtype=object)
     return np.asarray(values[np.where(np.abs(labels) < 0.05, target.count, chosen)])
@@ -105,4 +129,4 @@ def _values(column: Column, raw: NDArray[np.float64]) -> NDArray[Any]:
             chosen[known] = np.argmax(raw[known], axis=1)
         values = np.array([*column.values, _UNKNOWN], dtype=object)
         return np.asarray(values[chosen])
-    return column.centre + column.half_width * np.clip(raw[:, 0], -1, 1)
+    return column.written(column.centre + column.half_width * np.clip(raw[:, 0], -1, 1))

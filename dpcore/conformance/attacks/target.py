@@ -84,6 +84,10 @@ class Target:
             return Shot(math.inf if moved > 0 else 0.0, inside, 0.0, failure)
         return Shot(moved / claimed, inside, size / claimed, failure, claimed)
 
+    def drawn(self, records: Records) -> Records:
+        """What the private function sees of records none of which stands out."""
+        return self._seen(records, 0)
+
     def _seen(self, records: Records, changed: int) -> Records:
         """What the private function sees: the draw, made so that the changed record takes part."""
         sampling = self.ask.sampling

@@ -117,6 +117,10 @@ def bound_verdicts(
     }
     verdicts = [judge(law, subject, check) for law, check in checks.items()]
     findings = _attack_relations(case, effort, seed)
+    still = [f for f in findings if f.pairs and not f.reason]
+    if still and not any(f.worst > 0 for f in still):
+        reason = f"the statistic never moved in {sum(f.pairs for f in still)} pairs"
+        verdicts.append(Verdict(HOLDS, subject, Outcome.NOT_TESTED, reason))
     verdicts += [_holds(finding) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
     varied = _attack_variants(case, effort.share(4), seed)

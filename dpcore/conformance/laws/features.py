@@ -17,7 +17,9 @@ from dpcore.randomness import PublicCoins
 NORM = Law("features.norm", "No row of the domain has features longer than the stated norm.")
 SHAPE = Law("features.shape", "Features are finite, one row each, as wide as stated.")
 PURE = Law("features.pure", "Equal coins and equal rows give equal features, whatever came before.")
-ROW_WISE = Law("features.row-wise", "The features of a row do not depend on the other rows.")
+ROW_WISE = Law(
+    "features.row-wise", "A row alone has the features of that row in any table, bit for bit."
+)
 COLUMNS = Law(
     "features.columns-agree", "Made in blocks of columns, features are the same to within rounding."
 )
@@ -25,6 +27,8 @@ COLUMNS = Law(
 LAWS = (NORM, SHAPE, PURE, ROW_WISE, COLUMNS)
 
 _KEYS = 5
+_LONGEST = 8  # rows from which ascent goes on
+_ASCENTS = 12
 
 
 def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> list[Verdict]:
@@ -35,13 +39,14 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
         [
             rows.corners(rng, 40),
             rows.anywhere(rng, 40),
+            np.eye(rows.width)[:20],
             np.zeros((1, rows.width)),
             rows.corners(rng, 1),
         ]
     )
     encoded = rows.project(raw, np.zeros(len(raw))).features
     checks: dict[Law, Callable[[FeatureMap, Domain, NDArray[np.float64]], str]] = {
-        NORM: _norm,
+        NORM: partial(_norm, rows=rows, seed=seed),
         SHAPE: _shape,
         PURE: _pure,
         ROW_WISE: _row_wise,
@@ -54,11 +59,29 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
     ]
 
 
-def _norm(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
+def _norm(
+    features: FeatureMap, domain: Domain, encoded: NDArray[np.float64], rows: Rows, seed: int
+) -> str:
+    """Structured rows at several keys, then ascent from the longest by ever smaller steps."""
     stated, longest = features.norm(domain), 0.0
     for key in range(_KEYS):
         found = features.draw(domain, PublicCoins(key))(encoded)
         longest = max(longest, float(np.linalg.norm(found, axis=1).max()))
+    rng = np.random.default_rng(seed)
+    drawn = features.draw(domain, PublicCoins(0))
+
+    def lengths(raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        projected = rows.project(raw, np.zeros(len(raw))).features
+        return np.asarray(np.linalg.norm(drawn(projected), axis=1))
+
+    raw = rows.structured(rng)
+    sizes = lengths(raw)
+    for step in 0.5 ** np.arange(_ASCENTS):
+        best = raw[np.argsort(sizes)[-_LONGEST:]]
+        moves = step * rng.normal(size=(8 * len(best), rows.width))
+        raw = np.vstack([best, np.clip(np.repeat(best, 8, axis=0) + moves, -1, 1)])
+        sizes = lengths(raw)
+        longest = max(longest, float(sizes.max()))
     if not longest <= stated:
         raise BrokenLawError(f"a row has norm {longest!r}, {stated!r} is stated")
     return f"longest {longest:.4g} of {stated:.4g}"
@@ -88,13 +111,24 @@ def _pure(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) ->
 
 
 def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
-    drawn = features.draw(domain, PublicCoins(0))
-    whole = drawn(encoded)
-    for row in (0, len(encoded) // 2, len(encoded) - 1):
-        # a matrix product may sum in another order for another number of rows
-        if not np.allclose(drawn(encoded[row : row + 1])[0], whole[row], rtol=1e-9, atol=1e-12):
-            raise BrokenLawError("a row alone has other features than among others")
-    return ""
+    """Alone, in halves, backwards, and beside a thousand rows as beside few: the same bits."""
+    half = len(encoded) // 2
+    for key in range(_KEYS):
+        drawn = features.draw(domain, PublicCoins(key))
+        whole = drawn(encoded)
+        others = {
+            "in a half of the table": (drawn(encoded[:half]), whole[:half]),
+            "in another layout": (drawn(np.asfortranarray(encoded)), whole),
+            "backwards": (drawn(encoded[::-1])[::-1], whole),
+            "beside copies": (drawn(np.repeat(encoded, 12, axis=0))[::12], whole),
+            "beside zeros": (drawn(np.vstack([encoded[:2], 0 * encoded]))[:2], whole[:2]),
+        }
+        for row in range(len(encoded)):
+            others[f"alone (row {row})"] = drawn(encoded[row : row + 1]), whole[row : row + 1]
+        for where, (found, known) in others.items():
+            if found.tobytes() != known.tobytes():
+                raise BrokenLawError(f"a row has other features {where} than among all")
+    return f"{len(others)} tables, to the last bit"
 
 
 def _columns(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:

@@ -18,6 +18,7 @@ from dpcore.adjacency import REPLACE_ONE
 from dpcore.conformance.attacks.oracle_attack import Duel, attack
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.conformance.laws.mechanisms import MechanismCase, priced_verdicts
+from dpcore.conformance.laws.once import not_doubled
 from dpcore.errors import DpcoreError, ExhaustedError
 from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion, Kernel
@@ -204,6 +205,8 @@ def interactive_verdicts(
         EVENT_MATCHES: partial(_event_matches, draws=draws),
     }
     found = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    oracle, points = case.oracle(seed), _few(case, 1)
+    found.append(not_doubled(case.name, oracle, lambda: oracle.ask(points)))
     return found + priced_verdicts(case.as_mechanism(), seed)
 
 

@@ -27,6 +27,7 @@ class Outcome(enum.StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     NOT_APPLICABLE = "not applicable"
+    NOT_TESTED = "not tested"
 
 
 @attrs.frozen
@@ -48,6 +49,11 @@ class Verdict:
         """Whether the law is broken."""
         return self.outcome is Outcome.FAILED
 
+    @property
+    def untested(self) -> bool:
+        """Whether a promise was made that nothing could put to the test: no pass."""
+        return self.outcome is Outcome.NOT_TESTED
+
     def to_dict(self) -> dict[str, str]:
         """Plain data, for JSON."""
         return {
@@ -61,6 +67,10 @@ class Verdict:
 
 class BrokenLawError(Exception):
     """Raised inside a check: the law is broken, and this is the evidence."""
+
+
+class NotTestedError(Exception):
+    """Raised inside a check: the promise was made, and this is why nothing tests it."""
 
 
 class NotApplicableError(Exception):
@@ -77,8 +87,10 @@ def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
         return Verdict(law, subject, Outcome.PASSED, check())
     except NotApplicableError as reason:
         return Verdict(law, subject, Outcome.NOT_APPLICABLE, str(reason))
+    except NotTestedError as reason:
+        return Verdict(law, subject, Outcome.NOT_TESTED, str(reason))
     except BrokenLawError as evidence:
         return Verdict(law, subject, Outcome.FAILED, str(evidence))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = str(error).splitlines() or [""]
         return Verdict(law, subject, Outcome.FAILED, f"{type(error).__name__}: {lines[0]}")

@@ -16,6 +16,7 @@ from dpcore.conformance.attacks.constructions import starts
 from dpcore.conformance.attacks.neighbours import Pair, pair_of
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.statistic import Statistic, compute, is_numeric, same
+from dpcore.conformance.laws import private_side
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionLearner
@@ -59,6 +60,7 @@ LAWS = (
     INPUTS_UNCHANGED,
     PUBLIC_BLIND,
     MODEL_REPLAYS,
+    *private_side.LAWS,
 )
 
 _PAIRS = 45  # datasets on which totality is tried, five of each construction
@@ -80,7 +82,8 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     trial = _Trial(case, seed)
     if isinstance(case.learner, FunctionLearner):
         checks |= {PUBLIC_BLIND: _plan_blind, MODEL_REPLAYS: _no_model}
-    return [judge(law, subject, _needing_n(check, trial)) for law, check in checks.items()]
+    own = [judge(law, subject, _needing_n(check, trial)) for law, check in checks.items()]
+    return own + private_side.private_side_verdicts(case, subject, seed)
 
 
 def _plan_blind(trial: _Trial) -> str:

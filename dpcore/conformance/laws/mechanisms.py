@@ -216,7 +216,8 @@ def _prepared(case: MechanismCase, seed: int) -> str:
     """The first ask comes back at the end, after others have used the same preparation."""
     if case.mechanism.draws_elsewhere:
         raise NotApplicableError("its noise is another library's: `prepared` alone was tested")
-    asks = [(number, size) for number, size in enumerate((0.0, 1.0, 0.0, 2.0))]
+    last = 1.0 if case.query.distance is Distance.HAMMING else 2.0  # two categories at least
+    asks = [(number, size) for number, size in enumerate((0.0, 1.0, 0.0, last))]
     for scale in (0.3, 1.0, 30.0):
         release = case.at(scale).prepared(case.query, case.sensitivity)
         for number, size in [*asks, asks[0]]:

@@ -13,7 +13,13 @@ from dpcore.randomness import PublicCoins
 
 
 class Features(ABC):
-    """A feature map whose public coins are drawn: a fixed function of one row."""
+    """A feature map whose public coins are drawn: a fixed function of one row, to the last bit.
+
+    A row alone has the same features as in any table, so what a bound allows for rounding begins at
+    the encoded row. A matrix product of floats breaks that: one row is summed in another order than
+    two. `turns` computes angles in integers, `records.lengths` adds squares in one order; sums and
+    products entry by entry, `rint` and `sqrt` are safe; library cosines and exponentials are not.
+    """
 
     rescaled: ClassVar[bool] = False
     """Whether a row put together from `columns` is yet to be divided by max(1, its length)."""

@@ -2,7 +2,7 @@ r"""Stacked cosines and sines: :math:`[\cos w_k^T x,\ \sin w_k^T x]_k/\sqrt N`, 
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -19,16 +19,18 @@ from dpcore.randomness import PublicCoins
 @attrs.frozen(eq=False)
 class _CosSin(Features):
     frequencies: NDArray[np.float64]
+    turns: Turns
+    row_wise: ClassVar[bool] = True
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
-        angles = Turns(self.frequencies, None).at(encoded)
+        angles = self.turns.at(encoded)
         stacked: NDArray[Any] = np.hstack([cosines(angles.copy()), sines(angles)])
         stacked /= math.sqrt(self.frequencies.shape[1])
         return stacked
 
     def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
         for wave in (cosines, sines):
-            for angles in Turns(self.frequencies, None).blocks(encoded):
+            for angles in self.turns.blocks(encoded):
                 waves = wave(angles)
                 waves /= math.sqrt(self.frequencies.shape[1])
                 yield waves
@@ -65,4 +67,5 @@ class CosSin(FeatureMap):
     def draw(self, domain: Domain, coins: PublicCoins) -> Features:
         """Frequencies from the Gaussian's spectrum."""
         stream = coins.stream("features")
-        return _CosSin(gaussian_frequencies(stream, domain.width, self.count, self.bandwidth))
+        frequencies = gaussian_frequencies(stream, domain.width, self.count, self.bandwidth)
+        return _CosSin(frequencies, Turns(frequencies, None))

@@ -14,22 +14,25 @@ from dpcore.learning.features.base import FeatureMap, Features
 from dpcore.learning.features.frequencies import ROUNDING, gaussian_frequencies, shared
 from dpcore.learning.features.turns import Turns, cosines
 from dpcore.randomness import PublicCoins
+from dpcore.records.lengths import row_lengths
 
 
 @attrs.frozen(eq=False)
 class _Cosines(Features):
     frequencies: NDArray[np.float64]
     phases: NDArray[np.float64]
+    turns: Turns
     rescaled: ClassVar[bool] = True
+    row_wise: ClassVar[bool] = True
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
-        waves: NDArray[Any] = cosines(Turns(self.frequencies, self.phases).at(encoded))
+        waves: NDArray[Any] = cosines(self.turns.at(encoded))
         waves *= math.sqrt(2 / self.phases.size)
-        waves /= np.maximum(1.0, np.linalg.norm(waves, axis=1, keepdims=True))
+        waves /= np.maximum(1.0, row_lengths(waves))
         return waves
 
     def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        for angles in Turns(self.frequencies, self.phases).blocks(encoded):
+        for angles in self.turns.blocks(encoded):
             waves = cosines(angles)
             waves *= math.sqrt(2 / self.phases.size)
             yield waves
@@ -67,4 +70,5 @@ class Cosines(FeatureMap):
         """Frequencies from the Gaussian's spectrum, phases uniform on [0, 2 pi)."""
         stream = coins.stream("features")
         frequencies = gaussian_frequencies(stream, domain.width, self.count, self.bandwidth)
-        return _Cosines(frequencies, shared(2 * math.pi * stream.uniform(self.count)))
+        phases = shared(2 * math.pi * stream.uniform(self.count))
+        return _Cosines(frequencies, phases, Turns(frequencies, phases))

@@ -1,6 +1,6 @@
 """FeatureRegression: one-shot learners that publish a model linear in features."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -22,6 +22,8 @@ class FeatureRegression(OneShot):
     Args:
         features: Map from encoded columns to features.
     """
+
+    scores: ClassVar[bool] = True
 
     features: FeatureMap
 

@@ -9,7 +9,9 @@ Error. g is within 2^-53 of the cosine (checked in exact arithmetic by the tests
 r^2, and Horner's scheme errs by at most :math:`u\,(1+\sum_k(3k+2)|q_{k-1}|v^k)`; the doubled square
 turns an error e of g into 4|g|e + 2e^2 and adds 2 u g^2 + u. The sum of all this is below 13 u for
 every v in [0, 1/4]: what is computed is within `ERROR` = 16 u of the cosine of the given t.
-Frequencies divided by 2 pi are the map's definition, so that no error of the angle matters.
+The angle itself has no error: it is a sum of integers (`integer_turns`), by definition of the map.
+Every step is one correctly rounded +, - or * or a rint, so a wave of a row has the same bits alone
+and in any table, in any block, on any machine.
 """
 
 import math
@@ -18,6 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.learning.features.angles import integer_rows, integer_turns
 from dpcore.rounding import UNIT
 
 ERROR = 16 * UNIT
@@ -88,7 +91,7 @@ class Turns:
         self, frequencies: NDArray[np.float64], phases: NDArray[np.float64] | None
     ) -> None:
         offsets = np.zeros(frequencies.shape[1]) if phases is None else phases
-        self._turned = np.vstack([frequencies, offsets]) / (2 * math.pi)
+        self._turned = integer_turns(frequencies / (2 * math.pi), offsets / (2 * math.pi))
 
     @property
     def count(self) -> int:
@@ -97,14 +100,10 @@ class Turns:
 
     def at(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turns of all waves at encoded rows, shape (n, N)."""
-        return _with_one(rows) @ self._turned
+        return integer_rows(rows) @ self._turned
 
     def blocks(self, rows: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
         """The same, `BLOCK` waves at a time, shape (n, at most BLOCK), in Fortran order."""
-        extended = _with_one(rows).T
+        extended = integer_rows(rows).T
         for start in range(0, self.count, BLOCK):
             yield (self._turned[:, start : start + BLOCK].T @ extended).T
-
-
-def _with_one(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.hstack([rows, np.ones((rows.shape[0], 1))])

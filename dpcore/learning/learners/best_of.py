@@ -37,11 +37,18 @@ _MOST = 2**53  # units; sums saturate there
 
 
 def _candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> None:
-    """At least two learners that publish models."""
+    """At least two learners that publish models, which can score."""
     if len(value) < 2 or not all(isinstance(one, Learner) for one in value):
         names = [type(one).__name__ for one in value]
         raise ParameterError(
             "best_of", "two or more learners that publish parameters", attribute.name, names
+        )
+    if mute := [type(one).__name__ for one in value if not one.scores]:
+        raise ParameterError(
+            "best_of",
+            "learners whose models score encoded columns and that say so (scores = True)",
+            attribute.name,
+            mute,
         )
 
 
@@ -92,7 +99,8 @@ class BestOf(Learner):
     mechanisms at once under `fits`, and that of the choice under `choice` (permute-and-flip).
     Losses are computed record by record.
 
-    Total: where all candidates are; a score that is no finite number counts as the largest loss.
+    Total: where all candidates are; a score that is no finite number, or that fails, counts as the
+    largest loss.
 
     Args:
         candidates: Two or more learners, whose models score encoded columns.
@@ -101,6 +109,7 @@ class BestOf(Learner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("best_of",)
+    scores: ClassVar[bool] = True
 
     candidates: tuple[Learner, ...] = attrs.field(converter=tuple, validator=_candidates)
     share: float = attrs.field(default=0.1, validator=fraction)
@@ -200,7 +209,10 @@ class BestOf(Learner):
         scores = np.empty(len(records))
         for number, features in enumerate(records.features):
             row[0] = features
-            scores[number] = float(model.score(row)[0])
+            try:
+                scores[number] = float(model.score(row)[0])
+            except Exception:  # whatever a third party's model raises on some row
+                scores[number] = math.nan
         losses = self._losses(scores, records.labels, domain)
         units = int(np.rint(losses / _UNIT).astype(np.int64).sum())
         return min(units, _MOST) * _UNIT
@@ -231,7 +243,8 @@ class BestOf(Learner):
     def model(self, state: _State) -> "ChosenModel":
         """The chosen candidate's model."""
         assert state.chosen is not None, "the choice is made"
-        return ChosenModel(model=state.models[state.chosen], chosen=state.chosen)
+        (model,) = _scoring((state.models[state.chosen],))
+        return ChosenModel(model=model.model, chosen=state.chosen)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -242,16 +255,23 @@ class ChosenModel:
         chosen: Which one, counted from 0.
     """
 
-    model: Model
+    model: ScoringModel
     chosen: int
 
     def predict(self, table: Any) -> NDArray[Any]:
         """The chosen model's predictions."""
         return self.model.predict(table)
 
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The chosen model's scores."""
+        return self.model.score(encoded)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The chosen model's arrays, and which candidate it is."""
-        return {**self.model.arrays(), "chosen": np.array(self.chosen)}
+        """The chosen model's arrays, and which candidate it is; of nested choices, each."""
+        found = dict(self.model.arrays())
+        nested = found.pop("chosen", None)
+        chosen = np.array(self.chosen) if nested is None else np.append(self.chosen, nested)
+        return {**found, "chosen": chosen}
 
 
 def _scoring(models: tuple[Model, ...]) -> tuple[_Fitted, ...]:

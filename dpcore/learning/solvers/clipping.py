@@ -88,11 +88,6 @@ def _scaled(rows: NDArray[np.float64], limit: float, distance: Distance) -> NDAr
         return np.asarray(np.rint(unit * factors[:, None]))
 
 
-def lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """l2 norms of rows of numbers that are neither huge nor tiny, each of its row alone."""
-    return np.asarray(np.sqrt(_added(rows * rows)))
-
-
 def _depth(rows: NDArray[np.float64]) -> int:
     """Roundings behind a sum of a row's entries in halves."""
     return int(max(1, rows.shape[1])).bit_length()

@@ -82,6 +82,16 @@ class OnGrid:
         return from_real(self.grid.values(steps, halves=self.halves), query)
 
 
+def whole_numbers_only(query: Query) -> str:
+    """Why a mechanism on integers could not release a query's values, or empty."""
+    if query.values == "integers":
+        return ""
+    return (
+        "it releases whole numbers, and the query states reals (take gaussian or laplace, which "
+        'round them; counts say values="integers")'
+    )
+
+
 @attrs.frozen(eq=False)
 class OnIntegers:
     """A statistic of integers, plus integer noise. Exact."""

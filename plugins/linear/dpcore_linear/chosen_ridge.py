@@ -71,6 +71,7 @@ class ChosenRidge(Learner):
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.chosen_ridge",)
     total: ClassVar[bool] = True
+    scores: ClassVar[bool] = True
 
     features: FeatureMap
     candidates: tuple[float, ...] = attrs.field(

@@ -87,6 +87,7 @@ class ClippedGradient(SummingLearner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
+    scores: ClassVar[bool] = True
     rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, Features
 from dpcore.domain.columns import Range
-from dpcore.learning.solvers.clipping import lengths
+from dpcore.records.lengths import row_lengths
 
 INTERCEPT = 0.5
 _PAIRS = 0.7
@@ -107,8 +107,6 @@ class StagedFeatures(Features):
     scales: NDArray[np.float64]
     quadratic: bool
 
-    row_wise = True
-
     @property
     def width(self) -> int:
         """Number of features."""
@@ -132,7 +130,7 @@ class StagedFeatures(Features):
             blocks.append(steps)
             blocks += [step[:, None] * groups for step in steps.T]
         rows = np.hstack(blocks)
-        rows /= np.maximum(1.0, lengths(rows))[:, None]
+        rows /= np.maximum(1.0, row_lengths(rows))
         return rows
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -194,6 +194,7 @@ class StagedGradient(SummingLearner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.staged_gradient",)
+    scores: ClassVar[bool] = True
     rows_at_once: ClassVar[int] = BLOCK
 
     def queries(self, public: Public) -> tuple[Query, ...]:

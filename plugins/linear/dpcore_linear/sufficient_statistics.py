@@ -62,6 +62,7 @@ class SufficientStatistics(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.sufficient_statistics",)
     total: ClassVar[bool] = True
+    scores: ClassVar[bool] = True
 
     features: FeatureMap
     total_regularization: float | None = attrs.field(

@@ -100,12 +100,22 @@ class DualRegression(Learner):
 
 
 def asked(
-    public: Public, kernel: Distance, fixed: dict[str, Any], inputs: Distance, labels: Distance
+    public: Public,
+    kernel: Distance,
+    fixed: dict[str, Any],
+    inputs: Distance,
+    labels: Distance,
+    largest: float | None = None,
 ) -> tuple[Query, Query, Query]:
-    """The kernel matrix, with what its mechanism must know; the inputs; the labels."""
+    """The kernel matrix, with what its mechanism must know; the inputs; the labels.
+
+    Args:
+        largest: No entry of the kernel matrix is larger.
+    """
+    within = None if largest is None else (-largest, largest)
     count, width = public.domain.records, public.domain.width
     return (
-        Query(name="kernel", shape=(count, count), distance=kernel, fixed=fixed),
+        Query(name="kernel", shape=(count, count), distance=kernel, fixed=fixed, within=within),
         Query(name="inputs", shape=(count, width), distance=inputs),
         _labels(public, labels),
     )
@@ -127,6 +137,8 @@ def _labels(public: Public, distance: Distance) -> Query:
         name="labels",
         shape=(domain.records,),
         distance=distance,
+        values="integers",
+        within=(0, domain.classes - 1),
         fixed={"categories": domain.classes},
     )
 

@@ -67,6 +67,7 @@ class Regression(DualRegression):
             {"lam0": self.regularization},
             Distance(self.inputs),
             Distance(self.labels),
+            self.drawn(public).feature_norm ** 2,
         )
 
     def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:

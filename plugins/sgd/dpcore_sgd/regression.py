@@ -72,6 +72,7 @@ class Regression(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("sgd.path", "sgd.passes")
     total: ClassVar[bool] = True
+    scores: ClassVar[bool] = True
 
     features: FeatureMap | None = None
     order: Literal["shuffled", "cyclic", "with_replacement"] = attrs.field(

@@ -1,0 +1,111 @@
+"""A child process for code that nobody vouches for: its exits, crashes and hangs become words."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import attrs
+
+_MEMORY = 8 << 30  # bytes of address space
+_STUCK = 60  # seconds of waiting in which no processor time at all was used
+
+
+@attrs.frozen
+class Ended:
+    """What became of a piece of work.
+
+    Args:
+        code: Exit code; None if the process ended before its work did.
+        told: Why it ended then, or empty.
+    """
+
+    code: int | None
+    output: str
+    errors: str
+    told: str = ""
+
+
+def apart(work: Callable[[], int], seconds: int) -> Ended:
+    """Run `work` in a forked process with limits on memory and processor time.
+
+    Args:
+        work: Returns an exit code; what it prints is handed back.
+        seconds: Of processor time. How long it waits for a processor does not matter.
+    """
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_inside, args=(work, seconds, theirs), daemon=False)
+    child.start()
+    theirs.close()
+    found: Ended | None = None
+    used, idle = -1.0, 0
+    while found is None:
+        if ours.poll(1.0):
+            with contextlib.suppress(EOFError, OSError):
+                found = Ended(*ours.recv())
+            break
+        spent = _processor_time(child.pid)
+        idle = idle + 1 if spent == used else 0
+        used = spent
+        if idle >= _STUCK and spent >= 0:
+            child.kill()
+            child.join()
+            return Ended(None, "", "", "it hangs: it waits and uses no processor time")
+    child.join(5)
+    if child.is_alive():  # its work is done, and something in it does not let go
+        child.kill()
+        child.join()
+    return found or Ended(None, "", "", _reason(child.exitcode, seconds))
+
+
+def _inside(work: Callable[[], int], seconds: int, told: Connection) -> None:
+    _limit(seconds)
+    output, errors = io.StringIO(), io.StringIO()
+    code: int | None = None
+    reason = ""
+    try:
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            code = work()
+    except MemoryError:
+        reason = f"it needs more than {_MEMORY >> 30} GiB of memory"
+    except BaseException as error:  # SystemExit of a component is one
+        reason = f"its code raised {type(error).__name__}"
+    told.send((code, output.getvalue(), errors.getvalue(), reason))
+    told.close()
+    os._exit(0)  # nothing that a component registered runs in the parent's name
+
+
+def _limit(seconds: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+
+
+def _processor_time(pid: int | None) -> float:
+    """Ticks that a process has used; -1 where nobody can tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    except OSError:
+        time.sleep(0)
+        return -1.0
+    return float(fields[11]) + float(fields[12])
+
+
+def _reason(code: int | None, seconds: int) -> str:
+    if code is not None and code < 0:
+        if -code == signal.SIGXCPU or -code == signal.SIGKILL:
+            return f"it needs more than {seconds} s of processor time, or was killed"
+        return f"it crashed ({signal.Signals(-code).name})"
+    return f"its code ended the process with exit code {code}"

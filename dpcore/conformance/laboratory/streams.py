@@ -1,0 +1,57 @@
+"""Streams for the laboratory: counted, with a bit flipped, and with words of rare runs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.randomness import Stream
+
+_LIMIT = 1 << 24  # words of one release: whoever wants more never ends
+
+
+class EndlessReadingError(Exception):
+    """Raised inside a release that reads words without an end."""
+
+
+class Told(Stream):
+    """The words of `given`, then those of another stream; it counts what is read."""
+
+    def __init__(self, inner: Stream, given: NDArray[np.uint64] | None = None) -> None:
+        self._inner = inner
+        self._given = np.empty(0, dtype=np.uint64) if given is None else given
+        self._read: list[NDArray[np.uint64]] = []
+        self.count = 0
+
+    @property
+    def seen(self) -> NDArray[np.uint64]:
+        """All words that were read."""
+        return np.concatenate([np.empty(0, dtype=np.uint64), *self._read])
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next words."""
+        start, self.count = self.count, self.count + count
+        if self.count > _LIMIT:
+            raise EndlessReadingError(f"it read more than {_LIMIT} words for one release")
+        known = self._given[start : start + count]
+        found = np.concatenate([known, self._inner.words(count - known.size)])
+        self._read.append(found)
+        return found
+
+
+class Runs(Told):
+    """Words of which half begin with up to `longest` equal bits: extremes of any inversion."""
+
+    def __init__(self, inner: Stream, longest: int) -> None:
+        super().__init__(inner)
+        self._longest = longest
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next words, and as many to choose the runs."""
+        found = super().words(count)
+        chosen = self._inner.words(count)
+        length = chosen % np.uint64(self._longest + 1)
+        mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> length
+        kinds = (chosen >> np.uint64(32)) % np.uint64(4)
+        low = np.where(kinds == 0, found & mask, found)
+        return np.where(kinds == 1, low | ~mask, low)

@@ -1,0 +1,1 @@
+"""What learners share: learners of learners, bounds, feature maps, solvers, theorems."""

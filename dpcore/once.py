@@ -1,0 +1,68 @@
+"""Once: what serves once, in the process that made it: secret coins, reservations and oracles.
+
+Two of a kind would publish different statistics with the same noise, and the difference of the two
+releases would be the exact difference of the statistics. So such a thing is never copied, pickled
+or used in a forked process, before or after it began to serve.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from dpcore.errors import ContractError, DpcoreError
+
+_forks: list[
+    None
+] = []  # one entry per fork between this process and the first: a pid may come back
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _forks.append(None))
+
+
+def _process() -> tuple[int, int]:
+    """What no other process of this program's family is called."""
+    return os.getpid(), len(_forks)
+
+
+class Once:
+    """Base of what serves once. Any threads of one process may share it."""
+
+    def __init__(self) -> None:
+        self._made_in, self._begun = _process(), list[object]()
+
+    def _serve(self, told: str) -> None:
+        """Begin to serve.
+
+        Raises:
+            ContractError: it has begun before, or in another process; `told` says so.
+        """
+        self._require_here(ContractError)
+        mine = object()
+        self._begun.append(mine)  # atomic: of two threads one comes first
+        if self._begun[0] is not mine:
+            raise ContractError(told)
+
+    def _require_here(self, error: type[DpcoreError]) -> None:
+        """Raise `error` in any process but the one that made it."""
+        if self._made_in != _process():
+            raise error(
+                f"{_name(self)} is closed: it was opened in another process, and serves there alone"
+            )
+
+    def __copy__(self) -> Any:
+        self._refuse()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        self._refuse()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._refuse()
+
+    def _refuse(self) -> Any:
+        raise TypeError(f"{_name(self)} is not copied or pickled: a second would repeat its noise")
+
+
+def _name(thing: Once) -> str:
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(thing).__name__).split()
+    return f"this {words[-1] if words else 'thing'}"

@@ -1,0 +1,109 @@
+"""Files of a run on disk: all of a folder or none of it, and what is private closed to others.
+
+A folder is written beside its place, put on disk, and renamed, so that a crash at any moment leaves
+the whole folder or none. What is private is open to its owner alone, whatever the umask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpcore.errors import DpcoreError
+
+_PRIVATE_FOLDER, _PRIVATE_FILE, _FILE = 0o700, 0o600, 0o644
+
+
+def new_folder(parent: Path, stem: str) -> Path:
+    """`parent/STEM-0001`, counting up; never an existing one.
+
+    Raises:
+        DpcoreError: it cannot be made.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            folder = parent / f"{stem}-{number:04d}"
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
+    except OSError as error:
+        raise DpcoreError(f"{parent}: cannot make a run folder ({error.strerror})") from None
+    raise AssertionError("unreachable")
+
+
+def write_files(folder: Path, files: Mapping[str, bytes], *, private: bool = False) -> None:
+    """All files or none, on disk when this returns, with the folders above.
+
+    Args:
+        private: Whether the folder and its files are for their owner alone.
+
+    Raises:
+        OSError: nothing was written.
+    """
+    partial = folder.with_name(f".{folder.name}.partial")
+    partial.mkdir(parents=True)
+    try:
+        if private:
+            partial.chmod(_PRIVATE_FOLDER)  # before it holds anything
+        for name, content in files.items():
+            _write(partial / name, content, _PRIVATE_FILE if private else _FILE)
+        _sync(partial)
+        partial.rename(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    with contextlib.suppress(OSError):  # it stands, even if a folder above cannot be put on disk
+        for above in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
+            _sync(above)
+
+
+def private_folder(folder: Path) -> Path:
+    """A folder for its owner alone, made where it is missing."""
+    folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+    folder.chmod(_PRIVATE_FOLDER)
+    return folder
+
+
+def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
+    """The file with new content, or as it was.
+
+    Raises:
+        OSError: it is as it was.
+    """
+    fresh = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        _write(fresh, content, _PRIVATE_FILE if private else _FILE)
+        fresh.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
+    with contextlib.suppress(OSError):
+        _sync(path.parent)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as file:
+        if mode == _PRIVATE_FILE:
+            path.chmod(mode)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Put a folder's entries on disk, where the system lets a folder be opened."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,323 @@
+"""Cells: the value of one entry of a column, by its own content and by nothing else.
+
+A column may come as a list, an array, a series of pandas or polars, or an array of pyarrow. What
+one cell means never depends on its neighbours, on the container or on its length, so that changing
+one record's cell moves no other record. Nothing here raises on a value, whatever it is.
+
+* Text: blanks and tabs at the ends do not count. `[+-]?(digits[.digits] | .digits)` with an
+  exponent or without is a number, correctly rounded; so is inf or infinity. `1_000`, full-width
+  digits and no-break spaces are no numbers.
+* Numbers: the nearest double; -0 is 0. Integers and fractions too large for one are infinite.
+* Booleans: 0 or 1 in a column of numbers. In categories true and True are one spelling.
+* Dates: `2020-01-31`, with a time of day or without, and the date types of Python, numpy and
+  pandas. They are numbers (days since 1970) only in a column of dates.
+* Missing: None, NaN, NaT, NA, and every value of any other type. It is no number, no category and
+  no date.
+
+A typed array of floats, integers or booleans is converted at once, since that equals the rule entry
+by entry. Sums and comparisons of unknown objects are never called.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import SourceError
+
+Value = TypeVar("Value")
+
+_BLANKS = " \t"
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)\Z"
+)
+_DATE = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?\Z"
+)
+_TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_PLAIN = b"0123456789+-.eE,"  # a column of such texts is read at once
+_EPOCH = date(1970, 1, 1).toordinal()
+_MICROSECONDS = 86400 * 10**6  # of a day: finer times are cut off
+_DAY = {"W": (7, 1), "D": (1, 1), "h": (1, 24), "m": (1, 1440), "s": (1, 86400)} | {
+    unit: (1, 86400 * 1000**power)
+    for power, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), start=1)
+}
+
+MISSING = None
+"""The category key of what is no category."""
+
+
+def named(table: Any) -> Any:
+    """A table as columns by name: pyarrow's tables and polars' lazy frames become mappings."""
+    if not isinstance(table, Mapping):
+        if hasattr(table, "collect_schema") and hasattr(table, "collect"):
+            table = table.collect()
+        if hasattr(table, "column_names") and hasattr(table, "column"):
+            return {name: table.column(name) for name in table.column_names}
+    return table
+
+
+def cells(column: Any) -> NDArray[Any]:
+    """The cells of a column, shape (n,): floats, integers, booleans or moments, else objects.
+
+    Raises:
+        SourceError: the column is no sequence of cells in one dimension.
+    """
+    if not isinstance(column, np.ndarray):
+        column = _unwrapped(column)
+    if isinstance(column, np.ndarray):
+        if column.ndim != 1:
+            raise SourceError("a column needs one dimension")
+        if isinstance(column, np.ma.MaskedArray):
+            pairs = zip(np.ma.getdata(column), np.ma.getmaskarray(column), strict=True)
+            listed = [MISSING if hidden else cell for cell, hidden in pairs]
+        elif column.dtype.kind in "fiubMO":
+            return np.asarray(column)
+        else:
+            listed = list(column) if column.dtype.kind in "mVc" else column.tolist()
+    elif isinstance(column, str | bytes | bytearray) or not isinstance(column, Iterable):
+        raise SourceError("a column needs a sequence of cells")
+    else:
+        listed = column if isinstance(column, list) else list(column)
+    return np.fromiter(listed, dtype=object, count=len(listed))
+
+
+def _unwrapped(column: Any) -> Any:
+    """An array of a fixed type, or a list, out of the containers of other libraries."""
+    if hasattr(column, "to_pylist"):  # pyarrow
+        kind = str(getattr(column, "type", ""))
+        if kind.startswith("timestamp"):
+            return column.to_numpy(
+                **({} if hasattr(column, "chunks") else {"zero_copy_only": False})
+            )
+        return _one_by_one(column.to_pylist, len(column), lambda i: column[i].as_py())
+    if isinstance(getattr(column, "dtype", None), np.dtype):  # pandas, a type of numpy's
+        return np.asarray(column)
+    if hasattr(column, "to_list"):  # pandas' own types, and polars
+        return _one_by_one(column.to_list, len(column), lambda i: column[i])
+    return column
+
+
+def _one_by_one(whole: Callable[[], Any], count: int, entry: Callable[[int], object]) -> Any:
+    """All cells at once, or one by one where a cell is none of Python's values (the year 10000)."""
+    try:
+        return whole()
+    except Exception:
+        found: list[object] = []
+        for place in range(count):
+            try:
+                found.append(entry(place))
+            except Exception:
+                found.append(MISSING)
+        return found
+
+
+def numbers(column: Any) -> NDArray[np.float64]:
+    """The number that each cell is; NaN where it is none. Shape (n,)."""
+    found = cells(column)
+    if found.dtype.kind in "fiub":
+        with np.errstate(over="ignore", invalid="ignore"):
+            return found.astype(np.float64) + 0.0
+    if found.dtype.kind == "M":
+        return np.full(found.shape, math.nan)
+    listed = found.tolist()
+    at_once = _plain_numbers(listed)
+    if at_once is not None:
+        return at_once
+    return np.array(_each(listed, number), dtype=np.float64)
+
+
+def days(column: Any) -> NDArray[np.float64]:
+    """Days since 1970-01-01 that each cell is; NaN where it is no date. Shape (n,)."""
+    found = cells(column)
+    if found.dtype.kind in "fiub":
+        return np.full(found.shape, math.nan)
+    listed = list(found) if found.dtype.kind == "M" else found.tolist()
+    return np.array(_each(listed, day), dtype=np.float64)
+
+
+def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np.intp]:
+    """The code of each cell by its `key`; `unknown` where it has none. Shape (n,)."""
+    found = cells(column)
+    if found.dtype.kind in "fiub":
+        values, places = np.unique(found, return_inverse=True)
+        codes = [code.get(key(value), unknown) for value in values]
+        return np.array(codes, dtype=np.intp)[places.reshape(-1)]
+    listed = list(found) if found.dtype.kind == "M" else found.tolist()
+    codes = _each(listed, lambda cell: code.get(key(cell), unknown))
+    return np.array(codes, dtype=np.intp)
+
+
+def number(cell: object) -> float:
+    """The number that one cell is; NaN if it is none."""
+    kind = type(cell)
+    if issubclass(kind, str):
+        text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
+        return float(text) + 0.0 if _NUMBER.match(text) else math.nan
+    if kind is float:
+        return cell + 0.0  # type: ignore[operator]  # a float by its type
+    if issubclass(kind, bytes):
+        return number(_decoded(cell))
+    if issubclass(kind, int):
+        return _nearest(int.__add__(cell, 0))  # type: ignore[operator]  # an int by its type
+    if issubclass(kind, float):
+        found: float = float.__add__(cell, 0.0)  # type: ignore[operator]  # a float by its type
+        return found
+    if issubclass(kind, np.bool_ | np.integer | np.floating | Decimal | Fraction):
+        try:
+            return _nearest(cell)
+        except Exception:  # a signalling NaN, or a type that somebody derived from these
+            return math.nan
+    return math.nan
+
+
+def _nearest(counted: Any) -> float:
+    try:
+        return float(counted) + 0.0
+    except OverflowError:
+        return math.inf if counted > 0 else -math.inf
+
+
+def _decoded(cell: object) -> object:
+    try:
+        return bytes.decode(cell, "utf-8")  # type: ignore[arg-type]  # bytes by their type
+    except UnicodeDecodeError:
+        return MISSING
+
+
+def key(cell: object) -> Hashable:
+    """What a category is compared by: a number, a truth, a date, a text, or `MISSING`.
+
+    Two cells are equal as categories where their keys are: 1, 1.0 and "1"; true, "True" and "true".
+    """
+    kind = type(cell)
+    if issubclass(kind, bytes):
+        cell = _decoded(cell)
+        kind = type(cell)
+    if issubclass(kind, bool | np.bool_):
+        return ("truth", bool(cell))
+    found = number(cell)
+    if not math.isnan(found):
+        return found
+    moment = day(cell)
+    if not math.isnan(moment):
+        return ("day", moment)
+    if not issubclass(kind, str):
+        return MISSING
+    text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
+    return ("truth", _TRUTHS[text]) if text in _TRUTHS else text
+
+
+def index(values: Iterable[object]) -> dict[Hashable, int]:
+    """Codes of a declared list by `key`; true is 1 and false is 0 where only one of them is listed.
+
+    So a column of booleans has one reading, whether its container kept them or made them numbers.
+    """
+    codes = {key(value): code for code, value in enumerate(values)}
+    for truth in (False, True):
+        spelled, counted = ("truth", truth), float(truth)
+        if spelled in codes:
+            codes.setdefault(counted, codes[spelled])
+        elif counted in codes:
+            codes[spelled] = codes[counted]
+    return codes
+
+
+def day(cell: object) -> float:
+    """Days since 1970-01-01 that one cell is, the time of day as a fraction; NaN if it is no date.
+
+    A time zone is taken off: the moment counts in UTC.
+    """
+    kind = type(cell)
+    if issubclass(kind, np.datetime64):
+        return _ticks(cell)
+    if issubclass(kind, bytes):
+        cell = _decoded(cell)
+        kind = type(cell)
+    try:
+        if issubclass(kind, str):
+            text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
+            if not _DATE.match(text):
+                return math.nan
+            return _moment(datetime.fromisoformat(text))
+        if issubclass(kind, datetime):
+            return _moment(cell)
+        if issubclass(kind, date):
+            return float(date.toordinal(cell) - _EPOCH)  # type: ignore[arg-type]  # by its type
+    except Exception:  # a time zone is anybody's code, and NaT is a datetime without one
+        return math.nan
+    return math.nan
+
+
+def _moment(moment: Any) -> float:
+    """Whole days are exact; the rest of a day is one correctly rounded quotient of microseconds."""
+    away = moment.utcoffset()
+    passed = ((moment.hour * 60 + moment.minute) * 60 + moment.second) * 10**6 + moment.microsecond
+    if away is not None:
+        passed -= ((away.days * 86400) + away.seconds) * 10**6 + away.microseconds
+    whole, rest = divmod(passed, _MICROSECONDS)
+    found: float = moment.toordinal() - _EPOCH + whole + rest / _MICROSECONDS
+    return found
+
+
+def _ticks(cell: Any) -> float:
+    if np.isnat(cell):
+        return math.nan
+    unit, count = np.datetime_data(cell.dtype)
+    ticks = int(cell.astype(np.int64)) * count
+    if unit in _DAY:
+        times, per_day = _DAY[unit]
+        whole, rest = divmod(ticks * times, per_day)
+        found: float = whole + rest * _MICROSECONDS // per_day / _MICROSECONDS
+        return found
+    if unit not in "YM":
+        return math.nan
+    years, months = (ticks, 0) if unit == "Y" else divmod(ticks, 12)
+    if not 1 <= 1970 + years <= 9999:
+        return math.copysign(math.inf, years)
+    return float(date(1970 + years, months + 1, 1).toordinal() - _EPOCH)
+
+
+def _plain_numbers(listed: list[object]) -> NDArray[np.float64] | None:
+    """Texts of digits, signs, points and exponents at once; None if a cell is anything else.
+
+    On these characters Python's own reading is the grammar, but for a point without digits after
+    it.
+    """
+    if not all(type(cell) is str for cell in listed):
+        return None
+    joined = ",".join(listed)  # type: ignore[arg-type]  # texts, by their types
+    if not joined.isascii():
+        return None
+    raw = joined.encode("ascii")
+    if raw.translate(None, _PLAIN) or any(end in raw for end in (b".,", b".e", b".E")):
+        return None
+    if raw.endswith(b"."):
+        return None
+    try:
+        return np.fromiter(map(float, listed), np.float64, len(listed)) + 0.0  # type: ignore[arg-type]
+    except ValueError:
+        return None
+
+
+def _each(listed: list[Any], read: Callable[[object], Value]) -> list[Value]:
+    """`read` of every cell, once for each different text."""
+    known: dict[str, Value] = {}
+    found = []
+    for cell in listed:
+        if type(cell) is not str:
+            found.append(read(cell))
+            continue
+        if cell not in known:
+            known[cell] = read(cell)
+        found.append(known[cell])
+    return found

@@ -1,0 +1,31 @@
+"""Components by name, each imported when it is asked for: a name is checked without its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen(eq=False)
+class Lazily(Mapping[str, type[Any]]):
+    """A mapping from names to classes, of which it knows where they are.
+
+    Args:
+        homes: By name, the module and the class in it.
+    """
+
+    homes: Mapping[str, tuple[str, str]]
+
+    def __getitem__(self, name: str) -> type[Any]:
+        module, component = self.homes[name]
+        found: type[Any] = getattr(import_module(module), component)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.homes)
+
+    def __len__(self) -> int:
+        return len(self.homes)

@@ -1,0 +1,97 @@
+"""Boundary: what the private and the public side get are copies, each its own.
+
+A copy that is made from bytes written before any record was opened holds nothing of a record,
+whatever a private function does to the objects it was given.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import pickle
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.learner import Answer
+from dpcore.query import Query
+from dpcore.records.records import unwritable
+
+Thing = TypeVar("Thing")
+
+
+class Before(Generic[Thing]):
+    """Something public as it is now; every `copy` of it is a new one, of this moment.
+
+    It is kept as bytes where it can be serialised, else as one deep copy that nobody is given.
+    """
+
+    def __init__(self, thing: Thing) -> None:
+        self._kept: Thing | None = None
+        try:
+            self._bytes = pickle.dumps(thing)
+            pickle.loads(self._bytes)  # noqa: S301  # written in the line above
+        except Exception:  # whatever a field of a third party's class raises
+            self._bytes, self._kept = b"", copy.deepcopy(thing)
+
+    def copy(self) -> Thing:
+        """A copy that shares nothing with an earlier one, but for what has no copies."""
+        if not self._bytes:
+            return copy.deepcopy(cast(Thing, self._kept))
+        found: Thing = pickle.loads(self._bytes)  # noqa: S301  # written by this object
+        return found
+
+
+def frozen(query: Query) -> Query:
+    """A copy of an ask, whose arrays nobody can write to."""
+    return attrs.evolve(query, args=_read_only(copy.deepcopy(query.args)))
+
+
+def _read_only(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return unwritable(value)
+    if isinstance(value, dict):
+        return {key: _read_only(one) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_read_only(one) for one in value)
+    return value
+
+
+def transcript(answers: Iterable[Answer]) -> str:
+    """A digest of what was asked, in order, with every byte of the asks' `args`."""
+    digest = hashlib.sha256()
+    for answer in answers:
+        _tell(digest, (answer.query.name, answer.number, answer.query.args))
+    return digest.hexdigest()
+
+
+def published(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """A digest of a model's arrays: names, types, shapes and every byte."""
+    digest = hashlib.sha256()
+    _tell(digest, {name: np.asarray(array) for name, array in arrays.items()})
+    return digest.hexdigest()
+
+
+def _tell(digest: Any, value: Any) -> None:
+    """Everything that tells two values apart, without a doubt where they are equal."""
+    if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
+        array = np.ascontiguousarray(value)
+        _tell(digest, (str(array.dtype), *np.shape(value)))
+        digest.update(array.tobytes())
+    elif isinstance(value, Mapping):
+        _tell(digest, [(str(key), value[key]) for key in sorted(value, key=str)])
+    elif isinstance(value, list | tuple):
+        digest.update(b"[%d" % len(value))
+        for one in value:
+            _tell(digest, one)
+    elif isinstance(value, str | bytes | int | float | complex | None):
+        text = repr(value).encode()
+        digest.update(b"%s %d " % (type(value).__name__.encode(), len(text)) + text)
+    elif attrs.has(type(value)):
+        own = [(f.name, getattr(value, f.name)) for f in attrs.fields(type(value)) if f.init]
+        _tell(digest, (type(value).__qualname__, own))
+    else:
+        _tell(digest, (type(value).__qualname__, getattr(value, "__dict__", None)))

@@ -1,0 +1,146 @@
+"""Ends of curves against 60 digits: no upper end below the truth, no lower end above it."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.events.base import Direction
+from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.hit_mixture import HitMixtureEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.randomized_response import PureEvent
+
+DIGITS = 60
+CASES = 400  # of each event, ten epsilons each
+
+
+def exact(value):
+    return mpmath.mpf(float(value))
+
+
+def gaussian(epsilon, mu):
+    return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(
+        -mu / 2 - epsilon / mu
+    )
+
+
+def of_gaussian(rng):
+    mu = 10 ** rng.uniform(-3, 2)
+    return (
+        GaussianEvent(mu=mu, adjacency=ADD_REMOVE),
+        mu * mu + 5 * mu,
+        lambda e: gaussian(e, exact(mu)),
+    )
+
+
+def of_laplace(rng):
+    shift = 10 ** rng.uniform(-6, 4)
+    event = LaplaceEvent(shift=shift, adjacency=ADD_REMOVE)
+    return event, shift, lambda e: max(mpmath.mpf(0), -mpmath.expm1((e - exact(shift)) / 2))
+
+
+def of_pure(rng):
+    pure = 10 ** rng.uniform(-6, 2.5)
+
+    def truth(e):
+        top = mpmath.exp(exact(pure))
+        return max(mpmath.mpf(0), (top - mpmath.exp(e)) / (1 + top))
+
+    return PureEvent(epsilon=pure, adjacency=ADD_REMOVE), pure, truth
+
+
+def of_discrete_laplace(rng):
+    shift, pure = int(10 ** rng.uniform(0, 6)), 10 ** rng.uniform(-3, 4)
+    scale = shift / pure
+    event = DiscreteLaplaceEvent(noise_scale=scale, shift=shift, adjacency=ADD_REMOVE)
+
+    def truth(e):
+        w = mpmath.exp(-1 / exact(scale))
+        near = int(mpmath.floor((shift - e * exact(scale)) / 2))
+        ms = {0, *(min(max(near + k, 0), shift) for k in range(-3, 4))}
+        return max(
+            mpmath.mpf(0),
+            *(1 - (w ** (m + 1) + mpmath.exp(e) * w ** (shift - m)) / (1 + w) for m in ms),
+        )
+
+    return event, pure, truth
+
+
+def of_discrete_gaussian(rng):
+    width = 10 ** rng.uniform(-1.3, 1.5)
+    shift = max(1, round(width * 10 ** rng.uniform(-1, 1.2)))
+    event = DiscreteGaussianEvent(noise_width=width, shift=shift, adjacency=ADD_REMOVE)
+    reach = math.ceil(45 * width) + 2
+    square = 2 * exact(width) ** 2
+    mass = {k: mpmath.exp(-(mpmath.mpf(k) ** 2) / square) for k in range(reach + 1)}
+    tails, total = {reach + 1: mpmath.mpf(0)}, mpmath.mpf(0)
+    for k in range(reach, -reach - 1, -1):
+        total += mass[abs(k)]
+        tails[k] = total
+
+    def tail(m):
+        return tails[min(max(m, -reach), reach + 1)] / total
+
+    def truth(e):
+        m = int(mpmath.floor(e * exact(width) ** 2 / shift + mpmath.mpf(shift) / 2)) + 1
+        return tail(m - shift) - mpmath.exp(e) * tail(m)
+
+    return event, shift * shift / width**2 * 0.5 + 8 * shift / width, truth
+
+
+def of_hit_mixture(rng):
+    mus = tuple((10 ** rng.uniform(-2, 1, 3)).tolist())
+    weights = tuple((rng.dirichlet(np.ones(4))[:3]).tolist())
+    event = HitMixtureEvent(mus=mus, weights=weights, adjacency=REPLACE_ONE)
+
+    def truth(e):
+        q = sum(map(exact, weights))
+        inner = mpmath.log1p(mpmath.expm1(e) / q)
+        parts = zip(weights, mus, strict=True)
+        return sum(exact(w) * gaussian(inner, exact(mu)) for w, mu in parts)
+
+    return event, max(mus) ** 2 + 5 * max(mus), truth
+
+
+KINDS = [of_gaussian, of_laplace, of_pure, of_discrete_laplace, of_discrete_gaussian]
+KINDS += [of_hit_mixture]
+
+
+def worst(make, cases, seed=0):
+    """(the largest truth - upper, the largest lower - truth): neither may exceed 0."""
+    rng = np.random.default_rng(seed)
+    below, above = mpmath.mpf(-2), mpmath.mpf(-2)
+    with mpmath.workdps(DIGITS):
+        for _ in range(cases):
+            event, top, truth = make(rng)
+            near = top * (1 + rng.normal(size=4) * 10.0 ** -rng.integers(1, 16, 4))
+            epsilons = np.clip(np.concatenate([rng.uniform(0, top, 4), near, [0.0, top]]), 0, None)
+            upper = event.curve(epsilons, Direction.REMOVE)
+            lower = event.curve_lower(epsilons, Direction.REMOVE)
+            for epsilon, high, low in zip(epsilons, upper, lower, strict=True):
+                exactly = truth(exact(epsilon))
+                below = max(below, exactly - exact(high))
+                above = max(above, exact(low) - exactly)
+                assert exactly <= high, (event, epsilon, mpmath.nstr(exactly - high, 5))
+                assert low <= max(exactly, 0), (event, epsilon, mpmath.nstr(low - exactly, 5))
+    return below, above
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_ends_hold_at_60_digits(make):
+    worst(make, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", KINDS)
+def test_ends_hold_at_60_digits_in_many_cases(make):
+    below, above = worst(make, CASES, seed=1)
+    print(f"{make.__name__}: truth - upper <= {mpmath.nstr(below, 3)}, "
+          f"lower - truth <= {mpmath.nstr(above, 3)}")  # fmt: skip
+    assert below <= 0
+    assert above <= 0

@@ -1,0 +1,198 @@
+"""Runs in bad weather: umasks, full disks, signals. Nothing is half-written, lost or open."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+
+from dpcore import REPLACE_ONE, Ledger
+from dpcore.errors import NotPublishedError, OperatorFileError
+from dpcore.publish import files, whole_run
+from dpcore.spec.spec import load_spec
+
+from doubles import table
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes and signals of POSIX")
+
+SPEC = {
+    "dpcore": 1,
+    "data": {
+        "source": "people.csv",
+        "target": "y",
+        "domain": {
+            "records": 40,
+            "columns": {"a": [-1, 1], "b": [-1, 1]},
+            "target": [-1, 1],
+        },
+    },
+    "adjacency": "replace_one",
+    "budget": {"epsilon": 2, "delta": 1e-5},
+    "release": {
+        "learner": {"name": "random_features.ridge", "features": "identity", "regularization": 0.5},
+        "mechanism": "gaussian",
+    },
+    "evaluate": {"holdout": 0.2, "metrics": ["rmse"]},
+}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    columns = table()
+    rows = "\n".join(",".join(str(columns[n][i]) for n in "aby") for i in range(40))
+    (tmp_path / "people.csv").write_text("a,b,y\n" + rows + "\n")
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({**SPEC, "ledger": "people"}))
+    Ledger.create("people", epsilon=20.0, delta=1e-3, adjacency=REPLACE_ONE)
+    return tmp_path
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def left_over(home):
+    """Everything below `runs`, and partial files anywhere."""
+    return [str(p) for p in (*home.glob("runs/**/*"), *home.glob("**/*partial*"))]
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_operator_files_are_for_their_owner_whatever_the_umask(home, umask):
+    before = os.umask(umask)
+    try:
+        made = whole_run.run(home / "s.yaml", runs=home / "runs")
+        rehearsed = whole_run.run(home / "s.yaml", runs=home / "runs", rehearsal=1)
+    finally:
+        os.umask(before)
+    for operator in (made.folder / "operator", rehearsed.folder / "operator"):
+        assert mode(operator) == 0o700
+        assert {mode(path) for path in operator.rglob("*") if path.is_file()} == {0o600}
+    assert mode(rehearsed.kept) == 0o700
+    for path in made.kept.iterdir():
+        assert mode(path) == 0o644 & ~umask
+
+
+def failing(monkeypatch, when):
+    real = os.fsync
+    calls = []
+
+    def full(handle):
+        calls.append(handle)
+        if when(len(calls)):
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    return calls
+
+
+@pytest.mark.parametrize("at", [1, 3, 6])
+def test_a_full_disk_before_the_folder_is_spent_and_not_published(home, monkeypatch, at):
+    spec = load_spec(home / "s.yaml")
+    whole_run.locked(spec)
+    failing(monkeypatch, lambda call: call >= at)
+    with pytest.raises(NotPublishedError, match=r"^spent, not published: .*No space left") as told:
+        whole_run.run(spec, runs=home / "runs")
+    assert told.value.exit_code == 6
+    assert left_over(home) == []
+    assert Ledger.open("people").left() != Ledger.open("people").total.start().left()
+
+
+def test_a_full_disk_after_the_folder_leaves_it_published(home, monkeypatch):
+    spec = load_spec(home / "s.yaml")
+
+    def full(*given, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(whole_run, "replace_file", full)
+    with pytest.raises(OperatorFileError, match="operator's file is missing: .*No space") as told:
+        whole_run.run(spec, runs=home / "runs")
+    assert told.value.exit_code == 7
+    (folder,) = home.glob("runs/*")
+    assert [path.name for path in folder.iterdir()] == ["public"]
+    assert "ledger" in whole_run.replay(folder).guarantee.to_dict()
+
+
+def test_a_guarantee_that_cannot_be_committed_is_spent_and_not_published(home, monkeypatch):
+    from dpcore.ledger.book import Reservation
+    from dpcore.ledger.journal import LedgerError
+
+    def fails(self, guarantee):
+        raise LedgerError("the ledger cannot be used (disk full)")
+
+    monkeypatch.setattr(Reservation, "commit", fails)
+    with pytest.raises(NotPublishedError, match="^spent, not published: the ledger cannot be used"):
+        whole_run.run(home / "s.yaml", runs=home / "runs")
+    assert left_over(home) == []
+
+
+@pytest.mark.slow
+def test_a_real_full_disk(home):
+    """A tmpfs of 64 kB, filled to every free size in turn: a whole public folder, or none."""
+    disk = home / "disk"
+    disk.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if subprocess.run(["mount", *options], capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    codes = set()
+    try:
+        for used in range(0, 64, 4):
+            (disk / "filler").write_bytes(bytes(used * 1024))
+            done = command(home, "run", "s.yaml", "--runs", disk / "runs")
+            codes.add(done.returncode)
+            assert len(done.stderr.split()) > 0 or done.returncode == 0, (used, done)
+            assert len(done.stderr.strip().splitlines()) <= 1, (used, done)
+            found = [*disk.glob("runs/*")]
+            if done.returncode in (0, 7):
+                whole_run.replay(found[0])
+            else:
+                assert found == []
+            subprocess.run(["rm", "-rf", str(disk / "runs")], check=True)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    assert codes <= {0, 1, 6, 7}
+    assert {0, 6} <= codes
+
+
+def process(home, *arguments):
+    code = "from dpcore.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def command(home, *arguments):
+    child = process(home, *arguments)
+    out, err = child.communicate(timeout=120)
+    return subprocess.CompletedProcess(arguments, child.returncode, out, err)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_at_any_moment_is_one_line(home, which):
+    began = time.monotonic()
+    assert command(home, "run", "s.yaml", "--runs", "runs").returncode == 0
+    whole = time.monotonic() - began
+    for part in range(1, 9):
+        subprocess.run(["rm", "-rf", str(home / "runs")], check=True)
+        child = process(home, "run", "s.yaml", "--runs", "runs")
+        time.sleep(0.08 + 1.1 * whole * part / 9)  # the interpreter itself starts in 0.05
+        child.send_signal(which)
+        _, err = child.communicate(timeout=120)
+        if child.returncode > 0:
+            assert len(err.split("\n")) <= 3, (
+                part,
+                err,
+            )  # a progress bar may have left an empty one
+            assert "interrupted" in err, (part, err)
+            assert "Traceback" not in err
+        for folder in home.glob("runs/*"):
+            whole_run.replay(folder)
+        assert [*home.glob("**/*partial*")] == []
+        if child.returncode < 0:  # the interpreter was leaving, or had not begun
+            assert err == ""

@@ -1,0 +1,198 @@
+"""Learners that carry private values past the door, each by another way; and one that means well.
+
+A module of its own, which another process can import; and a plugin, so that a spec can name them.
+"""
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from dpcore import REPLACE_ONE, Learner, OneShot, Query, Sensitivity, SensitivityBound, hookimpl
+
+from doubles import Numbers
+
+STORE = []
+
+
+@attrs.frozen(kw_only=True)
+class Mean(OneShot):
+    """The mean label, honestly. Total: clipped labels have a mean."""
+
+    bounds: ClassVar[tuple[str, ...]] = ("trespassers.mean",)
+    total: ClassVar[bool] = True
+
+    def queries(self, public):
+        return (Query(name="mean", shape=(1,), distance="l2"),)
+
+    def statistic(self, query, records, public, secret):
+        return np.array([records.labels.mean()])
+
+    def assemble(self, answers, public):
+        return Numbers(self.shown(public))
+
+    def shown(self, public):
+        return np.zeros(3)
+
+
+class HonestCache(Mean):
+    """Sorts the labels once, and keeps them where everything else is kept."""
+
+    def statistic(self, query, records, public, secret):
+        kept = public.coins.once(("sorted",), lambda: np.sort(records.labels))
+        return np.array([kept.mean()])
+
+
+class Smuggler(Mean):
+    """Hands labels to its public part, in the coins that both sides used to share."""
+
+    def statistic(self, query, records, public, secret):
+        public.coins.once(("labels",), lambda: records.labels[:3].copy())
+        return super().statistic(query, records, public, secret)
+
+    def shown(self, public):
+        return public.coins.once(("labels",), lambda: np.zeros(3))
+
+
+class ByDomain(Mean):
+    """Writes them into the declared facts."""
+
+    def statistic(self, query, records, public, secret):
+        public.domain.columns["a"] = records.labels[:3].copy()
+        return super().statistic(query, records, public, secret)
+
+    def shown(self, public):
+        found = public.domain.columns["a"]
+        return found if isinstance(found, np.ndarray) else np.zeros(3)
+
+
+@attrs.frozen(kw_only=True)
+class ByField(Mean):
+    """Writes them into a list among its own fields."""
+
+    kept: list = attrs.field(factory=list)
+
+    def statistic(self, query, records, public, secret):
+        self.kept.extend(records.labels[:3])
+        return super().statistic(query, records, public, secret)
+
+    def shown(self, public):
+        return np.array(self.kept[:3] or np.zeros(3))
+
+
+class ByGlobal(Mean):
+    """Leaves them in a global variable."""
+
+    def statistic(self, query, records, public, secret):
+        STORE[:] = records.labels[:3]
+        return super().statistic(query, records, public, secret)
+
+    def shown(self, public):
+        return np.array(STORE or np.zeros(3))
+
+
+class ByClass(Mean):
+    """Leaves them in an attribute of its class."""
+
+    seen = np.zeros(3)
+
+    def statistic(self, query, records, public, secret):
+        type(self).seen = records.labels[:3].copy()
+        return super().statistic(query, records, public, secret)
+
+    def shown(self, public):
+        return type(self).seen
+
+
+class ByRecords(Mean):
+    """Writes to the records, which the next release reads."""
+
+    def statistic(self, query, records, public, secret):
+        base = records.labels
+        base.flags.writeable = True
+        base[:] = base[0]
+        return super().statistic(query, records, public, secret)
+
+
+@attrs.frozen(kw_only=True)
+class Mutating(Learner):
+    """Two asks that carry weights; the private part subtracts a private mean from them."""
+
+    bounds: ClassVar[tuple[str, ...]] = ("trespassers.mutating",)
+    total: ClassVar[bool] = True
+
+    def queries(self, public):
+        return (Query(name="step", shape=(1,), distance="l2", at_most=2),)
+
+    def start(self, public):
+        kept = public.coins.once(("start",), lambda: np.zeros(1))
+        return (0, kept, self.queries(public)[0])
+
+    def ask(self, state):
+        asked, weights, query = state
+        return attrs.evolve(query, args={"w": weights}) if asked < 2 else None
+
+    def statistic(self, query, records, public, secret):
+        weights, mean = query.args["w"], np.array([records.labels.mean()])
+        weights -= mean
+        return mean
+
+    def update(self, state, answer):
+        asked, weights, query = state
+        return asked + 1, weights, query
+
+    def model(self, state):
+        return Numbers(state[1])
+
+
+class ByAsking(Mutating):
+    """Carries a private value to the next ask's args by a global, and publishes nothing of it."""
+
+    def ask(self, state):
+        asked, _, query = state
+        return attrs.evolve(query, args={"w": np.array(STORE[:1])}) if asked < 2 else None
+
+    def statistic(self, query, records, public, secret):
+        STORE[:] = records.labels[:1]
+        return np.array([records.labels.mean()])
+
+
+class _Bound(SensitivityBound):
+    def is_about(self, learner):
+        return isinstance(learner, self.learner)
+
+    def sensitivity(self, query, learner, public, adjacency):
+        value = 2 * public.domain.label_bound / public.domain.records
+        source = "two labels of a mean"
+        return Sensitivity(value=value, distance="l2", adjacency=REPLACE_ONE, source=source)
+
+
+@attrs.frozen(kw_only=True)
+class MeanBound(_Bound):
+    learner: ClassVar[type] = Mean
+
+
+@attrs.frozen(kw_only=True)
+class MutatingBound(_Bound):
+    learner: ClassVar[type] = Mutating
+
+
+LEARNERS = {
+    "trespassers.honest_cache": HonestCache,
+    "trespassers.smuggler": Smuggler,
+    "trespassers.mutating": Mutating,
+    "trespassers.by_global": ByGlobal,
+    "trespassers.by_class": ByClass,
+    "trespassers.by_asking": ByAsking,
+    "trespassers.mean": Mean,
+}
+
+
+@hookimpl
+def dpcore_learners():
+    return LEARNERS
+
+
+@hookimpl
+def dpcore_bounds():
+    return {"trespassers.mean": MeanBound, "trespassers.mutating": MutatingBound}

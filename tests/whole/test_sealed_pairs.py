@@ -1,0 +1,232 @@
+"""Neighbouring files, hostile cells included: a sealed run ends alike and publishes alike."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    PrivacyBudget,
+    PublicCoins,
+    Registry,
+    Release,
+    Status,
+    price,
+)
+from dpcore.cli.app import app
+from dpcore.errors import NoClaimError, ReleaseError, SpecError
+from dpcore.functions.interactive import Oracle
+from dpcore.functions.learner import FunctionLearner
+from dpcore.learning.bounds.best_of import BestOfBound
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.learners.best_of import BestOf
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.gaussian_process import GaussianProcess
+from dpcore.mechanisms.gaussian_sampling import GaussianSampling
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.registry.kinds import LEARNER
+from dpcore.running.boundary import published, transcript
+from dpcore.sources.text import load_table
+from dpcore.spec.grammar import Csv
+from dpcore_linear.chosen_ridge import ChosenRidge
+from dpcore_linear.clipped_gradient import ClippedGradient
+from dpcore_linear.output_perturbation import OutputPerturbation
+from dpcore_ntk.regression import Regression
+
+from whole.acceptance import LEARNERS, domain
+from whole.test_adjacencies import RIDGE, write
+
+CHOICES = {"fits": Gaussian(), "choice": PermuteAndFlip()}
+BEST = BestOf(
+    candidates=(
+        ClippedGradient(features=Identity(), clip=0.5, steps=3),
+        OutputPerturbation(features=Identity(), total_regularization=50.0, clip=0.5),
+    )
+)
+APART = {
+    "best_of": (BEST, CHOICES, BestOfBound()),
+    "linear.chosen_ridge": (
+        ChosenRidge(features=Identity()),
+        {"statistics": Gaussian(), "choice": PermuteAndFlip()},
+        None,
+    ),
+    "ntk.regression": (
+        Regression(regularization=1.0),
+        {"kernel": GaussianSampling(), "inputs": Gaussian(), "labels": Gaussian()},
+        None,
+    ),
+}
+DEAR = {"ntk.regression", "linear.staged_gradient", "sgd.regression, as Algorithm 1"}
+CELLS = [
+    b"", b"nan", b"inf", b"-inf", b"1e999", b"-0", b"x", b"\x00", b'"', b'"open', b"\xff\xfe",
+    b"\xed\xa0\x80", b",", b"1,2,3,4", b"\r", b"0.1\r0.2", b"9" * 400, b"'", b"None", b"true",
+    b"2026-01-01", b"1_0", b"0x1p3", b"\xd9\xa1", b"=1+1", b" 0.5 ", b"1;5", b"\t",
+]  # fmt: skip
+RARE = [b"9" * 100_000, b"8" * 200_000, b"0" * ((1 << 20) + 9)]
+
+
+def line(rng, rare):
+    """One record's text: mostly hostile."""
+    cells = [b"%.3f" % value for value in rng.uniform(-1, 1, 3)]
+    for index in range(3):
+        if rng.uniform() < 0.4:
+            known = CELLS + RARE if rare else CELLS
+            cells[index] = known[rng.integers(len(known))]
+    return b",".join(cells)
+
+
+def pairs(rng, count, adjacency, rare=False):
+    """Files that differ in one line, or that one line is in and not in the other."""
+    size = 50
+    for _ in range(count):
+        rows = [line(rng, False) for _ in range(int(rng.integers(0, 4)))]
+        plain = rng.uniform(-1, 1, (size, 3))
+        rows += [b",".join(b"%.3f" % v for v in row) for row in plain[: size - len(rows)]]
+        if adjacency is ADD_REMOVE:
+            rows = rows[: int(rng.integers(0, size))]
+            where = int(rng.integers(len(rows) + 1))
+            other = [*rows[:where], line(rng, rare), *rows[where:]]
+        else:
+            where = int(rng.integers(size))
+            other = [*rows[:where], line(rng, rare), *rows[where + 1 :]]
+        yield tuple(b"\n".join([b"a,b,y", *file]) + b"\n" for file in (rows, other))
+
+
+def cases():
+    for title in [*LEARNERS, *APART]:
+        for adjacency in (REPLACE_ONE, ADD_REMOVE):
+            dear = title in DEAR and adjacency is REPLACE_ONE
+            marks = [pytest.mark.slow] if dear else []
+            yield pytest.param(title, adjacency, marks=marks, id=f"{title}-{adjacency}")
+
+
+def plan_of(title, adjacency):
+    """The sealed plan, or None where there is none."""
+    registry = Registry.default()
+    if title in APART:
+        learner, mechanism, bound = APART[title]
+    else:
+        learner = registry.component(LEARNER, title.split(",")[0])(**LEARNERS[title])
+        function = isinstance(learner, FunctionLearner)
+        mechanism, bound = GaussianProcess() if function else Gaussian(), None
+    points = "points.csv" if isinstance(learner, FunctionLearner) else None
+    release = Release(learner=learner, mechanism=mechanism, bound=bound, predictions_at=points)
+    try:
+        return price(
+            domain=domain(adjacency),
+            adjacency=adjacency,
+            budget=PrivacyBudget(epsilon=1000.0, delta=1e-5),
+            releases=[release],
+            coins=PublicCoins(1),
+            sealed=True,
+        )
+    except (NoClaimError, SpecError):
+        return None
+
+
+def forced(ask, query, value, noise):
+    return np.full(query.shape, 0.125)
+
+
+def told(plan, folder, content, capfd):
+    """Everything that a sealed run on a file tells."""
+    path = folder / "people.csv"
+    path.write_bytes(content)
+    points = {}
+    if plan.guarantee.release.value != "parameters":
+        points = {"release": {"a": np.array([0.5, -0.5]), "b": np.zeros(2)}}
+    try:
+        table = load_table("people.csv", folder, Csv(), plan.request.domain, total=True)
+        outcome = plan.run(table, door=forced, points=points)
+    except Exception as error:
+        return type(error).__name__, str(error), capfd.readouterr()
+    answers = outcome.answers["release"]
+    values = b"".join(np.asarray(answer.value).tobytes() for answer in answers)
+    model = published(outcome.model.arrays())
+    return transcript(answers), values, model, outcome.guarantee.to_dict(), capfd.readouterr()
+
+
+def compare(title, adjacency, count, tmp_path, monkeypatch, capfd, *, rare):
+    plan = plan_of(title, adjacency)
+    if plan is None:
+        pytest.skip("no sealed plan")
+    assert plan.guarantee.status is Status.PROVED
+    monkeypatch.setattr(Oracle, "ask", lambda self, points: np.full(len(points), 0.25))
+    rng = np.random.default_rng([7, count])
+    for pair in pairs(rng, count, adjacency, rare):
+        first, second = (told(plan, tmp_path, content, capfd) for content in pair)
+        assert first == second
+        assert len(first) == 5  # neither failed
+
+
+@pytest.mark.parametrize(("title", "adjacency"), [*cases()])
+def test_neighbouring_files_are_told_alike(title, adjacency, tmp_path, monkeypatch, capfd):
+    compare(title, adjacency, 2, tmp_path, monkeypatch, capfd, rare=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("title", "adjacency"), [*cases()])
+def test_400_neighbouring_files_are_told_alike(title, adjacency, tmp_path, monkeypatch, capfd):
+    compare(title, adjacency, 200, tmp_path, monkeypatch, capfd, rare=True)
+
+
+@pytest.mark.parametrize(
+    "count", [1, pytest.param(20, marks=pytest.mark.slow)], ids=["one", "twenty"]
+)
+def test_the_command_tells_neighbours_alike(count, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    constant = lambda value, query, noise: np.full(query.shape, 0.5)  # noqa: E731
+    monkeypatch.setattr(Gaussian, "prepared", lambda *a: constant)
+    rng = np.random.default_rng(8)
+    for number, pair in enumerate(pairs(rng, count, REPLACE_ONE, rare=True)):
+        outputs = []
+        for side, content in enumerate(pair):
+            folder = tmp_path / f"{number}-{side}"
+            folder.mkdir()
+            write(folder, "replace_one", RIDGE, 50, {"sealed": True, "coins": {"public": 3}})
+            (folder / "people.csv").write_bytes(content)
+            monkeypatch.chdir(folder)
+            done = CliRunner().invoke(app, ["run", "s.yaml"])
+            kept = sorted(path for path in folder.rglob("*") if path.is_file())
+            files = {
+                str(path.relative_to(folder)): path.read_bytes()
+                for path in kept
+                if path.name != "people.csv"
+            }
+            outputs.append((done.exit_code, done.stdout, done.stderr, files))
+        assert outputs[0] == outputs[1]
+        assert outputs[0][0] == 0
+        assert json.loads(outputs[0][3]["runs/s-0001/public/guarantee.json"])
+
+
+def test_what_is_printed_below_python_is_not_told(capfd, monkeypatch):
+    import os
+
+    from dpcore_random_features.ridge import Ridge
+
+    plan = plan_of("random_features.ridge", REPLACE_ONE)
+
+    def loud(self, *arguments):
+        os.write(1, b"label 0.5")
+        os.write(2, b"label 0.5")
+        print("label 0.5")
+        return np.zeros(8)
+
+    monkeypatch.setattr(Ridge, "statistic", loud)
+    rng = np.random.default_rng(0)
+    people = dict(zip("aby", rng.uniform(-1, 1, (3, 50)), strict=True))
+    plan.run(people)
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr(Ridge, "statistic", lambda *a: people["y"])
+    with pytest.raises(ReleaseError, match=r"^The sealed run failed; nothing was released\.$"):
+        plan.run(people)
+
+
+def test_sealed_means_the_same_in_python_as_in_yaml():
+    plan = plan_of("random_features.ridge", REPLACE_ONE)
+    assert plan.request.on_invalid == "project"
+    with pytest.raises(SpecError, match="project"):
+        price(plan.request, on_invalid="refuse")
