@@ -28,6 +28,7 @@ from dpcore.conformance.laws import mechanisms as mechanism_laws
 from dpcore.conformance.laws import once as once_laws
 from dpcore.conformance.laws import one_question as one_question_laws
 from dpcore.conformance.laws import samples as audit_laws
+from dpcore.conformance.laws import sums as sum_laws
 from dpcore.conformance.laws.accountants import accountant_verdicts
 from dpcore.conformance.laws.bounds import (
     FINITE_OR_REFUSED,
@@ -63,6 +64,7 @@ from dpcore.conformance.laws.mechanisms import (
 )
 from dpcore.conformance.laws.one_question import one_question_verdict
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
+from dpcore.conformance.laws.sums import sum_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
@@ -94,6 +96,7 @@ LAWS = (
     BOUNDED,
     *cell_laws.LAWS,
     *learner_laws.LAWS,
+    *sum_laws.LAWS,
     *bound_laws.LAWS,
     *mechanism_laws.LAWS,
     *laboratory_laws.LAWS,
@@ -165,6 +168,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
     for cases in subjects.learners.values():
         for case in cases:
             verdicts += learner_verdicts(case, seed)
+            verdicts += sum_verdicts(case, seed)
         for kernel, domain in _kernels_within(cases):
             verdicts += kernel_verdicts(kernel, domain, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
@@ -403,7 +407,7 @@ def _bounded(case: Case, registry: Registry) -> str:
         about = (
             given.is_about(case.learner)
             if held
-            else (registry.component(BOUND, given).learner is type(case.learner))
+            else registry.component(BOUND, given)().is_about(case.learner)
         )
         if not about:
             raise BrokenLawError(f"{names[-1]} is not about {type(case.learner).__name__}")
