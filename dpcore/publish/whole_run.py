@@ -178,8 +178,7 @@ class _Work:
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
         """The same; once records are opened, nothing is told but success or one fixed sentence."""
-        with silenced():
-            return self._run(self._table(), lambda: None, reservation)
+        return silenced(lambda: self._run(self._table(), lambda: None, reservation))
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
