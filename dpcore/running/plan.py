@@ -1,7 +1,7 @@
 """Plan: a priced run. It states its guarantee before any record is opened, and then keeps it."""
 
-import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -132,11 +132,10 @@ class Plan:
         if reservation is not None:
             self._begin(reservation, secret, door)
         secret.begin()
-        if not self.request.sealed:
-            return self._released(table, secret, door, progress, encoded, reservation, replaying)
-        with silenced():
-            step = _nothing  # whoever asks is told no more than that it is done
-            return self._released(table, secret, door, step, encoded, reservation, replaying)
+        sealed = self.request.sealed
+        step = _nothing if sealed else progress  # of a sealed run no more is told than its end
+        work = partial(self._released, table, secret, door, step, encoded, reservation, replaying)
+        return silenced(work) if sealed else work()
 
     def _released(
         self,
@@ -208,15 +207,25 @@ class Plan:
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
-        with silenced() if self.request.sealed else contextlib.nullcontext():
-            coins = PublicCoins.draw() if self.coins is None else self.coins.again()
-            opened = open_records(self.schedule, table, secret)
-            held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
-            oracle = served.oracle(served.function(held), held)
-            guarantee = self._guarantee(secret)
-            if reservation is not None:
-                guarantee = reservation.commit(guarantee)
-            return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
+        work = partial(self._opened, served, table, secret, reservation)
+        return silenced(work) if self.request.sealed else work()
+
+    def _opened(
+        self,
+        served: Serving,
+        table: Table,
+        secret: SecretCoins,
+        reservation: Reservation | None,
+    ) -> Predictor:
+        """PRIVATE inside: from the records to an oracle."""
+        coins = PublicCoins.draw() if self.coins is None else self.coins.again()
+        opened = open_records(self.schedule, table, secret)
+        held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
+        oracle = served.oracle(served.function(held), held)
+        guarantee = self._guarantee(secret)
+        if reservation is not None:
+            guarantee = reservation.commit(guarantee)
+        return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
 
     def charge(self) -> Charge:
         """Everything a run of this plan may cost, for a ledger.

@@ -8,21 +8,23 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from dpcore.errors import ReleaseError
+
+Result = TypeVar("Result")
 
 SEALED_FAILURE = "The sealed run failed; nothing was released."
 
 
-@contextlib.contextmanager
-def silenced() -> Iterator[None]:
-    """Drop all output of this process, also what is written below Python; hide why it failed.
+def silenced(work: Callable[[], Result]) -> Result:
+    """What `work` returns; all output of this process is dropped meanwhile, below Python too.
 
     Raises:
-        ReleaseError: the fixed sentence, whatever was raised inside.
+        ReleaseError: the fixed sentence, whatever `work` raised, and nothing else in its context.
     """
-    failed = False
+    found: list[Result] = []
     with (
         _descriptors_to_nowhere(),
         contextlib.redirect_stdout(io.StringIO()),
@@ -30,12 +32,11 @@ def silenced() -> Iterator[None]:
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
-        try:
-            yield
-        except (Exception, SystemExit):
-            failed = True
-    if failed:
+        with contextlib.suppress(Exception, SystemExit):  # a context could hold records
+            found.append(work())
+    if not found:
         raise ReleaseError(SEALED_FAILURE)
+    return found[0]
 
 
 @contextlib.contextmanager

@@ -24,9 +24,11 @@ class Features(ABC):
     rescaled: ClassVar[bool] = False
     """Whether a row put together from `columns` is yet to be divided by max(1, its length)."""
 
-    row_wise: bool = False
-    """Whether a row of a block is, to the last bit, what it is alone: true of operations entry by
-    entry, not of a product of matrices, whose last bits depend on a row's place."""
+    @property
+    def row_wise(self) -> bool:
+        """Whether a row of a block is, to the last bit, what it is alone: true of operations entry
+        by entry, not of a product of matrices, whose last bits depend on a row's place."""
+        return False
 
     @abstractmethod
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:

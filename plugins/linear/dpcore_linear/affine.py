@@ -21,7 +21,7 @@ class _Affine(Features):
     scale: float
 
     @property
-    def row_wise(self) -> bool:  # type: ignore[override]  # read only
+    def row_wise(self) -> bool:
         """As the other map."""
         return self.inner.row_wise
 
