@@ -40,9 +40,9 @@ EVENTS = [
     PoissonSampledEvent(
         event=LaplaceEvent(shift=1.5, adjacency=ADD_REMOVE), sampling_probability=0.3
     ),
-    HitMixtureEvent(mus=(0.5, 1.0), weights=(0.2, 0.03), adjacency=REPLACE_ONE),
     GaussianSamplingEvent(theta=0.02, samples=50, adjacency=REPLACE_ONE),
 ]
+UPPER = HitMixtureEvent(mus=(0.5, 1.0), weights=(0.2, 0.03), adjacency=REPLACE_ONE)
 
 
 @attrs.frozen(kw_only=True)
@@ -76,6 +76,17 @@ def test_masses_enclose_the_curve_at_every_epsilon(event, direction, cells):
     lower = extended_curve(event, epsilons, direction, lower=True)
     assert np.all(curve_of(above, epsilons) >= lower * (1 - 1e-13) - 1e-300)
     assert np.all(curve_of(below, epsilons) <= upper * (1 + 1e-13) + 1e-300)
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_a_curve_that_need_not_be_attained_has_masses_above_it_alone(direction):
+    extent = Extent.of(UPPER, direction, 1e-13)
+    step = (extent.top - extent.bottom) / 100 * 1.01
+    above, below = masses_both(UPPER, direction, extent, step)
+    assert below is None
+    epsilons = np.linspace(extent.bottom - 0.3, extent.top + 0.3, 400)
+    lower = extended_curve(UPPER, epsilons, direction, lower=True)
+    assert np.all(curve_of(above, epsilons) >= lower * (1 - 1e-13) - 1e-300)
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
