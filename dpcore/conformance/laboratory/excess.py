@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from dpcore.events.base import Direction, Event
 
@@ -109,7 +109,7 @@ def visible(draws: int, rate: float) -> float:
     Of an event that one neighbour meets half of the time, as noise with a scale that is wrong has.
     """
     tested = 0.6 * draws
-    return 2 * float(stats.norm.isf(rate / _TESTED / 2)) * 0.5 / math.sqrt(tested)
+    return 2 * float(scipy.stats.norm.isf(rate / _TESTED / 2)) * 0.5 / math.sqrt(tested)
 
 
 def _candidates(
@@ -189,11 +189,13 @@ def _inside(values: NDArray[np.float64], chosen: _Event) -> NDArray[np.bool_]:
 def _ends(inside: NDArray[np.bool_], level: float) -> tuple[float, float]:
     """The wider of both confidence intervals; each end errs with probability `level`."""
     hits, count = int(inside.sum()), inside.size
-    low = float(stats.beta.ppf(level, hits, count - hits + 1)) if hits else 0.0
-    high = float(stats.beta.isf(level, hits + 1, count - hits)) if hits < count else 1.0
+    low = float(scipy.stats.beta.ppf(level, hits, count - hits + 1)) if hits else 0.0
+    high = float(scipy.stats.beta.isf(level, hits + 1, count - hits)) if hits < count else 1.0
     clusters = len(inside)
     if inside.shape[1] > 1 and clusters > 2:
         means = inside.mean(axis=1)
-        reach = float(stats.t.isf(level, clusters - 1)) * means.std(ddof=1) / math.sqrt(clusters)
+        reach = (
+            float(scipy.stats.t.isf(level, clusters - 1)) * means.std(ddof=1) / math.sqrt(clusters)
+        )
         low, high = min(low, float(means.mean() - reach)), max(high, float(means.mean() + reach))
     return low, high
