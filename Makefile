@@ -5,7 +5,7 @@ HOSTS := $(VENV)/hosts
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all test-bridges lint docs clean
+.PHONY: demo test test-all test-bridges test-pins lint docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpcore run examples/quickstart.yaml
@@ -19,6 +19,9 @@ test-all: $(VENV)/.installed
 test-bridges: $(HOSTS)/.installed
 	$(HOSTS)/bin/python -c 'import diffprivlib, dp_accounting, opendp.prelude'
 	$(ONE_THREAD) $(HOSTS)/bin/python -m pytest -q -m "not slow" -n 2 tests/bridges
+
+test-pins: $(VENV)/.installed
+	tests/pins.sh $(PYTHON)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -76,7 +76,7 @@ def examine_here(name: str, right: bool, effort: float, seed: int) -> None:
     found = {entry.name: entry for group in sets().values() for entry in group}[name]
     with tempfile.TemporaryDirectory() as folder:
         report = examined((found.right if right else found.wrong)(Path(folder)), effort, seed)
-    broken = sorted({verdict.law.id for verdict in report.verdicts if verdict.failed})
+    broken = sorted({v.law.id for v in report.verdicts if v.failed or v.untested})
     print(json.dumps({"broken": broken, "seconds": time.process_time()}))
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dpcore.errors import DpcoreError as DpcoreError
     from dpcore.events.base import Direction as Direction
     from dpcore.events.base import Event as Event
+    from dpcore.exact import Exact as Exact
     from dpcore.functions.interactive import Interactive as Interactive
     from dpcore.functions.interactive import Oracle as Oracle
     from dpcore.functions.kernels.base import Expansion as Expansion
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from dpcore.learning.features.regression import FeatureRegression as FeatureRegression
     from dpcore.learning.learners.best_of import BestOf as BestOf
     from dpcore.learning.learners.one_shot import OneShot as OneShot
+    from dpcore.learning.learners.summing import SummingLearner as SummingLearner
     from dpcore.ledger.book import Ledger as Ledger
     from dpcore.ledger.book import Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from dpcore.publish.whole_run import replay as replay
     from dpcore.publish.whole_run import run as run
     from dpcore.query import Query as Query
+    from dpcore.query import Sum as Sum
     from dpcore.randomness import LearnerCoins as LearnerCoins
     from dpcore.randomness import PublicCoins as PublicCoins
     from dpcore.randomness import SecretCoins as SecretCoins
@@ -106,6 +109,7 @@ _HOME = {
     "Domain": "domain.domain",
     "DpcoreError": "errors",
     "Event": "events.base",
+    "Exact": "exact",
     "Expansion": "functions.kernels.base",
     "FeatureMap": "learning.features.base",
     "FeatureRegression": "learning.features.regression",
@@ -153,6 +157,8 @@ _HOME = {
     "Spec": "spec.spec",
     "Status": "guarantee",
     "Stream": "randomness",
+    "Sum": "query",
+    "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",
     "WorstCase": "sensitivity",
     "audit_mechanism": "conformance.audits.auditor",

@@ -152,6 +152,10 @@ class ParameterError(SpecError, ValueError):
         self.got = got
 
 
+class ResourceError(SpecError):
+    """A run needs more of the machine than it may use; nothing was opened or spent."""
+
+
 class RegistryError(SpecError):
     """A component or plugin is unknown, not admitted, broken or clashes with another."""
 

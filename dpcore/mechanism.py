@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.errors import ContractError, ReleaseError
 from dpcore.events.base import Event
+from dpcore.exact import Exact
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import AnySensitivity, Sensitivity
@@ -45,8 +46,9 @@ def free_field(mechanism: type[AnyMechanism]) -> str:
     return names[0]
 
 
-Prepared = Callable[[NDArray[Any], Query, Stream], NDArray[Any]]
-"""`release` at a fixed sensitivity: value, query and noise to the noisy value."""
+Prepared = Callable[[Any, Query, Stream], NDArray[Any]]
+"""`release` at a fixed sensitivity: value, query and noise to the noisy value. It is an array,
+or `Exact` where the mechanism takes integers."""
 
 
 class AnyMechanism(ABC):
@@ -64,6 +66,9 @@ class AnyMechanism(ABC):
 
     answers: ClassVar[type[Query]] = Query
     """The class of queries it answers, matched exactly."""
+
+    takes_integers: ClassVar[bool] = False
+    """Whether `release` takes an exact sum as its integers (`Exact`); others get floats."""
 
     takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity,)
     """The classes of sensitivities it prices: with `SensitivityLaw`, laws over orders too."""
@@ -175,13 +180,31 @@ def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
     return real
 
 
-def integers(value: NDArray[Any], query: Query) -> NDArray[np.int64]:
+def summed(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.float64] | Exact:
+    """An exact sum as it is, of the right shape; `coordinates` of everything else.
+
+    Raises:
+        ContractError: as for `coordinates`.
+    """
+    if isinstance(value, Exact) and value.shape == query.shape and query.field == "real":
+        return value
+    return coordinates(np.asarray(value), query)
+
+
+def integers(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.int64]:
     """The coordinates of a statistic that claims to be integers, flat, after the same checks.
+
+    An exact sum is clamped to 2^53, which moves no two values apart.
 
     Raises:
         ContractError: as for `coordinates`, or one is not an integer of at most 2^53.
     """
-    exact = coordinates(value, query)
+    if isinstance(value, Exact) and value.shape == query.shape:
+        if value.exponent < 0 and any(n % (1 << -value.exponent) for n in value.integers()):
+            raise ContractError(f"the statistic of {query.name!r} must be integers")
+        found = (max(-_LARGEST_INTEGER, min(_LARGEST_INTEGER, n)) for n in value.in_units(0))
+        return np.array([*found], dtype=np.int64)
+    exact = coordinates(np.asarray(value), query)
     if not bool(((np.abs(exact) <= _LARGEST_INTEGER) & (exact == np.rint(exact))).all()):
         raise ContractError(f"the statistic of {query.name!r} must be integers of up to 2^53")
     return exact.astype(np.int64)

@@ -62,6 +62,7 @@ class AnySensitivity(ABC):
         validity: For which pairs and coins it holds.
         solver_error: How far the computed statistic may lie from the exact one, in the same
             norm; both neighbours may err, so that twice this is added to what is stated.
+        premises: What it takes for granted of the learner's code, printed with the guarantee.
     """
 
     distance: Distance = attrs.field(converter=Distance)
@@ -69,6 +70,7 @@ class AnySensitivity(ABC):
     source: str
     validity: Validity = attrs.field(factory=WorstCase)
     solver_error: float = attrs.field(default=0.0, validator=non_negative)
+    premises: tuple[str, ...] = ()
 
     @property
     @abstractmethod

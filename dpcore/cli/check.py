@@ -8,17 +8,20 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import err, guarded, out
+from dpcore.cli.memory import MemoryOption, limited
 from dpcore.spec.spec import load_spec
 
 
 def check(
     spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
+    memory: MemoryOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print the priced plan as JSON.")] = False,
 ) -> None:
     """State the guarantee of a spec without opening its data, and lock the public coins."""
     with guarded():
-        loaded = load_spec(spec)
+        loaded = limited(load_spec(spec), memory)
 
+        import attrs
         import msgspec  # what follows is imported for a spec that is right
 
         from dpcore.cli.plans import left_and_after, show_attacks, show_audits, show_plan
@@ -30,11 +33,13 @@ def check(
             err().print(f"note: {found.note}", markup=False)
         left = left_and_after(loaded, plan)
         if json:
-            told = {**lock.plan, **({} if left is None else {"ledger": left})}
+            needed = attrs.asdict(plan.resources)
+            told = {**lock.plan, "resources": needed, **({} if left is None else {"ledger": left})}
             print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
             return
         show_plan(out(), plan.guarantee, lock)
         show_attacks(out(), loaded, plan)
+        out().print(f"A run needs {plan.resources.describe()}.", markup=False)
         show_audits(out(), spec, lock)
         if left is not None:
             out().print(

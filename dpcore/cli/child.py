@@ -7,6 +7,7 @@ import io
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -68,6 +69,7 @@ def apart(work: Callable[[], int], seconds: int) -> Ended:
 
 def _inside(work: Callable[[], int], seconds: int, told: Connection) -> None:
     _limit(seconds)
+    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     output, errors = io.StringIO(), io.StringIO()
     code: int | None = None
     reason = ""
@@ -81,6 +83,13 @@ def _inside(work: Callable[[], int], seconds: int, told: Connection) -> None:
     told.send((code, output.getvalue(), errors.getvalue(), reason))
     told.close()
     os._exit(0)  # nothing that a component registered runs in the parent's name
+
+
+def _leave_with(parent: int) -> None:
+    """End this process when its parent has ended, however that came about."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _limit(seconds: int) -> None:
@@ -98,7 +107,6 @@ def _processor_time(pid: int | None) -> float:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     except OSError:
-        time.sleep(0)
         return -1.0
     return float(fields[11]) + float(fields[12])
 

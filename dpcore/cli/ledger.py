@@ -13,16 +13,9 @@ import typer
 from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import columns, guarded, out
 from dpcore.cli.names import NamedCommands, options
-from dpcore.ledger.book import (
-    COMMITTED,
-    CREATED,
-    RESERVED,
-    SPENT,
-    UNCOVERED,
-    Ledger,
-    ledger_names,
-)
+from dpcore.ledger.book import CREATED, UNCOVERED, Ledger, ledger_names
 from dpcore.ledger.journal import LedgerError, Row
+from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT
 from dpcore.ledger.total import Notion
 from dpcore.publish.folder import GUARANTEE_JSON
 from dpcore.strict_yaml.located import parse

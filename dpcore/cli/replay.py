@@ -6,16 +6,19 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import guarded, out
+from dpcore.cli.memory import MemoryOption, in_bytes
 from dpcore.publish.whole_run import replay as rebuilt
 
 
 def replay(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
+    memory: MemoryOption = None,
 ) -> None:
     """Rebuild a run's public folder from its answers alone, and compare every byte."""
     with guarded():
-        found = rebuilt(run)
+        found = rebuilt(run, memory=in_bytes(memory))
         console = out()
         console.print(found.guarantee.paragraph(), markup=False)
         console.print()
         console.print(f"{len(found.files)} files replay to identical bytes.", markup=False)
+        console.print("The answers and the models agree; who made them is not shown.", markup=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcore.cli.console import SlowProgress, columns, err, guarded, out
+from dpcore.cli.memory import MemoryOption, limited
 from dpcore.spec.spec import load_spec
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def run(
         str | None, typer.Option(help="Use this file or LOADER:NAME instead of the spec's source.")
     ] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
+    memory: MemoryOption = None,
     rehearsal: Annotated[
         int | None,
         typer.Option(
@@ -33,7 +35,7 @@ def run(
 ) -> None:
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
-        loaded = load_spec(spec)
+        loaded = limited(load_spec(spec), memory)
 
         from dpcore.cli.plans import show_plan  # imported for a spec that is right
         from dpcore.publish.evaluation import UNCOVERED

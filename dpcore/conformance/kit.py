@@ -26,7 +26,9 @@ from dpcore.conformance.laws import laboratory as laboratory_laws
 from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
 from dpcore.conformance.laws import once as once_laws
+from dpcore.conformance.laws import one_question as one_question_laws
 from dpcore.conformance.laws import samples as audit_laws
+from dpcore.conformance.laws import sums as sum_laws
 from dpcore.conformance.laws.accountants import accountant_verdicts
 from dpcore.conformance.laws.bounds import (
     FINITE_OR_REFUSED,
@@ -34,6 +36,7 @@ from dpcore.conformance.laws.bounds import (
     bound_verdicts,
 )
 from dpcore.conformance.laws.cells import cell_verdicts
+from dpcore.conformance.laws.choices import CHOICES
 from dpcore.conformance.laws.compositions import certified_verdicts
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
@@ -59,7 +62,9 @@ from dpcore.conformance.laws.mechanisms import (
     mechanism_cases,
     mechanism_verdicts,
 )
+from dpcore.conformance.laws.one_question import one_question_verdict
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
+from dpcore.conformance.laws.sums import sum_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
@@ -91,10 +96,12 @@ LAWS = (
     BOUNDED,
     *cell_laws.LAWS,
     *learner_laws.LAWS,
+    *sum_laws.LAWS,
     *bound_laws.LAWS,
     *mechanism_laws.LAWS,
     *laboratory_laws.LAWS,
     *interactive_laws.LAWS,
+    *one_question_laws.LAWS,
     *event_laws.LAWS,
     *accountant_laws.LAWS,
     *composition_laws.LAWS,
@@ -161,6 +168,7 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
     for cases in subjects.learners.values():
         for case in cases:
             verdicts += learner_verdicts(case, seed)
+            verdicts += sum_verdicts(case, seed)
         for kernel, domain in _kernels_within(cases):
             verdicts += kernel_verdicts(kernel, domain, seed)
     attacked = [case for cases in subjects.bounds.values() for case in cases]
@@ -185,8 +193,8 @@ def examine(plugin: str, registry: Registry, effort: Effort | None = None, seed:
         for mechanism in mechanisms:
             judged = list(_judged(mechanism, effort, seed))
             own = [verdict for _, found in judged for verdict in found]
-            if judged and not isinstance(mechanism, Interactive) and not mechanism.draws_elsewhere:
-                verdicts += _untested(type(mechanism).__name__, own, laboratory_laws.CHOICES)
+            if judged and isinstance(mechanism, Mechanism) and not mechanism.draws_elsewhere:
+                verdicts += _untested(type(mechanism).__name__, own, CHOICES)
             if not judged:
                 verdicts.append(_refusing(name, mechanism, printed, effort))
             for mechanism_case, found in judged:
@@ -236,7 +244,7 @@ def _kernels_within(cases: Sequence[Case]) -> list[tuple[Kernel, Domain]]:
         learner = case.learner
         if not isinstance(learner, FunctionLearner):
             continue
-        held = [getattr(learner, f.name) for f in attrs.fields(type(learner))]
+        held = [getattr(learner, f.name) for f in attrs.fields(cast(Any, type(learner)))]
         rows = Rows(case.domain)
         size = case.domain.exact or min(case.domain.at_most or 5, 5)
         raw = np.random.default_rng(0).uniform(-1, 1, (size, rows.width))
@@ -307,6 +315,7 @@ def _judged(
     if isinstance(mechanism, Interactive):
         for function_case in interactive_cases(mechanism):
             found = interactive_verdicts(function_case, seed, effort.transcripts)
+            found.append(one_question_verdict(function_case, seed, effort.transcripts))
             yield function_case.as_mechanism(), found
         return
     for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
@@ -372,7 +381,7 @@ def _untested(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verd
         composition_laws.CERTIFIED,
         mechanism_laws.EVENT_MATCHES,
         laboratory_laws.ANY_VALUE,
-        laboratory_laws.CHOICES,
+        CHOICES,
     )
     said = (Outcome.PASSED, Outcome.FAILED)
     ours = [v for v in verdicts if v.law in comparing and v.subject.startswith(name)]
@@ -398,7 +407,7 @@ def _bounded(case: Case, registry: Registry) -> str:
         about = (
             given.is_about(case.learner)
             if held
-            else (registry.component(BOUND, given).learner is type(case.learner))
+            else registry.component(BOUND, given)().is_about(case.learner)
         )
         if not about:
             raise BrokenLawError(f"{names[-1]} is not about {type(case.learner).__name__}")

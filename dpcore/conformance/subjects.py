@@ -27,8 +27,10 @@ from dpcore.functions.kernels.base import Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner
+from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.identity import Identity
+from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.randomness import PublicCoins
 from dpcore.registry.loading import Loaded
@@ -102,7 +104,7 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
             if bound is not None and bound.learner is type(learner):
                 cases[name].append(attrs.evolve(example, bound=bound))
         if type(learner) in loaded.components["learners"].values():
-            for held in (bound for bound in learner.bounds if not isinstance(bound, str)):
+            for held in _held(learner):
                 owned = cases.setdefault(f"{type(learner).__name__} / {type(held).__name__}", [])
                 owned.append(attrs.evolve(example, bound=held))
         for name, cls in loaded.components["learners"].items():
@@ -123,6 +125,13 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
         },
         events={name: _instances(cls, []) for name, cls in loaded.components["events"].items()},
     )
+
+
+def _held(learner: AnyLearner) -> Iterator[SensitivityBound]:
+    """Bounds that no plugin registers for this learner: its own, and the core's of exact sums."""
+    yield from (bound for bound in learner.bounds if not isinstance(bound, str))
+    if sums_exactly(learner) and "sum" in learner.bounds:
+        yield SumBound()
 
 
 def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:

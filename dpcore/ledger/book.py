@@ -29,7 +29,7 @@ from dpcore.errors import (
     near,
 )
 from dpcore.events.catalogue import Catalogue
-from dpcore.events.text import EventTextError, UnknownEventError
+from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction

@@ -39,6 +39,7 @@ class Laplace(Executed):
     """
 
     distance: ClassVar[Distance] = Distance.L1
+    takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = (
         "Dwork, McSherry, Nissim & Smith (2006), Proposition 1; on a grid, post-processed"
     )

@@ -11,7 +11,7 @@ from dpcore.checks import positive
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.events.randomized_response import PureEvent
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
+from dpcore.mechanism import Arithmetic, Mechanism, free, summed
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.mechanisms.noise.permute_and_flip import permute_and_flip
 from dpcore.query import Query
@@ -38,6 +38,7 @@ class PermuteAndFlip(Mechanism):
 
     distance: ClassVar[Distance] = Distance.LINF
     arithmetic: ClassVar[Arithmetic] = "exact"
+    takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = "McKenna & Sheldon (2020), arXiv:2010.12603"
 
     epsilon: float | None = free(validator=positive)
@@ -72,7 +73,7 @@ class PermuteAndFlip(Mechanism):
         """
         assert self.epsilon is not None, "calibrate the mechanism first"
         grid = self.grid(query, sensitivity)
-        scores = np.clip(grid.round(coordinates(value, query)), -LARGEST // 2, LARGEST // 2)
+        scores = np.clip(grid.round(summed(value, query)), -LARGEST // 2, LARGEST // 2)
         rate = Fraction(self.epsilon) / (2 * grid.sensitivity(sensitivity.unit))
         chosen = np.zeros(scores.size)
         chosen[permute_and_flip(scores, rate, noise)] = 1.0

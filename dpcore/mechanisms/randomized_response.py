@@ -91,8 +91,8 @@ class RandomizedResponse(Mechanism):
         if query.values == "integers" and low >= 0 and high <= self.classes - 1:
             return ""
         return (
-            f"it releases categories 0 to {self.classes - 1}, and the query does not state integers "
-            f"within them"
+            f"it releases categories 0 to {self.classes - 1}, and the query does not state "
+            f"integers within them"
         )
 
     def release(

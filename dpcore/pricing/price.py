@@ -16,6 +16,7 @@ from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below
 from dpcore.pricing.at_fault import at_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
+from dpcore.pricing.resources import require_room, with_queries
 from dpcore.pricing.statement import publication, statement
 from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask, failure_over_coins
@@ -40,11 +41,14 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         NoClaimError: a bound refuses or is refuted, an assumption is not accepted, or no noise
             meets the budget.
         SpecError: components do not fit together.
+        ResourceError: the run needs more memory than it may use.
     """
     request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
     if request.sealed and request.on_invalid == "refuse":
         raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
     groups = _groups(request)
+    part = part_domain(request.domain, request.adjacency, request.holdout)
+    resources = require_room(request, part)
     read, bounded = _bounded(request, groups)
     kind = publication(itertools.chain(*bounded), request.look)
     gamma = failure_over_coins(
@@ -52,11 +56,13 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
     )
     _check_over_coins(gamma, request, read)
     accountant = _accountant(request)
+    resources = with_queries(resources, itertools.chain(*bounded), request)
     schedule = _calibrated(request, bounded, accountant, request.budget.left_beside(gamma))
     return Plan(
         schedule=schedule,
         guarantee=statement(schedule, kind, accountant, gamma),
         coins=None if gamma else read or request.coins or PublicCoins.draw(),
+        resources=resources,
     )
 
 

@@ -41,8 +41,12 @@ def statement(
         release=kind,
         status=Status.CONDITIONAL if assumptions else Status.PROVED,
         assumptions=assumptions,
-        premises=(*_premises(request.domain, request.on_invalid), *_questions(kind)),
-        sampler="exact" if all(a.mechanism.arithmetic == "exact" for a in asks) else "real",
+        premises=(
+            *_premises(request.domain, request.on_invalid),
+            *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
+            *_questions(kind),
+        ),
+        sampler="exact" if all(map(_sampled_exactly, asks)) else "real",
         statistic=_statistic(asks),
         accountant=composed.explain(delta) + _target(request.budget),
         sources=_sources(asks, gamma),
@@ -178,7 +182,19 @@ def _questions(kind: ReleaseKind) -> tuple[str, ...]:
     return ("questions are chosen without the records, though maybe from earlier answers",)
 
 
+def _sampled_exactly(ask: Ask) -> bool:
+    """Whether no float is rounded between the statistic and its release.
+
+    A mechanism that takes no integers gets an exact sum rounded to floats, and no bound knows how
+    far.
+    """
+    summed = ask.query.sum is not None
+    return ask.mechanism.arithmetic == "exact" and (ask.mechanism.takes_integers or not summed)
+
+
 def _statistic(asks: Sequence[Ask]) -> str:
+    if all(ask.query.sum is not None for ask in asks):
+        return "the statistic is summed exactly"
     allowance = max(ask.sensitivity.solver_error for ask in asks)
     if allowance == 0:
         return "the statistic is taken as computed in real arithmetic"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,19 @@ from dpcore.errors import ReplayError
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.learner import Answer, Model
 from dpcore.publish.lock import Lock, lock_of, require_same
+from dpcore.publish.reading import names_in, read_arrays, read_bytes
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.plan import Plan
 from dpcore.running.private_look import RELEASE, stated
-from dpcore.running.serving import Predictions
+from dpcore.running.serving import Predictions, Serving
 from dpcore.spec.spec import Spec, spec_of_text
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
 PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/reproduction"
 _CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
+_MOST_POINTS = 1 << 24  # numbers in the points of a function, whose file no plan describes
 EVALUATION, PREDICTIONS = "evaluation.json", "predictions.csv"
 
 
@@ -147,7 +149,9 @@ class Run:
         return model
 
 
-def load_run(folder: Path | str, registry: Registry | None = None) -> Run:
+def load_run(
+    folder: Path | str, registry: Registry | None = None, *, memory: int | None = None
+) -> Run:
     """Price the locked spec again and rebuild the models from `answers.npz`.
 
     Nothing private is needed: anyone with the public folder and the same plugins can do it. What a
@@ -160,30 +164,34 @@ def load_run(folder: Path | str, registry: Registry | None = None) -> Run:
     channel = next((name for name in _CHANNELS if (folder / name).is_dir()), PUBLIC)
     kept, printed = folder / channel, channel == REPRODUCTION
     try:
-        lock = msgspec.json.decode((kept / LOCK).read_bytes(), type=Lock)
-        with np.load(kept / ANSWERS, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        told = msgspec.json.decode((kept / GUARANTEE_JSON).read_bytes())
+        lock = msgspec.json.decode(read_bytes(kept / LOCK), type=Lock)
+        told = msgspec.json.decode(read_bytes(kept / GUARANTEE_JSON), type=dict[str, Any])
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
-    except (msgspec.DecodeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (msgspec.DecodeError, ValueError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_text(msgspec.json.encode(lock.spec).decode(), LOCK, registry)
+    spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory))
     coins = PublicCoins(lock.key)
     plan = spec.price(reproduce=printed)
     if plan.coins is not None:  # None: a bound holds over the coins, and is priced without them
         plan = spec.price(coins, reproduce=printed)
     require_same(lock, lock_of(spec, plan, coins))
-    values: dict[str, tuple[NDArray[Any], ...]] = {}
+    try:
+        arrays = read_arrays(kept / ANSWERS, *_most(plan))
+    except OSError as error:
+        raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
+    values: dict[str, list[NDArray[Any]]] = {}
     looked = {}
     for name, array in arrays.items():
         if name.count(".") < 2:
             raise ReplayError(f"{folder}: damaged (an answer called {name!r})")
         release, _, query = name.split(".", 2)
-        values[release] = (*values.get(release, ()), array)
+        values.setdefault(release, []).append(array)
         if release == RELEASE:
             looked[query] = array
-    models = plan.rebuild(values, coins)
+    given = {name: tuple(group) for name, group in values.items()}
+    models = plan.rebuild(given, coins)
     guarantee = plan.guarantee
     if voided := told.get("not private"):
         guarantee = guarantee.void(voided)
@@ -196,10 +204,20 @@ def load_run(folder: Path | str, registry: Registry | None = None) -> Run:
         lock=lock,
         guarantee=guarantee,
         models=models,
-        answers=values,
+        answers=given,
         evaluation=stated(looked),
         files=_files(lock, arrays, looked, models, guarantee),
     )
+
+
+def _most(plan: Plan) -> tuple[int, int]:
+    """How many numbers, and how many arrays, a run of a plan may publish as answers."""
+    asks = [ask for one in plan.schedule.releases for ask in one.asks.values()]
+    numbers = sum(ask.query.real_size * ask.query.at_most for ask in asks)
+    if any(isinstance(one, Serving) for one in plan.schedule.releases):
+        numbers += _MOST_POINTS
+    looks = len(plan.schedule.look)
+    return numbers + looks, sum(ask.query.at_most for ask in asks) + looks
 
 
 def _recorded(entered: Any, folder: Path) -> Recorded:
@@ -210,13 +228,18 @@ def _recorded(entered: Any, folder: Path) -> Recorded:
         raise ReplayError(f"{folder}: damaged (what it says of a ledger)") from None
 
 
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return read_bytes(path, len(content)) == content
+    except (OSError, ReplayError):
+        return False
+
+
 def differing(run: Run) -> list[str]:
     """Names of files that a run's folder lacks, has too many, or not with these bytes."""
-    names = {path.name for path in run.kept.iterdir()} | {*run.files}
+    names = names_in(run.kept) | {*run.files}
     return sorted(
         name
         for name in names
-        if name not in run.files
-        or not (run.kept / name).is_file()
-        or (run.kept / name).read_bytes() != run.files[name]
+        if name not in run.files or not _holds(run.kept / name, run.files[name])
     )

@@ -20,6 +20,7 @@ from dpcore.errors import (
     DpcoreError,
     NotPublishedError,
     OperatorFileError,
+    ReleaseError,
     ReplayError,
     SpecError,
     below,
@@ -45,7 +46,7 @@ from dpcore.registry.registry import Registry
 from dpcore.running.clean import CleanProcess, Replaying
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.private_look import stated
-from dpcore.running.silence import silenced
+from dpcore.running.silence import SEALED_FAILURE, silenced
 from dpcore.sources.text import load_points, load_table
 from dpcore.spec.spec import Spec, load_spec
 
@@ -138,13 +139,22 @@ def reproduce(
         return work.write(work.open(None), folder, REPRODUCTION)
 
 
-def replay(folder: Path | str, registry: Registry | None = None) -> Run:
+def replay(
+    folder: Path | str, registry: Registry | None = None, *, memory: int | None = None
+) -> Run:
     """Rebuild a run's files from its answers alone, and compare every byte.
 
+    The folder may be a stranger's: what is read is bounded by the plan that its lock states. Equal
+    bytes show that answers and models agree, not who made them.
+
+    Args:
+        memory: Bytes that the plan may need; the machine's if None.
+
     Raises:
+        ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
-    found = load_run(folder, registry)
+    found = load_run(folder, registry, memory=memory)
     if wrong := differing(found):
         raise ReplayError(f"{found.kept}: {', '.join(wrong)} do not replay")
     return found
@@ -178,8 +188,9 @@ class _Work:
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
         """The same; once records are opened, nothing is told but success or one fixed sentence."""
-        with silenced():
+        with contextlib.suppress(ReleaseError), silenced():
             return self._run(self._table(), lambda: None, reservation)
+        raise ReleaseError(SEALED_FAILURE)  # anew: the other one remembers what it hides
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""

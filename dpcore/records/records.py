@@ -1,6 +1,6 @@
 """Records: what a private function sees, after projection into the domain."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import attrs
@@ -39,6 +39,7 @@ class Records:
     features: NDArray[np.float64] = attrs.field(converter=_read_only)
     labels: NDArray[np.float64] = attrs.field(converter=_read_only)
     order: NDArray[np.intp] | None = attrs.field(default=None)
+    _pieces: dict[int, tuple["Records", ...]] = attrs.field(factory=dict, init=False)
     _latest: list[tuple[tuple[object, ...], Any]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -56,6 +57,23 @@ class Records:
     def take(self, rows: NDArray[np.intp]) -> "Records":
         """The records at `rows`, in that order."""
         return Records(features=self.features[rows], labels=self.labels[rows])
+
+    def blocks(self, rows: int) -> tuple["Records", ...]:
+        """The records in pieces of at most `rows`, none if there are none; views, not copies.
+
+        The same pieces at every call, so that each keeps what is `derived` from it.
+        """
+        if rows not in self._pieces:
+            self._pieces[rows] = tuple(
+                Records(features=self.features[at : at + rows], labels=self.labels[at : at + rows])
+                for at in range(0, len(self), rows)
+            )
+        return self._pieces[rows]
+
+    def alone(self) -> Iterator["Records"]:
+        """Every record in a fresh copy of its own."""
+        for at in range(len(self)):
+            yield self.take(np.array([at]))
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
         """What `make` computes from these records: once for asks in a row with the same `key`.

@@ -33,6 +33,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     return Lazily(
         {
             "best_of": ("dpcore.learning.bounds.best_of", "BestOfBound"),
+            "sum": ("dpcore.learning.bounds.sum", "SumBound"),
             "twice_add_remove": ("dpcore.learning.bounds.twice_add_remove", "TwiceAddRemove"),
         }
     )

@@ -20,7 +20,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, one_line, shown
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.loading import Loaded, load
 from dpcore.strict_yaml.conversion import convert
@@ -29,6 +29,7 @@ from dpcore.strict_yaml.places import placed
 
 GROUP = "dpcore.plugins"
 DISABLED = "disabled"
+_POINTS = "entry_points.txt"
 
 
 def _core() -> dict[str, ModuleType]:
@@ -90,23 +91,45 @@ class Installed:
 def installed() -> tuple[Installed, ...]:
     """Every plugin announced on this machine, without importing any, sorted by name."""
     found: dict[tuple[str, str, str], Installed] = {}
-    for point in metadata.entry_points(group=GROUP):
-        dist = point.dist
-        if dist is None:
-            continue
-        announced = Installed(point.name, point.value, dist.name, dist.version, _origin(dist))
-        found.setdefault((point.name, canonicalize_name(dist.name), point.value), announced)
+    for dist in metadata.distributions():
+        for announced in _announced(dist):
+            key = (announced.name, canonicalize_name(announced.distribution), announced.value)
+            found.setdefault(key, announced)
     return tuple(sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution)))
+
+
+def _announced(dist: metadata.Distribution) -> list[Installed]:
+    """What one distribution announces; nothing where its own files are malformed.
+
+    Anybody's distribution may be installed: what cannot be read is nobody's plugin, and whoever
+    asks for it by name is told that it is not installed.
+    """
+    try:
+        points = [point for point in dist.entry_points if point.group == GROUP]
+        if not points:
+            return []
+        name, version, origin = dist.name, dist.version, _origin(dist)
+        first = metadata.distribution(name)
+        if first.read_text(_POINTS) != dist.read_text(_POINTS) or first.version != version:
+            return []  # hidden by one of the same name that stands earlier on the path
+        words = [name, version, *(text for point in points for text in (point.name, point.value))]
+    except Exception:  # the metadata of a stranger: anything may be wrong with it
+        return []
+    if not all(isinstance(word, str) and word.isprintable() and word for word in words):
+        return []
+    return [Installed(point.name, point.value, name, version, origin) for point in points]
 
 
 def _origin(dist: metadata.Distribution) -> str:
     """Where an installer says it took the distribution from (PEP 610), else who installed it."""
-    direct = dist.read_text("direct_url.json")
-    if direct:
-        url = msgspec.json.decode(direct.encode()).get("url")
-        if url:
-            return str(url)
-    installer = (dist.read_text("INSTALLER") or "").strip()
+    try:
+        direct = msgspec.json.decode(dist.read_text("direct_url.json") or "", type=dict[str, Any])
+        url = direct.get("url")
+    except (msgspec.DecodeError, UnicodeError, OSError):
+        url = None  # none is written, or it is malformed: then only the installer is known
+    if isinstance(url, str) and url:
+        return one_line(url)
+    installer = one_line((dist.read_text("INSTALLER") or "").strip())
     return f"a package index, by {installer}" if installer else "unknown"
 
 

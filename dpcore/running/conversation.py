@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.exact import Exact
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records.records import Records
@@ -20,18 +21,20 @@ class Door(Protocol):
     """What a statistic must pass to become an answer."""
 
     def __call__(
-        self, ask: Ask, query: Query, value: NDArray[Any], noise: Stream
+        self, ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream
     ) -> NDArray[Any]: ...
 
 
-def through_mechanism(ask: Ask, query: Query, value: NDArray[Any], noise: Stream) -> NDArray[Any]:
+def through_mechanism(
+    ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream
+) -> NDArray[Any]:
     """The private door: the calibrated mechanism."""
     return ask.release(value, query, noise)
 
 
-def wide_open(ask: Ask, query: Query, value: NDArray[Any], noise: Stream) -> NDArray[Any]:
+def wide_open(ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream) -> NDArray[Any]:
     """No privacy at all: the release without its noise, for the operator's comparison only."""
-    return ask.noiseless(value, query)
+    return ask.noiseless(np.asarray(value), query)
 
 
 def _nothing() -> None: ...

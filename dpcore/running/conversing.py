@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Table
 from dpcore.errors import ContractError, ReleaseError, ReplayError, RequestError, SpecError
+from dpcore.exact import Exact
 from dpcore.guarantee import ReleaseKind
 from dpcore.learner import Answer, Learner, Model, Public, State
 from dpcore.query import Query
@@ -134,13 +135,16 @@ class _Asks:
 
 def _computed(
     private: Private, query: Query, records: Records, public: Public, secret: LearnerCoins
-) -> tuple[NDArray[Any], str]:
+) -> tuple[NDArray[Any] | Exact, str]:
     """PRIVATE: the statistic, checked, and why it failed if it did.
 
     The cause of a failure may hold values of records, so that only its type is told.
     """
     try:
-        value = np.asarray(private(query, records, public, secret))
+        value = private(query, records, public, secret)
+        if isinstance(value, Exact) and value.shape == query.shape:
+            return value, ""
+        value = np.asarray(value)
         if query.unfit(value):
             return value, "a wrong shape or no number"
         return value.astype(query.dtype), ""
@@ -148,13 +152,17 @@ def _computed(
         return np.empty(0), type(error).__name__
 
 
-def _statistic(value: NDArray[Any], cause: str, ask: Ask) -> NDArray[Any]:
+def _statistic(value: NDArray[Any] | Exact, cause: str, ask: Ask) -> NDArray[Any] | Exact:
     """PRIVATE: a copy of the value; 0 stands for a failure only where the bound covers that.
+
+    An exact sum stays one for mechanisms that take integers.
 
     Raises:
         ReleaseError: the computation failed, and the bound does not.
     """
     query = ask.query
+    if isinstance(value, Exact):
+        return value if ask.mechanism.takes_integers else value.floats()
     if not cause:
         return value.copy()
     if ask.sensitivity.covers_fallback:

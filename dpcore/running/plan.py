@@ -22,6 +22,7 @@ from dpcore.running.conversation import Conversation, Door, through_mechanism
 from dpcore.running.looking import look
 from dpcore.running.private_look import RELEASE
 from dpcore.running.request import Request
+from dpcore.running.resources import Resources
 from dpcore.running.runtime import Opened, open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictor, Serving
@@ -71,11 +72,13 @@ class Plan:
         guarantee: What the run will be entitled to say.
         coins: The public coins the plan was made at; None if every run draws new ones, because a
             bound holds with a probability over them.
+        resources: What a run needs of the machine, about.
     """
 
     schedule: Schedule
     guarantee: Guarantee
     coins: PublicCoins | None
+    resources: Resources = attrs.field(factory=Resources)
 
     @property
     def request(self) -> Request:

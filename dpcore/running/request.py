@@ -75,6 +75,7 @@ class Request:
             every sealed run does.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
         registry: Where a learner's bounds are looked up by name; the default one if None.
+        memory: Bytes that a run may need by public facts; the machine's if None.
         reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
     """
 
@@ -93,6 +94,7 @@ class Request:
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_names)
     registry: Registry | None = None
+    memory: int | None = None
     reproduce: bool = False
 
     @classmethod

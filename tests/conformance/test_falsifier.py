@@ -189,7 +189,7 @@ def test_the_same_seed_and_pairs_find_the_same():
 
 def test_no_search_is_shorter_than_four_of_each_construction():
     finding = attack(LabelMean(), LabelMeanBound(), unit(), effort=Effort(pairs=1))
-    assert finding.pairs == 4 * len(FAMILIES)
+    assert 4 * len(FAMILIES) < finding.pairs <= 8 * len(FAMILIES)  # and six paths
     assert finding.worst == pytest.approx(1, rel=1e-9)  # attained by one of them
 
 

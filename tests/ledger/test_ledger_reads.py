@@ -59,7 +59,7 @@ def test_a_lowered_sum_followed_by_another_row_is_noticed(ledger, again, followe
         ledger.rows,
         lambda: list(ledger.export()),
     ):
-        with pytest.raises(LedgerError, match="row [23] does not fit the chain"):
+        with pytest.raises(LedgerError, match=r"row [23] does not fit the chain"):
             use()
     assert ledger.faults() != []
 

@@ -109,7 +109,7 @@ def test_a_full_disk_after_the_folder_leaves_it_published(home, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(whole_run, "replace_file", full)
-    with pytest.raises(OperatorFileError, match="operator's file is missing: .*No space") as told:
+    with pytest.raises(OperatorFileError, match=r"operator's file is missing: .*No space") as told:
         whole_run.run(spec, runs=home / "runs")
     assert told.value.exit_code == 7
     (folder,) = home.glob("runs/*")
@@ -125,7 +125,9 @@ def test_a_guarantee_that_cannot_be_committed_is_spent_and_not_published(home, m
         raise LedgerError("the ledger cannot be used (disk full)")
 
     monkeypatch.setattr(Reservation, "commit", fails)
-    with pytest.raises(NotPublishedError, match="^spent, not published: the ledger cannot be used"):
+    with pytest.raises(
+        NotPublishedError, match=r"^spent, not published: the ledger cannot be used"
+    ):
         whole_run.run(home / "s.yaml", runs=home / "runs")
     assert left_over(home) == []
 

@@ -15,7 +15,7 @@ PACKAGE = Path(dpcore.__file__).parent
 # From the bottom: what is in a line may import from the lines above it, and from its own folder.
 LAYERS = """
 errors
-checks interval fingerprint once rounding
+checks exact interval fingerprint once rounding
 adjacency distance randomness
 events
 accountant

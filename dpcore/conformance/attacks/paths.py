@@ -9,6 +9,7 @@ ends at two neighbours.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -202,7 +203,7 @@ def largest_step(
 
     if path.steps <= _SCANNED and rng.integers(3) == 0:
         values = [at(number) for number in range(path.steps + 1)]
-        moves = [_apart(one, other) for one, other in zip(values, values[1:], strict=False)]
+        moves = [_apart(one, other) for one, other in pairwise(values)]
         found = path.step(int(np.argmax(moves)), rows, adjacency)
     else:
         low, high = 0, path.steps

@@ -77,10 +77,20 @@ class _Event:
     epsilon: float
 
 
-def excess(samples: Sequence[Sample], event: Event, rate: float) -> Excess | None:
-    """The event with the largest certified excess over the curve, both directions; None of none."""
-    pure = event.pure_epsilon()
-    epsilons = EPSILONS if pure is None else (*EPSILONS, pure)
+def excess(
+    samples: Sequence[Sample],
+    event: Event,
+    rate: float,
+    epsilons: tuple[float, ...] | None = None,
+) -> Excess | None:
+    """The event with the largest certified excess over the curve, both directions; None of none.
+
+    Args:
+        epsilons: Where they are compared; usual ones and the pure epsilon if None.
+    """
+    if epsilons is None:
+        pure = event.pure_epsilon()
+        epsilons = EPSILONS if pure is None else (*EPSILONS, pure)
     curve = {e: max(event.delta(e, d) for d in Direction) for e in epsilons if e < _LARGEST}
     ranked: list[tuple[float, _Event]] = []
     for number, sample in enumerate(samples):
@@ -115,9 +125,8 @@ def _candidates(
     p, q = np.sort(second.p.ravel()), np.sort(second.q.ravel())
     if not (p.size and q.size):
         return []
-    sides: list[tuple[float, NDArray[np.float64], NDArray[np.float64]]] = []
-    for side in (1.0, -1.0, *((0.0,) if few else ())):
-        sides.append((side, _shares(p, cuts, side), _shares(q, cuts, side)))
+    kinds = (1.0, -1.0, 0.0) if few else (1.0, -1.0)
+    sides = [(side, _shares(p, cuts, side), _shares(q, cuts, side)) for side in kinds]
     found = []
     for epsilon, claimed in curve.items():
         best: tuple[float, _Event] | None = None

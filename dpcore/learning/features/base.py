@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
@@ -23,6 +24,10 @@ class Features(ABC):
     rescaled: ClassVar[bool] = False
     """Whether a row put together from `columns` is yet to be divided by max(1, its length)."""
 
+    row_wise: bool = False
+    """Whether a row of a block is, to the last bit, what it is alone: true of operations entry by
+    entry, not of a product of matrices, whose last bits depend on a row's place."""
+
     @abstractmethod
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         """Features of encoded rows, shape (n, p) to (n, width); each row at most `norm` long."""
@@ -38,6 +43,16 @@ class Features(ABC):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was drawn, by name, to be published with the model."""
         return {}
+
+
+def row_by_row(features: Features, encoded: NDArray[Any], width: int) -> NDArray[Any]:
+    """PRIVATE: features that are functions of each row alone, shape (n, width)."""
+    if features.row_wise:
+        return features(encoded)
+    rows = np.empty((len(encoded), width))
+    for i in range(len(encoded)):
+        rows[i] = features(encoded[i : i + 1])[0]
+    return rows
 
 
 class FeatureMap(ABC):

@@ -2,7 +2,7 @@ r"""Stacked cosines and sines: :math:`[\cos w_k^T x,\ \sin w_k^T x]_k/\sqrt N`, 
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -20,6 +20,7 @@ from dpcore.randomness import PublicCoins
 class _CosSin(Features):
     frequencies: NDArray[np.float64]
     turns: Turns
+    row_wise: ClassVar[bool] = True
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         angles = self.turns.at(encoded)

@@ -23,6 +23,7 @@ class _Cosines(Features):
     phases: NDArray[np.float64]
     turns: Turns
     rescaled: ClassVar[bool] = True
+    row_wise: ClassVar[bool] = True
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         waves: NDArray[Any] = cosines(self.turns.at(encoded))

@@ -11,6 +11,8 @@ from dpcore.randomness import PublicCoins
 
 
 class _Same(Features):
+    row_wise = True
+
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         return encoded
 

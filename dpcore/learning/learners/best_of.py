@@ -196,6 +196,13 @@ class BestOf(Learner):
         models = [fitted.model for fitted in query.args["models"]]
         return -np.array([self._loss(model, records, public.domain) for model in models])
 
+    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE: what the candidate computes, an exact sum too; or the losses."""
+        if query.name == CHOICE:
+            return self.statistic(query, records, public, secret)
+        index, own = self.own(query, public)
+        return self.candidates[index].compute(own, records, self.part(public), secret)
+
     def _loss(self, model: ScoringModel, records: Records, domain: Domain) -> float:
         """PRIVATE: the exact sum of a model's rounded losses, each a function of its record."""
         row = np.empty((1, records.features.shape[1]))

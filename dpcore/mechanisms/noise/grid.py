@@ -12,6 +12,7 @@ steps; clamping moves no two values apart. Source: theorem T13, "Rounding".
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import attrs
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
+from dpcore.exact import Exact
 from dpcore.rounding import up
 
 _FINENESS = 1000  # rounding adds at most 1/1000 of the sensitivity
@@ -68,10 +70,23 @@ class Grid:
             self.dimension, self.distance
         )
 
-    def round(self, coordinates: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The nearest numbers of steps, clamped to +-2^62. Infinities are clamped; NaN is not
-        accepted here: mechanisms check for it before.
+    def round(
+        self,
+        coordinates: NDArray[np.float64] | Exact,
+        weights: Sequence[tuple[int, int]] | None = None,
+    ) -> NDArray[np.int64]:
+        """The nearest numbers of steps, flat where they are `Exact`, clamped to +-2^62.
+
+        Exact integers are multiplied by `weights` and rounded once, ties to even, so that no float
+        lies between a sum and its steps. Infinities are clamped; NaN is not accepted here:
+        mechanisms check for it before.
+
+        Args:
+            weights: For `Exact` alone: (integer, exponent) of every coordinate's dyadic factor.
         """
+        if isinstance(coordinates, Exact):
+            whole = coordinates.in_units(self.exponent, weights)
+            return np.array([max(-LARGEST, min(LARGEST, w)) for w in whole], dtype=np.int64)
         with np.errstate(over="ignore", under="ignore"):
             steps = np.ldexp(coordinates, -self.exponent)
         clamped: NDArray[np.float64] = np.clip(steps, -float(LARGEST), float(LARGEST))

@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ReleaseError
-from dpcore.mechanism import Mechanism, Prepared, coordinates, finite, from_real, integers
+from dpcore.mechanism import (
+    Mechanism,
+    Prepared,
+    coordinates,
+    finite,
+    from_real,
+    integers,
+    summed,
+)
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.query import Query
 from dpcore.randomness import Stream
@@ -69,7 +77,7 @@ class OnGrid:
 
     def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
         """A multiple of the grid's step, or an odd one of half of it."""
-        steps = self.grid.round(coordinates(value, query))
+        steps = self.grid.round(summed(value, query))
         steps += self.draw(steps.size, noise)
         return from_real(self.grid.values(steps, halves=self.halves), query)
 

@@ -20,6 +20,7 @@ class PluginKind(enum.StrEnum):
     """What a new plugin provides at first."""
 
     LEARNER = "learner"
+    SUM = "sum"
     MECHANISM = "mechanism"
     ACCOUNTANT = "accountant"
     FEATURES = "features"

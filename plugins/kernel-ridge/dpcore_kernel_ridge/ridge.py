@@ -91,6 +91,11 @@ class KernelLearner(FunctionLearner):
     def __attrs_post_init__(self) -> None:
         _ = self.kernel_in_force
 
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """The matrix of all pairs of records and its factor."""
+        records = domain.at_most or 0
+        return 8 * 3 * records**2, records**3 // 3 + records**2 * domain.width
+
     @property
     def kernel_in_force(self) -> Kernel:
         """The kernel at the bandwidth.

@@ -20,6 +20,11 @@ class _Affine(Features):
     weight: float
     scale: float
 
+    @property
+    def row_wise(self) -> bool:  # type: ignore[override]  # read only
+        """As the other map."""
+        return self.inner.row_wise
+
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         rows = self.inner(encoded)
         return np.hstack([np.full((rows.shape[0], 1), self.weight), self.scale * rows])

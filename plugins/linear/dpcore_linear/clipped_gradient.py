@@ -1,8 +1,9 @@
 r"""Gradient perturbation: full-batch descent on clipped gradients, on any feature map.
 
 Theorem: every step releases a sum of clipped gradients, which moves by at most C (add/remove), 2C
-(replace-one) or min(2C, 2 M kappa) (label only) at any weights; T steps with Gaussian noise are
-exactly one Gaussian. See `dpcore_linear.clipped_sum`.
+(replace-one) or min(2C, 2 M kappa) (label only, up to the rounding of rows) at any weights; T steps
+with Gaussian noise are exactly one Gaussian. See `dpcore_linear.clipped_sum` for the lemma, and
+`dpcore.learning.solvers.integers` for sums without any rounding.
 """
 
 from typing import Any, ClassVar, Literal
@@ -16,10 +17,10 @@ from dpcore import (
     Answer,
     Distance,
     Domain,
+    Exact,
     FeatureMap,
     Features,
     Learner,
-    LearnerCoins,
     LinearModel,
     Public,
     Query,
@@ -27,12 +28,24 @@ from dpcore import (
     Refused,
     Sensitivity,
     SensitivityBound,
+    Sum,
+    SummingLearner,
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError
-from dpcore.learning.theorems.by_relation import ByRelation
-from dpcore.rounding import up
-from dpcore_linear.clipped_sum import clipped_sum, clipped_sum_error, logistic, prepare
+from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore.learning.features.base import row_by_row
+from dpcore.learning.solvers.elementary import half_tanh
+from dpcore.learning.solvers.integers import (
+    BLOCK,
+    IntegerRows,
+    Link,
+    clipped_gradients,
+    integer_rows,
+    label_moves,
+    multipliers,
+    unit_of,
+)
 from dpcore_linear.descent import Descent, Steps
 
 
@@ -53,7 +66,7 @@ class _State:
 
 
 @attrs.frozen(kw_only=True)
-class ClippedGradient(Learner):
+class ClippedGradient(SummingLearner):
     r"""Descend on :math:`\sum h(\phi(x_i)\cdot w-y_i)` by released gradients, and average.
 
     A record's gradient is at most `clip` long, so that far-off labels count linearly, as in Huber
@@ -62,7 +75,8 @@ class ClippedGradient(Learner):
     Weights are kept within a ball of radius 1000 in units of the label's half-range over kappa.
     The loss changes neither what a record can move nor what the steps cost.
 
-    Total: sums of clipped finite vectors at finite weights.
+    Total, and its sums are exact: see `SummingLearner`. The gradient is that at weights rounded to
+    about 26 binary places, of rows rounded to 20, and its weights are public.
 
     Args:
         features: Map from encoded columns to features.
@@ -73,8 +87,8 @@ class ClippedGradient(Learner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
-    total: ClassVar[bool] = True
     scores: ClassVar[bool] = True
+    rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap
     steps: int = attrs.field(default=100, validator=positive_integer)
@@ -83,6 +97,11 @@ class ClippedGradient(Learner):
     loss: Literal["squared", "logistic"] = attrs.field(
         default="squared", validator=one_of("squared", "logistic")
     )
+
+    @property
+    def link(self) -> Link | None:
+        """What the loss compares with labels: scores, or their slope of twice the logistic loss."""
+        return half_tanh if self.loss == "logistic" else None
 
     def scaled_clip(self, domain: Domain) -> float:
         """C for features of norm at most 1 and labels in [-1, 1], the descent's own units."""
@@ -93,9 +112,17 @@ class ClippedGradient(Learner):
         _count(public.domain)
         if self.loss == "logistic" and public.domain.classes != 2:
             raise UnfitTargetError("the logistic loss needs a target of two classes")
-        width = self.features.width(public.domain)
-        gradient = Query(name="gradient", shape=(width,), distance=Distance.L2, at_most=self.steps)
-        return (gradient,)
+        return (self._query(public.domain),)
+
+    def _query(self, domain: Domain) -> Query:
+        clip = self.scaled_clip(domain)
+        return Query(
+            name="gradient",
+            shape=(self.features.width(domain),),
+            distance=Distance.L2,
+            at_most=self.steps,
+            sum=Sum(clip=clip, exponent=unit_of(clip)),
+        )
 
     def start(self, public: Public) -> _State:
         """At zero."""
@@ -114,30 +141,34 @@ class ClippedGradient(Learner):
         """The gradient at the latest iterate."""
         if state.descent.done:
             return None
-        return Query(
-            name="gradient",
-            shape=state.descent.weights.shape,
-            distance=Distance.L2,
-            at_most=self.steps,
-            args={"weights": state.descent.weights},
-        )
+        return attrs.evolve(self._query(state.domain), args={"weights": state.descent.weights})
 
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """The sum of clipped gradients, for features and labels scaled to at most 1."""
-        assert query.args is not None, "an ask carries the weights"
-        domain, coins = public.domain, public.coins
-        prepared = records.derived(
-            (self, domain, coins),
-            lambda: prepare(
-                self.features.draw(domain, coins)(records.features) / self.features.norm(domain),
-                records.labels / domain.label_bound,
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+        """PRIVATE: clipped gradients, for features and labels scaled to at most 1."""
+        rows, weights = self._rows(query, block, public), _weights(query)
+        gradients = rows.rows * multipliers(rows, weights, self.link)[:, None]
+        return np.ldexp(gradients, rows.exponent)
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: their sum, as integers."""
+        return clipped_gradients(self._rows(query, block, public), _weights(query), self.link)
+
+    def _rows(self, query: Query, block: Records, public: Public) -> IntegerRows:
+        """PRIVATE: once for all steps."""
+        assert query.sum is not None, "a gradient is planned as a sum"
+        domain, coins, exponent = public.domain, public.coins, query.sum.unit
+        return block.derived(
+            (self, domain, coins, float(exponent)),
+            lambda: integer_rows(
+                row_by_row(
+                    self.features.drawn(domain, coins), block.features, self.features.width(domain)
+                )
+                / self.features.norm(domain),
+                block.labels / domain.label_bound,
                 self.scaled_clip(domain),
+                exponent,
             ),
         )
-        link = logistic if self.loss == "logistic" else None
-        return clipped_sum(prepared, query.args["weights"], link)
 
     def update(self, state: _State, answer: Answer) -> _State:
         """One step."""
@@ -165,12 +196,18 @@ class ClippedGradientBound(SensitivityBound):
         """For each relation; a label alone may do less."""
         assert isinstance(learner, ClippedGradient)
         clip = learner.scaled_clip(public.domain)
-        moved = ByRelation(add_remove=clip, replace_one=2 * clip, replace_label=2 * min(clip, 1.0))
+        label = min(2 * clip, label_moves(clip, query.shape[0]))
+        moved = attrs.evolve(moved_by_sum(query), replace_label=label)
         claim, value = moved.under(adjacency)
         return Sensitivity(
-            value=up(value, roundings=5000),
+            value=value,
             distance=Distance.L2,
             adjacency=claim,
-            solver_error=clipped_sum_error(_count(public.domain), query.shape[0], clip),
-            source=f"sums of gradients clipped at C ({claim})",
+            source=f"sums of gradients clipped at C ({claim}), in integers",
         )
+
+
+def _weights(query: Query) -> NDArray[np.float64]:
+    assert query.args is not None, "an ask carries the weights"
+    weights: NDArray[np.float64] = query.args["weights"]
+    return weights

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Features
 from dpcore.learning.solvers.sums import blocks
 from dpcore.rounding import gamma
 
@@ -32,14 +31,6 @@ class Sums(NamedTuple):
 def _exponent(bound: float) -> int:
     """The least e with bound < 2^e."""
     return math.frexp(bound)[1]
-
-
-def row_by_row(features: Features, encoded: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """PRIVATE: the features of each row by itself, shape (n, width)."""
-    rows = np.empty((len(encoded), width))
-    for i in range(len(encoded)):
-        rows[i] = features(encoded[i : i + 1])[0]
-    return rows
 
 
 def exact_sums(

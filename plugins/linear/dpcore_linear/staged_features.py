@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, Features
 from dpcore.domain.columns import Range
+from dpcore.records.lengths import row_lengths
 
 INTERCEPT = 0.5
 _PAIRS = 0.7
@@ -129,7 +130,7 @@ class StagedFeatures(Features):
             blocks.append(steps)
             blocks += [step[:, None] * groups for step in steps.T]
         rows = np.hstack(blocks)
-        rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
+        rows /= np.maximum(1.0, row_lengths(rows))
         return rows
 
     def arrays(self) -> dict[str, NDArray[Any]]:

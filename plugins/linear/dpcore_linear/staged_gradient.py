@@ -3,6 +3,7 @@ r"""Clipped gradient descent in three stages: standardise, screen, fit. What to 
 Theorem: every release is a sum of one vector per record, fixed by earlier answers. Replacing a
 record moves a sum of vectors of norm at most c by at most 2c, of non-negative ones by at most
 :math:`\sqrt2c` (:math:`\|a-b\|^2\le\|a\|^2+\|b\|^2`), and a sum of clipped gradients by at most 2C.
+All of them are sums of integers (`dpcore.learning.solvers.integers`), so that no rounding is left.
 With Gaussian noise all of them compose to exactly one Gaussian.
 
 The constants are one set for every table, chosen on synthetic and other public data: see
@@ -23,25 +24,27 @@ from dpcore import (
     Answer,
     Distance,
     Domain,
+    Exact,
     Learner,
-    LearnerCoins,
     Public,
     Query,
     Records,
     Refused,
     Sensitivity,
     SensitivityBound,
+    Sum,
+    SummingLearner,
 )
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError
-from dpcore.rounding import up
-from dpcore_linear.clipped_sum import (
-    Prepared,
-    clipped_sum,
-    clipped_sum_error,
-    prepare,
-    row_sum,
-    row_sum_error,
+from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore.learning.solvers.integers import (
+    BLOCK,
+    IntegerRows,
+    clipped_gradients,
+    integer_rows,
+    multipliers,
+    unit_of,
 )
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.staged_features import INTERCEPT, Layout, StagedFeatures
@@ -99,10 +102,19 @@ class _Recipe:
         """The plan."""
         numeric = self.layout.numeric.size
         half = self.standardise / 2
-        first = [_query(name, numeric, 1, half) for name in ("means", "squares") if numeric]
-        screen = _query("screen", self.layout.screened, self.steps("screen").count, _SCREEN)
-        fit = _query("fit", self.layout.fitted, self.steps("fit").count, self.fit)
-        return (*first, screen, fit)
+        first = []
+        if numeric:
+            squares = Sum(clip=self.square, sign="non_negative")
+            first = [
+                _query("means", numeric, 1, half, Sum(clip=self.row)),
+                _query("squares", numeric, 1, half, squares),
+            ]
+        widths = {"screen": (self.layout.screened, _SCREEN), "fit": (self.layout.fitted, self.fit)}
+        for name, (width, share) in widths.items():
+            steps = self.steps(name)
+            declared = Sum(clip=steps.clip, exponent=unit_of(steps.clip))
+            first.append(_query(name, width, steps.count, share, declared))
+        return tuple(first)
 
     def means(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """From the released sum of rows."""
@@ -123,8 +135,15 @@ class _Recipe:
         return scales * math.sqrt((1 - INTERCEPT**2) / float(np.sum(scales**2)))
 
 
-def _query(name: str, width: int, at_most: int, share: float) -> Query:
-    return Query(name=name, shape=(width,), distance=Distance.L2, at_most=at_most, share=share)
+def _query(name: str, width: int, at_most: int, share: float, declared: Sum) -> Query:
+    return Query(
+        name=name,
+        shape=(width,),
+        distance=Distance.L2,
+        at_most=at_most,
+        share=share,
+        sum=declared,
+    )
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -164,23 +183,28 @@ class StagedModel:
 
 
 @attrs.frozen(kw_only=True)
-class StagedGradient(Learner):
+class StagedGradient(SummingLearner):
     """Main effects, pairs, squares and soft steps of all columns; it has nothing to tune.
 
     It spends 10 % of its budget on means and variances of the numeric columns, 30 % on finding the
     columns that matter, and the rest on the fit. It needs the exact public number of records and a
     budget with a delta.
 
-    Total: sums of clipped finite vectors at finite weights.
+    Total, and its sums are exact: see `SummingLearner`.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.staged_gradient",)
-    total: ClassVar[bool] = True
     scores: ClassVar[bool] = True
+    rows_at_once: ClassVar[int] = BLOCK
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """`means` and `squares` once (if a column is numeric), `screen` and `fit` once a step."""
         return _Recipe.of(public).queries()
+
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """The features of the fit at all records: pairs of columns, squares and steps."""
+        records, fitted = domain.at_most or 0, Layout.of(domain).fitted
+        return 8 * fitted * (2 * records + 20), 2 * fitted * records
 
     def start(self, public: Public) -> _State:
         """Nothing known: the first stage that there is."""
@@ -205,20 +229,31 @@ class StagedGradient(Learner):
             args = {**state.features.arrays(), "weights": state.descent.weights}
         return attrs.evolve(state.queries[state.stage], args=args)
 
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """A sum over records of what the query's name says."""
-        recipe = _Recipe.of(public)
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+        """PRIVATE: of each record what the query's name says."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         if query.name in ("means", "squares"):
-            numeric = records.features[:, recipe.layout.numeric]
-            if query.name == "means":
-                return row_sum(numeric, recipe.row)
-            return row_sum((numeric - query.args["means"]) ** 2, recipe.square)
-        args = query.args
+            numeric = block.features[:, _Recipe.of(public).layout.numeric]
+            return numeric if query.name == "means" else (numeric - query.args["means"]) ** 2
+        rows = self._rows(query, block, public)
+        gradients = rows.rows * multipliers(rows, query.args["weights"])[:, None]
+        return np.ldexp(gradients, rows.exponent)
 
-        def rows() -> Prepared:
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: their sum; of gradients, by products of integers."""
+        if query.name in ("means", "squares"):
+            return super().partial(query, block, public)
+        assert query.args is not None, "an ask carries the weights"
+        return clipped_gradients(self._rows(query, block, public), query.args["weights"])
+
+    def _rows(self, query: Query, block: Records, public: Public) -> IntegerRows:
+        """PRIVATE: once for all steps of a stage."""
+        assert query.args is not None, "an ask carries what earlier answers fixed"
+        assert query.sum is not None, "a gradient is planned as a sum"
+        args, recipe, exponent = query.args, _Recipe.of(public), query.sum.unit
+        fixed = (args["means"], args["variances"], args["scales"])
+
+        def rows() -> IntegerRows:
             features = StagedFeatures(
                 layout=recipe.layout,
                 means=args["means"],
@@ -227,12 +262,11 @@ class StagedGradient(Learner):
                 quadratic=query.name == "fit",
             )
             bound = public.domain.label_bound
-            labels = (records.labels + bound) / (2 * bound)
-            return prepare(features(records.features), labels, recipe.steps(query.name).clip)
+            labels = (block.labels + bound) / (2 * bound)
+            clip = recipe.steps(query.name).clip
+            return integer_rows(features(block.features), labels, clip, exponent)
 
-        fixed = (args["means"], args["variances"], args["scales"])
-        key = (*fixed, self, public.domain, public.mu, query.name)
-        return clipped_sum(records.derived(key, rows), args["weights"])
+        return block.derived((*fixed, self, public.domain, public.mu, query.name), rows)
 
     def update(self, state: _State, answer: Answer) -> _State:
         """One stage, or one step of a descent, further."""
@@ -293,25 +327,18 @@ class StagedGradientBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """At the part's exact number of records, which the rounding errors grow with."""
-        recipe, width = _Recipe.of(public), query.shape[0]
+        """By the declaration of the query: 2c, sqrt(2) c2 or 2C."""
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"its steps need a public number of records, which {adjacency} hides")
-        if query.name == "means":
-            value, error = 2 * recipe.row, row_sum_error(recipe.records, width, recipe.row)
-            source = "sums of vectors of norm at most c (2c)"
-        elif query.name == "squares":
-            value = math.sqrt(2) * recipe.square
-            error = row_sum_error(recipe.records, width, recipe.square)
-            source = "sums of non-negative vectors of norm at most c (sqrt(2) c)"
-        else:
-            clip = recipe.steps(query.name).clip
-            value, error = 2 * clip, clipped_sum_error(recipe.records, width, clip)
-            source = "sums of gradients clipped at C (2C)"
         return Sensitivity(
-            value=up(value, roundings=5000),
+            value=moved_by_sum(query).replace_one,
             distance=Distance.L2,
             adjacency=REPLACE_ONE,
-            solver_error=error,
-            source=source,
+            source=_SOURCES.get(query.name, "sums of gradients clipped at C (2C), in integers"),
         )
+
+
+_SOURCES = {
+    "means": "sums of vectors of norm at most c (2c), in integers",
+    "squares": "sums of non-negative vectors of norm at most c (sqrt(2) c), in integers",
+}

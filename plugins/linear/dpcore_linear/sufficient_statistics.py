@@ -31,6 +31,7 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError
+from dpcore.learning.features.base import row_by_row
 from dpcore.learning.solvers.sums import plain
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.learning.theorems.sufficient_statistics import (
@@ -38,7 +39,7 @@ from dpcore.learning.theorems.sufficient_statistics import (
     statistics_replace_label,
     statistics_replace_one,
 )
-from dpcore_linear.exact_sums import exact_sums, joined, joined_error, parted, row_by_row
+from dpcore_linear.exact_sums import exact_sums, joined, joined_error, parted
 
 _FAILURE = 0.05  # of the bound on the noise's norm, which only helps to choose a regularization
 

@@ -18,6 +18,7 @@ from dpcore import (
     REPLACE_ONE,
     Adjacency,
     Distance,
+    Domain,
     Learner,
     LearnerCoins,
     OneShot,
@@ -121,6 +122,13 @@ class Central(OneShot):
     def inputs(self, public: Public) -> Inputs:
         """What the kernel is a function of."""
         return Inputs(domain=public.domain, intercept=self.intercept)
+
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """The neurons, their matrix, and what they say of all records."""
+        records, width = domain.at_most or 0, domain.width + 1
+        neurons = self.neurons or 0
+        memory = 8 * (3 * neurons * width + 4 * records * width + 4 * width**2)
+        return memory, neurons * width**2 + 2 * self.passes * records * width**2
 
     def drawn(self, public: Public) -> Neurons:
         """The neurons."""

@@ -11,6 +11,7 @@ from dpcore import (
     Answer,
     AnyMechanism,
     Distance,
+    Domain,
     Learner,
     LearnerCoins,
     Public,
@@ -54,6 +55,12 @@ class DualRegression(Learner):
     @abstractmethod
     def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
         """What to add to the released moments, and k where their inverse may be made unbiased."""
+
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """The neurons, and a few matrices of all pairs of records."""
+        records, width = domain.at_most or 0, domain.width + 1
+        neurons = self.neurons or 0
+        return 8 * (3 * neurons * width + 6 * records**2), neurons * width**2 + records**3
 
     def drawn(self, public: Public) -> Neurons:
         """The neurons."""

@@ -1,0 +1,148 @@
+r"""Exact: integers in two 64-bit limbs times a power of two, added in any order.
+
+A number is :math:`(2^{32}h+l)\,2^e` with :math:`0\le l<2^{32}`: one (h, l) for every value, so
+that equal sums have equal limbs, whatever order they were added in. |h| is at most 2^60, so that no
+addition wraps around; one that leaves this range is refused. Sums of 2^40 blocks below 2^52 fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Self
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_BITS = 32
+_LOW = (1 << _BITS) - 1
+_HIGHEST = 1 << 60
+_FLOATS = 1 << 53
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Exact:
+    """An array of integers, each times 2^exponent. Immutable; as private as what was added.
+
+    Args:
+        high: int64, at most 2^60 in size. low: int64, in [0, 2^32). Of one shape.
+        exponent: log2 of the unit that the integers count. Public.
+    """
+
+    high: NDArray[np.int64]
+    low: NDArray[np.int64]
+    exponent: int
+
+    @classmethod
+    def zeros(cls, shape: tuple[int, ...], exponent: int) -> Self:
+        """The empty sum."""
+        return cls(
+            high=np.zeros(shape, dtype=np.int64),
+            low=np.zeros(shape, dtype=np.int64),
+            exponent=exponent,
+        )
+
+    @classmethod
+    def of(cls, integers: ArrayLike, exponent: int) -> Self:
+        """Integers of up to 64 bits, or integers that floats of up to 2^53 hold.
+
+        Raises:
+            ValueError: a float is no integer, or larger than that.
+        """
+        array = np.asarray(integers)
+        if array.dtype.kind == "f":
+            if not bool(((np.abs(array) <= _FLOATS) & (array == np.rint(array))).all()):
+                raise ValueError("floats must hold integers of up to 2^53")
+        elif array.dtype.kind not in "bi":
+            raise ValueError(f"signed integers are needed, not {array.dtype}")
+        whole = array.astype(np.int64)
+        return cls(high=whole >> _BITS, low=whole & _LOW, exponent=exponent)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array."""
+        return self.high.shape
+
+    def __repr__(self) -> str:
+        return "Exact(private)"
+
+    def __add__(self, other: Exact) -> Exact:
+        """The sum.
+
+        Raises:
+            ValueError: the shapes or the units differ.
+            OverflowError: an entry leaves 92 bits.
+        """
+        if self.shape != other.shape or self.exponent != other.exponent:
+            raise ValueError("sums of one shape and one unit add up")
+        low = self.low + other.low
+        high = self.high + other.high + (low >> _BITS)
+        if bool((np.abs(high) > _HIGHEST).any()):
+            raise OverflowError("an exact sum leaves 92 bits")
+        return Exact(high=high, low=low & _LOW, exponent=self.exponent)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all numbers are the same in the same unit."""
+        return (
+            isinstance(other, Exact)
+            and self.exponent == other.exponent
+            and np.array_equal(self.high, other.high)
+            and np.array_equal(self.low, other.low)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # private values are no keys
+
+    def integers(self) -> list[int]:
+        """The integers, flat, in the order of a C array."""
+        pairs = zip(self.high.reshape(-1).tolist(), self.low.reshape(-1).tolist(), strict=True)
+        return [(high << _BITS) + low for high, low in pairs]
+
+    def floats(self) -> NDArray[np.float64]:
+        """Every number rounded to the nearest float, once, ties to even; huge ones infinite."""
+        found = np.array([_float(whole, self.exponent) for whole in self.integers()])
+        return found.reshape(self.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """`floats`, for whatever takes arrays."""
+        return self.floats() if dtype is None else self.floats().astype(dtype)
+
+    def in_units(
+        self, exponent: int, weights: Sequence[tuple[int, int]] | None = None
+    ) -> list[int]:
+        """The nearest multiples of 2^exponent, flat, ties to even; rounded once.
+
+        Args:
+            weights: (integer, exponent) of a dyadic factor for every number, multiplied before
+                the rounding; ones if None.
+        """
+        factors = [(1, 0)] * self.high.size if weights is None else weights
+        return [
+            _nearest(whole * factor, self.exponent + power - exponent)
+            for whole, (factor, power) in zip(self.integers(), factors, strict=True)
+        ]
+
+
+def root_two(bits: int = 60) -> tuple[int, int]:
+    """sqrt(2) as (integer, exponent), rounded down to so many binary places: an isometric weight
+    for the entries that a symmetric matrix has twice, which lengthens nothing."""
+    return math.isqrt(2 << (2 * bits)), -bits
+
+
+def _nearest(whole: int, exponent: int) -> int:
+    """whole * 2^exponent to the nearest integer, ties to even."""
+    if exponent >= 0:
+        return whole << exponent
+    floor, rest = whole >> -exponent, whole & ((1 << -exponent) - 1)
+    twice = (rest << 1) - (1 << -exponent)
+    return floor + (twice > 0 or (twice == 0 and floor & 1))
+
+
+def _float(whole: int, exponent: int) -> float:
+    """Correctly rounded, subnormal or not."""
+    ratio = Fraction(whole) * Fraction(2) ** exponent
+    try:
+        return ratio.numerator / ratio.denominator
+    except OverflowError:
+        return math.copysign(math.inf, whole)

@@ -1,0 +1,79 @@
+r"""SumBound: what one record moves an exact sum by, from the query's declaration alone.
+
+Theorem: let the statistic be :math:`\sum_i c(z_i)` with :math:`\|c(z)\|\le C`, added exactly.
+Adding or removing z moves it by :math:`\|c(z)\|\le C`. Replacing z by z' moves it by
+:math:`\|c(z')-c(z)\|\le 2C`; if no entry of a contribution is negative, by at most
+:math:`\sqrt2\,C` in l2 (the inner product is >= 0) and C in linf (entrywise). If inner products are
+>= 0 before contributions are rounded to multiples of s, each moves by at most
+:math:`r=s\sqrt d/2` and the inner product is at least :math:`-2rC-r^2`, so that in l2 it is
+:math:`\sqrt{2C^2+4rC+2r^2}`. A smaller relation is part of replacement.
+
+Sums are integers: there is no error to add, of n or of a block. Proof of the length:
+`dpcore.learning.solvers.clipping`, or the author's where the learner writes `partial`.
+"""
+
+import math
+from typing import Any
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.bound import Refused, SensitivityBound
+from dpcore.distance import Distance
+from dpcore.learner import AnyLearner, Public
+from dpcore.learning.learners.summing import SummingLearner, sums_exactly
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.query import Query, Sum
+from dpcore.rounding import up
+from dpcore.sensitivity import Sensitivity
+
+ROW_WISE = "what a record contributes to a sum depends on that record alone, as the learner says"
+
+
+@attrs.frozen
+class SumBound(SensitivityBound):
+    """C for a record that comes or goes, 2C or less for one that is replaced."""
+
+    def is_about(self, learner: AnyLearner) -> bool:
+        """Every learner whose sums the core adds."""
+        return sums_exactly(learner)
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """By the declaration of the query."""
+        if query.sum is None:
+            return Refused(f"{query.name!r} declares no sum")
+        claim, value = moved_by_sum(query).under(adjacency)
+        return Sensitivity(
+            value=value,
+            distance=query.distance,
+            adjacency=claim,
+            source=f"an exact sum of contributions at most {query.sum.clip!r} long ({claim})",
+            premises=() if learner.isolate or _proved(learner) else (ROW_WISE,),
+        )
+
+
+def moved_by_sum(query: Query) -> ByRelation:
+    """What one record moves an exact sum by, for learners with a bound of their own too."""
+    assert query.sum is not None, "the query declares a sum"
+    return ByRelation(add_remove=query.sum.clip, replace_one=_replaced(query.sum, query))
+
+
+def _proved(learner: SummingLearner) -> bool:
+    """Whether the author answers for the sum of a block by a proof."""
+    return type(learner).partial is not SummingLearner.partial
+
+
+def _replaced(declared: Sum, query: Query) -> float:
+    """What a replacement moves at most; rounded up."""
+    clip = declared.clip
+    if declared.sign == "non_negative" and query.distance is Distance.LINF:
+        return clip
+    if declared.sign == "any" or query.distance is not Distance.L2:
+        return 2 * clip
+    if declared.sign == "non_negative":
+        return up(math.sqrt(2.0) * clip, roundings=2)
+    rounded = math.ldexp(math.sqrt(query.real_size), declared.unit - 1)
+    squared = 2 * clip * clip + 4 * rounded * clip + 2 * rounded * rounded
+    return min(2 * clip, up(math.sqrt(squared), roundings=12))

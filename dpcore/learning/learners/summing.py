@@ -1,0 +1,135 @@
+r"""SummingLearner: a learner whose statistics are sums over records, added as integers.
+
+The author writes what one record contributes. The core clips every contribution to the length that
+the query declares, rounds it to a public unit and adds integers, so that a sum is a function of the
+multiset of records: no order, block or machine changes a bit of it, and what one record moves is
+exactly its own contribution (`dpcore.learning.bounds.sum`).
+
+What the author answers for is that row i of `contributions` depends on row i of the block and on
+public facts alone. The guarantee prints that as a premise, unless `isolate` hands over one record a
+call. Whoever writes `partial` too proves that one record's partial is at most `clip` long.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import ContractError
+from dpcore.exact import Exact
+from dpcore.learner import Learner, Public
+from dpcore.learning.solvers.clipping import clipped_integers
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins
+from dpcore.records.records import Records
+
+
+@attrs.frozen(kw_only=True)
+class SummingLearner(Learner):
+    """A learner whose planned queries all have `sum`.
+
+    Total: a contribution that is not finite is zero. Where a call fails or returns another shape,
+    its records are handed over one by one, each in a fresh copy, and those that fail again
+    contribute zero.
+
+    Args:
+        isolate: Hand over one record a call, each in a fresh copy: slow, and no contribution can
+            see another record.
+    """
+
+    bounds: ClassVar[tuple[Any, ...]] = ("sum",)
+    total: ClassVar[bool] = True
+
+    rows_at_once: ClassVar[int] = 1024
+    """Most records of a block; at most 2^20, so that sums of what the core rounds fit 64 bits."""
+
+    isolate: bool = False
+
+    @abstractmethod
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+        """PRIVATE, pure: what each record adds, before any clipping. Shape (rows, *query.shape).
+
+        Args:
+            query: With its `args`.
+            block: Some of the records, in no particular order.
+        """
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE, pure: the sum of the block's contributions in the query's unit.
+
+        An override is additive, and of one record never longer than `clip`: the author's proof.
+        """
+        declared, rows = query.sum, np.asarray(self.contributions(query, block, public))
+        assert declared is not None, "total_of asks sums only"
+        if rows.shape != (len(block), *query.shape) or rows.dtype.kind not in "biuf":
+            raise ContractError(f"contributions to {query.name!r} must be real, one for each row")
+        whole = clipped_integers(
+            rows.reshape(len(block), -1).astype(np.float64),
+            declared.clip,
+            declared.unit,
+            query.distance,
+            positive=declared.sign == "non_negative",
+        )
+        return Exact.of(whole.sum(axis=0).reshape(query.shape), declared.unit)
+
+    @final
+    def total_of(self, query: Query, records: Records, public: Public) -> Exact:
+        """PRIVATE: the exact sum over the records.
+
+        Raises:
+            ContractError: the query declares no sum.
+        """
+        if query.sum is None:
+            raise ContractError(f"{type(self).__name__} plans {query.name!r} without `sum`")
+        total = Exact.zeros(query.shape, query.sum.unit)
+        blocks: Iterable[Records] = records.blocks(self.rows_at_once)
+        for block in records.alone() if self.isolate else blocks:
+            total += self._of(query, block, public)
+        return total
+
+    def _of(self, query: Query, block: Records, public: Public) -> Exact:
+        """A block's sum; where that fails, of the records that do not fail alone."""
+        found = self._tried(query, block, public)
+        if found is not None:
+            return found
+        assert query.sum is not None, "total_of asks sums only"
+        total = Exact.zeros(query.shape, query.sum.unit)
+        for record in block.alone():
+            own = self._tried(query, record, public)
+            total = total if own is None else total + own
+        return total
+
+    def _tried(self, query: Query, block: Records, public: Public) -> Exact | None:
+        assert query.sum is not None, "total_of asks sums only"
+        try:
+            found = self.partial(query, block, public)
+            fits = found.shape == query.shape and found.exponent == query.sum.unit
+        except (Exception, SystemExit):
+            return None
+        return found if fits else None
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """PRIVATE: the exact sum, rounded to floats."""
+        return self.total_of(query, records, public).floats()
+
+    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE: the exact sum; of a subclass that writes its own `statistic`, that one."""
+        if not sums_exactly(self):
+            return self.statistic(query, records, public, secret)
+        return self.total_of(query, records, public)
+
+
+def sums_exactly(learner: object) -> bool:
+    """Whether a learner's statistics are the core's exact sums, and nothing else."""
+    core = SummingLearner
+    return isinstance(learner, core) and all(
+        getattr(type(learner), name) is getattr(core, name)
+        for name in ("statistic", "compute", "total_of", "_of", "_tried")
+    )

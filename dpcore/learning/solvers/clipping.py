@@ -1,0 +1,102 @@
+r"""Rows of floats to rows of integers that are no longer than a limit, whatever the floats are.
+
+A row x is counted in units of 2^e. Where its nearest integers are surely at most L = C/2^e long,
+they are taken as they are. Else x is scaled to at most L - m before it is rounded, with
+:math:`m=\sqrt d/2` in l2, d/2 in l1 and 1/2 in linf: what rounding adds at most. So no row of
+integers is longer than L (triangle inequality), and rows that fit already, such as counts, keep
+every bit.
+
+Every step is a correctly rounded operation on one row in a fixed order (sums halve the columns), so
+that a row's integers are a function of that row alone, to the last bit, on every machine.
+
+Claim: the test for "at most L" and the scaling are safe in floating point. Proof: sums of
+magnitudes of integers, and of their squares, that are at most 2^53 are exact, as all partial sums
+are; a larger one errs by a factor of the depth of the tree, which `up` covers. Rows that are scaled
+have their largest entry in [1/2, 1), so that squares that underflow add less than one rounding of
+the sum. []
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.distance import Distance
+from dpcore.rounding import down, up
+
+_FAR = 2.0**44
+_EXACT = 1 << 53
+
+
+def clipped_integers(
+    rows: NDArray[np.float64], clip: float, exponent: int, distance: Distance, *, positive: bool
+) -> NDArray[np.int64]:
+    """PRIVATE: one row of integers for every row of floats, shape (n, d), at most 2^42 in size.
+
+    A row that is not finite becomes zeros.
+
+    Args:
+        rows: Any floats, shape (n, d). clip: C. exponent: e, with C at most 2^(e + 42).
+        distance: l1, l2 or linf.
+        positive: Whether entries below 0 are set to 0 first.
+    """
+    limit = math.ldexp(clip, -exponent)
+    usable = np.isfinite(rows).all(axis=1, keepdims=True)
+    kept = np.where(usable, rows, 0.0)
+    if positive:
+        np.maximum(kept, 0.0, out=kept)
+    with np.errstate(over="ignore", under="ignore"):
+        whole = np.rint(np.clip(np.ldexp(kept, -exponent), -_FAR, _FAR))
+    long = ~_fits(whole, limit, distance)
+    if long.any():
+        whole[long] = _scaled(kept[long], limit, distance)
+    return np.asarray(whole, dtype=np.int64)
+
+
+def _fits(whole: NDArray[np.float64], limit: float, distance: Distance) -> NDArray[np.bool_]:
+    """Whether rows of integers are surely at most `limit` long."""
+    sizes = np.abs(whole)
+    if distance is Distance.LINF:
+        return np.asarray(sizes.max(axis=1) <= limit)
+    if distance is Distance.L1:
+        total = _added(sizes)
+        return (total <= _EXACT) & (total <= limit)
+    total = _added(sizes * sizes)
+    exact = float(min(_EXACT, math.floor(Fraction(limit) ** 2)))
+    rounded = up(total, roundings=_depth(whole) + 1) <= down(limit * limit, roundings=1)
+    return np.where(total < _EXACT, total <= exact, rounded)
+
+
+def _scaled(rows: NDArray[np.float64], limit: float, distance: Distance) -> NDArray[np.float64]:
+    """Rows of any finite size, scaled and rounded to at most `limit`."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    with np.errstate(under="ignore"):
+        unit = np.ldexp(rows, -np.frexp(largest)[1])
+    size = rows.shape[1]
+    if distance is Distance.LINF:
+        lengths, margin = np.abs(unit).max(axis=1), 0.5
+    elif distance is Distance.L1:
+        lengths, margin = _added(np.abs(unit)), size / 2
+    else:
+        with np.errstate(under="ignore"):
+            lengths = np.sqrt(_added(unit * unit))
+        margin = up(math.sqrt(size), roundings=1) / 2
+    room = down(max(limit - margin, 0.0), roundings=1)
+    factors = room / up(lengths, roundings=_depth(rows) + 6)
+    with np.errstate(under="ignore"):
+        return np.asarray(np.rint(unit * factors[:, None]))
+
+
+def _depth(rows: NDArray[np.float64]) -> int:
+    """Roundings behind a sum of a row's entries in halves."""
+    return int(max(1, rows.shape[1])).bit_length()
+
+
+def _added(terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of rows of numbers >= 0, in one order: the columns are halved and added."""
+    while terms.shape[1] > 1:
+        half, odd = divmod(terms.shape[1], 2)
+        folded = terms[:, :half] + terms[:, half : 2 * half]
+        terms = np.hstack([folded, terms[:, -1:]]) if odd else folded
+    return terms[:, 0]

@@ -1,0 +1,125 @@
+"""The price in memory and work, beside the price in privacy, and the limit that a run must keep.
+
+It is made of public facts alone: where the number of records is private, of the upper bound that
+is declared (`at_most`), or of no records where none is. So a refusal tells nothing of the records.
+It is asked for before anything is priced: a component's count may fill the memory by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError, ResourceError, below
+from dpcore.learning.features.base import FeatureMap
+from dpcore.running.request import Request
+from dpcore.running.resources import Resources, in_bytes, stated
+from dpcore.running.schedule import Scheduled
+
+_NUMBER = 8  # bytes
+_BLOCK = 10_000  # features
+_CELL = 100  # bytes of a cell while a file is read
+_MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?)(i?)B?\Z")
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+def read_memory(text: str) -> int:
+    """Bytes of `500MB`, `4GB`, `1.5GiB` or a plain number.
+
+    Raises:
+        ParameterError: it is none of these.
+    """
+    found = _MEMORY.match(text.strip())
+    if found is None or not float(found[1]) > 0:
+        raise ParameterError("--memory", "a size such as 500MB or 4GB", "memory", text)
+    base = 1024 if found[3] else 1000
+    return int(float(found[1]) * base ** " kMGT".index(found[2] or " "))
+
+
+def machine_memory() -> int | None:
+    """Bytes that this process may use at most, as far as the system tells."""
+    found = []
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with contextlib.suppress(OSError, ValueError):  # no group, or one without a limit
+        found.append(int(_CGROUP.read_text()))
+    return min(found, default=None)
+
+
+def require_room(request: Request, part: Domain) -> Resources:
+    """What the components of a request say, before anything is priced.
+
+    Raises:
+        ResourceError: more than the limit, at the release that needs most.
+    """
+    limit = machine_memory() if request.memory is None else request.memory
+    whole = _table(request.domain)
+    for number, release in enumerate(request.releases):
+        own = Resources()
+        for component in _parts(release.learner):
+            own += _of_part(component, part)
+        with below("releases", number, "learner"):
+            _require(own + _table(request.domain), limit)
+        whole = whole.largest(own + _table(request.domain))
+    return whole
+
+
+def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:
+    """The same with the answers of the plan.
+
+    Raises:
+        ResourceError: more than the limit.
+    """
+    limit = machine_memory() if request.memory is None else request.memory
+    whole = known
+    for number, one in enumerate(releases):
+        sizes = [(ask.query.real_size, ask.query.at_most) for ask in one.asks.values()]
+        memory = sum(_NUMBER * size * (most + 3) for size, most in sizes)
+        answers = Resources(memory, sum(size * most for size, most in sizes))
+        with below("releases", number, "learner"):
+            _require(known + answers, limit)
+        whole += answers
+    return whole
+
+
+def _require(needed: Resources, limit: int | None) -> None:
+    if limit is not None and needed.memory > limit:
+        raise ResourceError(
+            f"needs about {in_bytes(needed.memory)} of memory, the limit is {in_bytes(limit)}; "
+            f"nothing was opened or spent (--memory sets another limit)"
+        )
+
+
+def _table(domain: Domain) -> Resources:
+    """Reading and encoding the records."""
+    records = domain.at_most or 0
+    cells = records * (len(domain.columns) + 1)
+    return Resources(_CELL * cells + 2 * _NUMBER * records * domain.width, cells)
+
+
+def _of_part(component: Any, part: Domain) -> Resources:
+    if isinstance(component, FeatureMap):
+        width, records = int(component.width(part)), part.at_most or 0
+        side = min(width, records)  # fits take features block by block, and hold one square matrix
+        numbers = width * part.width + records * min(width, _BLOCK) + 2 * side**2
+        work = width * part.width * records + side**2 * max(width, records)
+        return stated(component, part) + Resources(_NUMBER * numbers, work)
+    return stated(component, part)
+
+
+def _parts(component: Any) -> Iterator[Any]:
+    """A component and the components in its fields."""
+    yield component
+    if attrs.has(type(component)):
+        for field in attrs.fields(type(component)):
+            value = getattr(component, field.name)
+            for inner in value if isinstance(value, tuple) else (value,):
+                if attrs.has(type(inner)):
+                    yield from _parts(inner)

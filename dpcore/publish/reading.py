@@ -1,0 +1,82 @@
+"""Reading a published folder that a stranger may have made: plain files of bounded size alone."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import ReplayError
+
+LARGEST_TEXT = 1 << 24  # bytes of a lock or a guarantee
+MOST_FILES = 10_000
+_OVERHEAD = 1 << 12  # bytes that an archive may take for one array beside its numbers
+
+_DAMAGES = (ValueError, EOFError, KeyError, MemoryError, NotImplementedError, zipfile.BadZipFile)
+
+
+def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
+    """A regular file's content: no link, pipe or device is followed or waited for.
+
+    Raises:
+        ReplayError: it is something else, or longer than `most`.
+        OSError: it cannot be read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    if path.is_symlink():
+        raise ReplayError(f"{path.name}: a link is not followed")
+    handle = os.open(path, flags)
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise ReplayError(f"{path.name}: not a regular file")
+        content = b"" if found.st_size > most else file.read(most + 1)
+        if found.st_size > most or len(content) > most:
+            raise ReplayError(f"{path.name}: longer than the {most} bytes that it may have")
+    return content
+
+
+def read_arrays(path: Path, numbers: int, arrays: int) -> dict[str, NDArray[Any]]:
+    """The arrays of an uncompressed archive, of at most so many numbers and arrays together.
+
+    Raises:
+        ReplayError: it is compressed, damaged, or holds more.
+        OSError: it cannot be read.
+    """
+    content = read_bytes(path, 8 * numbers + _OVERHEAD * (arrays + 1))
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            if len(members) > arrays:
+                raise ReplayError(f"{path.name}: {len(members)} arrays, {arrays} may be published")
+            found = {}
+            for member in members:
+                if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
+                    raise ReplayError(f"{path.name}: a compressed or encrypted array is not read")
+                with io.BytesIO(archive.read(member)) as file:
+                    name = member.filename.removesuffix(".npy")
+                    found[name] = np.lib.format.read_array(file, allow_pickle=False)
+    except _DAMAGES as error:
+        raise ReplayError(f"{path.name}: damaged ({type(error).__name__})") from None
+    return found
+
+
+def names_in(folder: Path) -> set[str]:
+    """What a folder holds.
+
+    Raises:
+        ReplayError: too much.
+    """
+    found: set[str] = set()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found.add(entry.name)
+            if len(found) > MOST_FILES:
+                raise ReplayError(f"{folder}: more than {MOST_FILES} files")
+    return found

@@ -1,0 +1,78 @@
+"""The laboratory sees noise that is wrong far from 0, in its seed or in its tails, and no other."""
+
+import numpy as np
+import pytest
+
+from dpcore import REPLACE_ONE
+from dpcore.conformance.laboratory.excess import Sample, excess
+from dpcore.conformance.laws.laboratory import laboratory_verdicts
+from dpcore.conformance.laws.mechanisms import mechanism_cases
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.laplace import Laplace
+from dpcore.mechanisms.randomized_response import RandomizedResponse
+
+from gallery.mutants.noises import MECHANISMS, clamped
+from gallery.reported.choices import binary_truth_for_four_categories
+from gallery.reported.noise import (
+    float_laplace_said_to_be_exact,
+    generator_of_32_bits,
+    noise_in_single_precision,
+    same_seed_for_each_layer,
+)
+
+
+def broken(mechanism, seed=0, draws=1000):
+    case = next(iter(mechanism_cases(mechanism)))
+    found = laboratory_verdicts(mechanism, case, seed, draws)
+    return {verdict.law.id for verdict in found if verdict.failed}
+
+
+WRONG = [
+    (noise_in_single_precision()[0], "mechanism.event-at-any-value"),
+    (float_laplace_said_to_be_exact()[0], "mechanism.exact-outputs"),
+    (generator_of_32_bits()[0], "mechanism.enough-entropy"),
+    (same_seed_for_each_layer()[0], "mechanism.noise-not-shared"),
+    (clamped(5.0)(MECHANISMS["float_gaussian"]), "mechanism.noise-has-tails"),
+    (binary_truth_for_four_categories()[0], "mechanism.event-at-any-value"),
+]
+
+
+@pytest.mark.parametrize(("single", "law"), WRONG, ids=[law for _, law in WRONG])
+def test_wrong_noise_is_caught_by_its_law(single, law):
+    assert law in broken(single.component())
+
+
+# Each statistical law errs with probability at most 1e-6.
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Laplace(noise="float"),
+        pytest.param(Gaussian(), marks=pytest.mark.slow),
+        pytest.param(Gaussian(noise="float"), marks=pytest.mark.slow),
+        pytest.param(RandomizedResponse(), marks=pytest.mark.slow),
+    ],
+    ids=["float laplace", "grid", "float gaussian", "response"],
+)
+def test_right_noise_is_not(mechanism):
+    assert not broken(mechanism, seed=3)
+
+
+def test_an_excess_is_certified_when_it_is_there_and_not_when_it_is_not():
+    rng = np.random.default_rng(1)
+    p, q = rng.normal(1, 1, (100, 2000)), rng.normal(0, 1, (100, 2000))
+    sample = [Sample(p=p, q=q, what="outputs")]
+    right = excess(sample, GaussianEvent(mu=1.0, adjacency=REPLACE_ONE), 1e-6)
+    wrong = excess(sample, GaussianEvent(mu=0.9, adjacency=REPLACE_ONE), 1e-6)
+    assert not right.broken
+    assert wrong.broken
+
+
+def test_draws_that_go_together_within_a_release_are_not_taken_for_many():
+    rng = np.random.default_rng(2)
+    shared = rng.normal(size=(60, 1))
+    p, q = np.repeat(shared[:30], 3000, axis=1), np.repeat(shared[30:], 3000, axis=1)
+    found = excess(
+        [Sample(p=p, q=q, what="outputs")], GaussianEvent(mu=0.01, adjacency=REPLACE_ONE), 1e-6
+    )
+    assert not found.broken

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# The default tests with the oldest and with the newest versions that pyproject.toml admits.
+# Usage: tests/pins.sh [PYTHON ...]; every Python gets two environments below .venv/pins.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+pythons=("${@:-python3}")
+oldest() { # the lower ends of the dependencies and of the extra sklearn, as exact pins
+  "$1" - <<'EOF'
+import re, tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+for pin in [*project["dependencies"], *project["optional-dependencies"]["sklearn"]]:
+    name, version = re.match(r"([A-Za-z0-9_-]+)>=([0-9.]+)", pin).groups()
+    print(f"{name}=={version}")
+EOF
+}
+for python in "${pythons[@]}"; do
+  for end in oldest newest; do
+    place=".venv/pins/$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-$end"
+    "$python" -m venv --clear "$place"
+    pins=()
+    [ "$end" = newest ] || mapfile -t pins < <(oldest "$python")
+    "$place/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade \
+      -e ".[test,sklearn]" plugins/*/ "${pins[@]}"
+    OPENBLAS_NUM_THREADS=1 "$place/bin/python" -m pytest -q -m "not slow" -n 2
+    echo "$place: passed"
+  done
+done

@@ -1,0 +1,96 @@
+"""A resource price from public facts: refused before anything is priced, opened or spent."""
+
+import time
+
+import pytest
+
+from dpcore.errors import ParameterError, ResourceError
+from dpcore.pricing.resources import machine_memory, read_memory
+from dpcore.spec.spec import spec_of_text
+
+SPEC = """\
+dpcore: 1
+data:
+  source: people.csv
+  target: y
+  domain:
+    records: {records}
+    columns: {{{columns}}}
+    target: [-1, 1]
+adjacency: {adjacency}
+budget: {{epsilon: 2, delta: 1e-5}}
+release:
+  learner: {learner}
+  mechanism: {mechanism}
+"""
+
+LARGE = {
+    "neurons": {
+        "learner": "{name: ntk.central, neurons: 1000000000000}",
+        "records": 100, "mechanism": "gaussian",
+    },
+    "pairs": {
+        "learner": "linear.staged_gradient", "records": 30_000, "mechanism": "gaussian",
+        "columns": ", ".join(f"c{i}: [-1, 1]" for i in range(800)),
+    },
+    "records": {
+        "learner": "{name: kernel_ridge.ridge, regularization: 0.5, bandwidth: 1.0}",
+        "records": 40_000, "mechanism": "gaussian_process",
+    },
+    "features": {
+        "learner": "{name: random_features.ridge, regularization: 0.5, "
+        "features: {name: cosines, count: 1000000000}}",
+        "records": 100, "mechanism": "gaussian",
+    },
+}  # fmt: skip
+
+
+def spec(adjacency="replace_one", columns="a: [-1, 1], b: [-1, 1]", **given):
+    return spec_of_text(SPEC.format(adjacency=adjacency, columns=columns, **given), "s.yaml")
+
+
+@pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
+def test_what_would_fill_the_memory_is_refused_before_it_is_priced(case):
+    import attrs
+
+    asked = spec(**case)
+    asked = attrs.evolve(asked, request=attrs.evolve(asked.request, memory=8 * 10**9))
+    began = time.process_time()
+    with pytest.raises(ResourceError, match="of memory, the limit is 8 GB; nothing was opened"):
+        asked.price()
+    assert time.process_time() - began < 5
+
+
+def test_a_small_run_states_its_price():
+    plan = spec(
+        learner="{name: random_features.ridge, regularization: 0.5, features: identity}",
+        records=40, mechanism="gaussian",
+    ).price()  # fmt: skip
+    assert 0 < plan.resources.memory < 10**6
+    assert "of memory" in plan.resources.describe()
+
+
+def test_a_private_count_is_neither_needed_nor_told():
+    learner = "{name: random_features.ball_ridge, features: identity, "
+    learner += "total_regularization: 30, radius: 250}"
+    given = {"adjacency": "add_remove", "learner": learner, "mechanism": "gaussian"}
+    plans = [spec(records=records, **given).price() for records in ("private", "{at_most: 90}")]
+    assert plans[0].resources.memory < plans[1].resources.memory
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4GB", 4 * 10**9), ("500 MB", 5 * 10**8), ("1.5GiB", 3 << 29), ("7", 7), ("2k", 2000)],
+)
+def test_sizes(text, size):
+    assert read_memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "-1", "0", "4XB", "GB", "1e9", "nan"])
+def test_what_is_no_size(text):
+    with pytest.raises(ParameterError, match="--memory"):
+        read_memory(text)
+
+
+def test_the_machine_tells_its_memory():
+    assert machine_memory() is None or machine_memory() > 1 << 26
