@@ -31,8 +31,9 @@ lint: $(VENV)/.lint
 	  $(BIN)/mypy $$plugin/dpcore_* || exit 1; \
 	done
 
+# not --quiet, which hides warnings from --strict
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(VENV)/site
 
 $(VENV)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpcore needs Python 3.11 or newer")'

@@ -71,8 +71,9 @@ def _parameters(found):
         default = named.get("default") if _is_field(member.value) else member.value
         if "factory" in named:
             default = griffe.ExprCall(function=named["factory"], arguments=[])
+        alias = str(named.get("alias", "")).strip("'\"")
         yield griffe.Parameter(
-            member.name.lstrip("_"),
+            alias or member.name.lstrip("_"),
             annotation=member.annotation,
             kind=griffe.ParameterKind.keyword_only,
             default=default,

@@ -5,6 +5,7 @@ entry counts as is the rule of `dpcore.records.cells`, from its own content alon
 """
 
 import math
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -136,6 +137,14 @@ class Dates(Range):
         return f"a date in [{_moment(self.low).date()}, {_moment(self.high).date()}]"
 
 
+def summary(values: Sequence[Any], most: int = 8) -> str:
+    """A list of values in words; of a long one the first and the last, and how many there are."""
+    told = [str(value) for value in values]
+    if len(told) > most:
+        told = [*told[: most - 2], "...", f"{told[-1]} ({len(told)} values)"]
+    return ", ".join(told)
+
+
 def _moment(days: float) -> datetime:
     return datetime(1970, 1, 1) + timedelta(days=days)
 
@@ -187,7 +196,7 @@ class Categories:
 
     def describe(self) -> str:
         """The rule an entry must meet."""
-        return "one of " + ", ".join(str(value) for value in self.values)
+        return "one of " + summary(self.values)
 
 
 Column = Range | Categories

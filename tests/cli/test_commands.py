@@ -109,8 +109,10 @@ def test_a_changed_run_does_not_replay(home):
     model.write_bytes(model.read_bytes()[:-1] + b"x")
     assert "model.npz" in dpcore(home, "replay", run, code=1).stderr
     lock = run / "public" / "spec.lock.json"
-    lock.write_text(lock.read_text().replace('"epsilon": 2', '"epsilon": 3'))
+    kept = lock.read_text()
+    lock.write_text(kept.replace('"epsilon": 2', '"epsilon": 3'))
     assert "spec.lock.json" in dpcore(home, "replay", run, code=1).stderr
+    lock.write_text(kept)
     assert "not a run folder" in dpcore(home, "replay", home, code=1).stderr
     (run / "public" / "answers.npz").write_bytes(b"PK nonsense")
     assert "damaged" in dpcore(home, "replay", run, code=1).stderr

@@ -135,3 +135,9 @@ def test_a_missing_column_is_named():
 
 def test_predictions_come_back_in_the_files_units_and_clipped():
     assert np.array_equal(mixed().uncentre(np.array([-9.0, 0.5, 99.0])), [0, 5.5, 10])
+
+
+def test_a_long_list_of_categories_is_summarised_and_a_short_one_told_whole():
+    assert Categories(("f", "m")).describe() == "one of f, m"
+    long = Categories(tuple(f"c{n}" for n in range(500))).describe()
+    assert long == "one of c0, c1, c2, c3, c4, c5, ..., c499 (500 values)"

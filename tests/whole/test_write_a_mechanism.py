@@ -71,7 +71,7 @@ def test_a_ledger_is_charged_with_the_event_of_the_page(plugin, tmp_path):
     plan.run(people(), reservation=plan.reserve(ledger, "the example"))
     again = Ledger.open(place, registry=registry)
     assert again.faults() == []
-    assert "logistic.one" in str(again.export())
+    assert "logistic.one" in "".join(map(str, again.export()))
     assert again.left() == ledger.left()
 
 
