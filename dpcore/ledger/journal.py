@@ -88,6 +88,17 @@ class Transaction:
     """The journal while it is this process's turn."""
 
     _connection: sqlite3.Connection
+    _cursors: list[sqlite3.Cursor] = attrs.field(factory=list)
+
+    def close(self) -> None:
+        """End every reading of rows: one that somebody stopped would hold the lock."""
+        for cursor in self._cursors:
+            cursor.close()
+
+    def _selected(self, query: str, parameters: tuple[Any, ...]) -> sqlite3.Cursor:
+        cursor = self._connection.execute(query, parameters)
+        self._cursors.append(cursor)
+        return cursor
 
     def last(self, *kinds: str) -> Row | None:
         """The latest row of these kinds; of any, without arguments.
@@ -124,7 +135,7 @@ class Transaction:
             "ON before.number = own.number - 1 WHERE own.kind = ? AND instr(own.body, ?) > 0 "
             "ORDER BY own.number"
         )
-        for *found, before in self._connection.execute(query, (kind, text)):
+        for *found, before in self._selected(query, (kind, text)):
             yield _row(tuple(found), before or "", found[0])
 
     def _chain(self, start: int) -> Iterator[Row]:
@@ -132,7 +143,7 @@ class Transaction:
         found = self._connection.execute(query, (start - 1,)).fetchone()
         before = "" if found is None else found[0]
         query = "SELECT * FROM journal WHERE number >= ? ORDER BY number"
-        for number, found in enumerate(self._connection.execute(query, (start,)), start=start):
+        for number, found in enumerate(self._selected(query, (start,)), start=start):
             row = _row(found, before, number)
             yield row
             before = row.digest
@@ -217,10 +228,13 @@ class Journal:
         """
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
+            transaction = Transaction(connection)
             try:
-                yield Transaction(connection)
+                yield transaction
+                transaction.close()
                 connection.execute("COMMIT")
             except BaseException:
+                transaction.close()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
@@ -235,7 +249,11 @@ class Journal:
         with self._connected() as connection:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")
-            yield Transaction(connection)
+            transaction = Transaction(connection)
+            try:
+                yield transaction
+            finally:
+                transaction.close()
 
     def faults(self) -> list[str]:
         """What is wrong with the file; empty if nothing is. Whoever reads the rows checks them."""
