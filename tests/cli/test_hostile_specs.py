@@ -82,6 +82,7 @@ def replace(spec, path, value):
         inner[path[-1]] = value
 
 
+@pytest.mark.slow
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -132,6 +132,7 @@ def test_a_score_that_raises_is_the_largest_loss(monkeypatch):
     assert int(outcome.model.chosen) in (0, 1)
 
 
+@pytest.mark.slow
 def test_a_ridge_below_what_floats_resolve_is_refused_when_priced():
     learner = Regression(regularization=1.0)
     tiny = {

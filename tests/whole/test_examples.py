@@ -35,6 +35,7 @@ def wins(spec, table, runs):
     return won
 
 
+@pytest.mark.slow
 def test_the_quickstart_beats_the_constant_predictor():
     """At least 9 of 10, at epsilon = 1; it won 200 of 200, so that fewer is most unlikely."""
     pytest.importorskip("sklearn")

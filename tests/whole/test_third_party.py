@@ -41,6 +41,7 @@ def stranger(tmp_path_factory):
     return home, dpcore
 
 
+@pytest.mark.slow
 def test_a_strangers_plugin_is_admitted_tested_and_run(stranger):
     home, dpcore = stranger
     spec = home / "site" / "acme_bins" / "example.yaml"
