@@ -204,7 +204,7 @@ def _rho(events: tuple[tuple[Event, int], ...]) -> float:
         rho = event.zcdp_rho()
         if rho is None:
             raise NoClaimError(
-                f"{type(event).__name__} has no zCDP rho: export the plan with "
+                f"{event.label} has no zCDP rho: export the plan with "
                 f"approximate_measurement, one step apart also with renyi_measurement"
             )
         total += count * rho
@@ -224,7 +224,7 @@ def _divergence(events: tuple[tuple[Event, int], ...], order: float) -> float:
         one = event.renyi(np.array([_order(order)]))
         if one is None:
             raise NoClaimError(
-                f"{type(event).__name__} has no Rényi divergences: export the plan with "
+                f"{event.label} has no Rényi divergences: export the plan with "
                 f"approximate_measurement"
             )
         total += count * float(one[0])
