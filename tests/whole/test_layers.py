@@ -29,6 +29,7 @@ bound
 functions
 mechanisms guarantee
 learning
+engines
 strict_yaml
 registry
 ledger

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import ContractError
 from dpcore.exact import Exact
-from dpcore.learner import Learner, Public
+from dpcore.learner import Learner, Public, Reads
 from dpcore.learning.solvers.clipping import clipped_integers
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
@@ -49,6 +49,11 @@ class SummingLearner(Learner):
     """Most records of a block; at most 2^20, so that sums of what the core rounds fit 64 bits."""
 
     isolate: bool = False
+
+    @property
+    def reads(self) -> Reads:
+        """Sums; all rows in a subclass that writes its own `statistic`."""
+        return Reads.SUMS if sums_exactly(self) else Reads.ROWS
 
     @abstractmethod
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
