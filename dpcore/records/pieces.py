@@ -78,9 +78,24 @@ def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
         column = column.dictionary_encode()
     elif not _is_text(column.type.value_type):
         return None
-    values = [*column.dictionary.to_pylist(), None]
+    values = [*_values(column.dictionary), None]
     places = column.indices.fill_null(len(values) - 1) if column.null_count else column.indices
     return values, places.to_numpy(zero_copy_only=False).astype(np.intp)
+
+
+def _values(dictionary: Any) -> list[Any]:
+    """Python's values; None for a text that is no UTF-8."""
+    try:
+        return list(dictionary.to_pylist())
+    except UnicodeDecodeError:
+        return [_value(cell) for cell in dictionary]
+
+
+def _value(cell: Any) -> Any:
+    try:
+        return cell.as_py()
+    except UnicodeDecodeError:
+        return None
 
 
 def _is_text(kind: Any) -> bool:

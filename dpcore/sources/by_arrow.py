@@ -82,26 +82,34 @@ def _converted(chunk: bytes, found: Structure, form: Form) -> dict[str, Any] | N
     bare = bare_points(chunk, form.decimal)
     spoiled = found.columns_at(bare, form.width) if bare.size else set()
     numeric = {one.place for one in form.wanted if one.numeric} - spoiled
-    import pyarrow
-
-    table = _parsed(chunk, form, numeric, pyarrow.float64())
-    if table is None:
-        table = _parsed(chunk, form, numeric, pyarrow.string())
-        cast = form.decimal == "."
-    else:
-        cast = False
-    if table is None:
-        return None
-    texts = {one.name for one in form.wanted if one.place in numeric} if cast else {*()}
+    table = _parsed(chunk, form, numeric, "double")
+    if table is not None:
+        worded = {one.place for one in form.wanted if _has_nan(table[one.name])}  # the text nan
+        return _parsed(chunk, form, numeric - worded, "double") if worded else table
+    table = _parsed(chunk, form, numeric, "string")
+    if table is None or form.decimal == ",":
+        return table
+    texts = {one.name for one in form.wanted if one.place in numeric}
     return {name: _numbers(column) if name in texts else column for name, column in table.items()}
 
 
-def _parsed(chunk: bytes, form: Form, places: set[int], kind: Any) -> dict[str, Any] | None:
+def _has_nan(column: Any) -> bool:
+    """Whether a column of numbers holds one that is none, other than a null."""
+    import pyarrow
+    from pyarrow import compute
+
+    return pyarrow.types.is_floating(column.type) and bool(
+        compute.any(compute.is_nan(column)).as_py()
+    )
+
+
+def _parsed(chunk: bytes, form: Form, places: set[int], kind: str) -> dict[str, Any] | None:
     """Columns at these places as of this kind, the others as texts; None if one does not fit."""
     import pyarrow
     from pyarrow import csv
 
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    typed = pyarrow.type_for_alias(kind)
     wanted = {str(one.place): one for one in form.wanted}
     try:
         table = csv.read_csv(
@@ -113,7 +121,7 @@ def _parsed(chunk: bytes, form: Form, places: set[int], kind: Any) -> dict[str, 
             ),
             csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=False),
             csv.ConvertOptions(
-                column_types={name: kind if int(name) in places else text for name in wanted},
+                column_types={name: typed if int(name) in places else text for name in wanted},
                 include_columns=list(wanted),
                 null_values=[],
                 strings_can_be_null=False,
@@ -133,7 +141,8 @@ def _numbers(column: Any) -> Any:
 
     try:
         filled = compute.if_else(compute.equal(column, ""), None, column)
-        return compute.cast(filled, pyarrow.float64())
+        found = compute.cast(filled, pyarrow.float64())
+        return column if _has_nan(found) else found
     except pyarrow.ArrowException:  # its message shows a cell
         return column
 

@@ -14,8 +14,9 @@ from typing import BinaryIO
 import attrs
 
 from dpcore.errors import ParameterError, SourceError
+from dpcore.records.location import Holds, Reading
 from dpcore.sources import lines
-from dpcore.spec.grammar import Csv
+
 
 _POINTED = re.compile(r"[+-]?[0-9]*\.[0-9.,]*(?:[eE][+-]?[0-9]+)?\Z")
 _NO_DELIMITERS = '"\r\n\0'
@@ -96,37 +97,35 @@ def ambiguous(cell: str) -> bool:
 
 
 def read_header(
-    file: BinaryIO, path: Path, layout: Csv, numeric: dict[str, bool]
+    file: BinaryIO, path: Path, reading: Reading
 ) -> tuple[int, tuple[Wanted, ...], int]:
     """Number of cells of a record, the wanted columns in the order given, and where records begin.
-
-    Args:
-        numeric: By declared name, whether a number is declared; the target last.
 
     Raises:
         SourceError: no header, or not all declared columns in it.
     """
-    if layout.delimiter in _NO_DELIMITERS:
+    if reading.delimiter in _NO_DELIMITERS:
         raise ParameterError(
-            "csv", "a delimiter that is no quote and no end", "delimiter", layout.delimiter,
+            "csv", "a delimiter that is no quote and no end", "delimiter", reading.delimiter,
             "data.csv.delimiter",
         )  # fmt: skip
     raw = file.readline(lines.LONGEST + 2)
     body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(codecs.BOM_UTF8)
-    found = lines.row(body, layout.delimiter, None)
+    found = lines.row(body, reading.delimiter, None)
     if isinstance(found, lines.Faulty):
         raise SourceError(f"{path.name}, line 1: {found.why}")
     if not found:
         raise SourceError(f"{path.name}: the file is empty")
-    names, header = tuple(numeric), [name.strip() for name in found]
+    names, header = reading.names, [name.strip() for name in found]
     if len(header) == 1 and names[-1] != header[0]:
         raise SourceError(
-            f"{path.name}: one column only with the delimiter {layout.delimiter!r}; "
+            f"{path.name}: one column only with the delimiter {reading.delimiter!r}; "
             f"set data.csv.delimiter"
         )
     require_columns(path.name, header, names)
     wanted = tuple(
-        Wanted(name=name, place=header.index(name), numeric=kind) for name, kind in numeric.items()
+        Wanted(name=name, place=header.index(name), numeric=holds is Holds.NUMBERS)
+        for name, holds in reading.columns.items()
     )
     return len(header), wanted, len(raw)
 
