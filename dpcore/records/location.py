@@ -6,10 +6,23 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal, Protocol
 
 import attrs
 
 from dpcore.records.source import Source
+
+
+class Layout(Protocol):
+    """How a text file is written."""
+
+    @property
+    def delimiter(self) -> str:
+        """The character between two cells."""
+
+    @property
+    def decimal(self) -> Literal[".", ","]:
+        """The character before the decimals of a number."""
 
 
 class Holds(enum.Enum):
@@ -42,7 +55,7 @@ class Reading:
     refuse: bool = False
     total: bool = False
     delimiter: str = ","
-    decimal: str = "."
+    decimal: Literal[".", ","] = "."
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Table
+from dpcore.domain.fit import require_fit
 from dpcore.errors import SourceError
 from dpcore.learner import Answer
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -43,8 +44,7 @@ def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opene
     if absent:
         raise SourceError(f"column {absent[0]!r} is missing")
     if request.on_invalid == "refuse":
-        for column, row, rule in domain.misfits(table):
-            raise SourceError(f"column {column!r}, record {row + 1}: needs {rule}")
+        require_fit(domain, table)
     records = domain.project(table)
     count = len(records)
     if domain.exact is not None and count != domain.exact:

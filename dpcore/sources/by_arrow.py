@@ -8,6 +8,7 @@ to numbers at once where every cell of a column is one; else the column stays te
 
 from __future__ import annotations
 
+import codecs
 from typing import Any
 
 import attrs
@@ -111,6 +112,8 @@ def _parsed(chunk: bytes, form: Form, places: set[int], kind: str) -> dict[str, 
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     typed = pyarrow.type_for_alias(kind)
     wanted = {str(one.place): one for one in form.wanted}
+    if chunk.startswith(codecs.BOM_UTF8):
+        chunk = b"\n" + chunk  # pyarrow would take a record's first character for a mark
     try:
         table = csv.read_csv(
             pyarrow.BufferReader(chunk),

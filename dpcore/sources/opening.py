@@ -6,12 +6,11 @@ from pathlib import Path
 
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.domain import Domain
-from dpcore.records.location import Holds, Location, Reading
+from dpcore.records.location import Holds, Layout, Location, Reading
 from dpcore.records.source import Source
 from dpcore.sources.csv_file import CsvFile
 from dpcore.sources.parquet import ParquetFiles
 from dpcore.sources.sklearn_data import SklearnData
-from dpcore.spec.grammar import Csv
 
 _SKLEARN = "sklearn"
 _PARQUET = (".parquet", ".pq")
@@ -30,7 +29,7 @@ def location(source: Location | str) -> Location:
 
 
 def reading(
-    domain: Domain, folder: Path | None, layout: Csv, *, refuse: bool = False, total: bool = False
+    domain: Domain, folder: Path | None, layout: Layout, *, refuse: bool = False, total: bool = False
 ) -> Reading:
     """What a reader of records must know of their domain."""
     rules = {**domain.columns, domain.target: domain.labels}
@@ -55,7 +54,7 @@ def _held(rule: object) -> Holds:
 def open_source(
     source: Location | str,
     folder: Path | None,
-    layout: Csv,
+    layout: Layout,
     domain: Domain,
     *,
     refuse: bool = False,

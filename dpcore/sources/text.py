@@ -11,12 +11,11 @@ import numpy as np
 
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SourceError
-from dpcore.records.location import Location
+from dpcore.records.location import Layout, Location
 from dpcore.sources.csv_file import CsvFile
 from dpcore.sources.lines import LONGEST
 from dpcore.sources.opening import location, reading
 from dpcore.sources.whole import whole
-from dpcore.spec.grammar import Csv
 
 LONGEST_LINE = LONGEST
 
@@ -24,7 +23,7 @@ LONGEST_LINE = LONGEST
 def load_table(
     source: Location | str,
     folder: Path | None,
-    layout: Csv,
+    layout: Layout,
     domain: Domain,
     *,
     refuse: bool = False,
@@ -43,7 +42,7 @@ def load_table(
     return table
 
 
-def load_points(source: str, folder: Path | None, layout: Csv, domain: Domain) -> Table:
+def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain) -> Table:
     """The feature columns of a public CSV file of points to predict at, relative to `folder`.
 
     Raises:
