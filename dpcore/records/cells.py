@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import SourceError
-from dpcore.records.pieces import distinct, numbers_of, pieces_of
+from dpcore.records.pieces import columns_of_stream, distinct, numbers_of, pieces_of
 
 Value = TypeVar("Value")
 Number = TypeVar("Number", bound=np.generic)
@@ -59,13 +59,24 @@ MISSING = None
 
 
 def named(table: Any) -> Any:
-    """A table as columns by name: pyarrow's tables and polars' lazy frames become mappings."""
+    """A table as columns by name: pyarrow's tables, streams and polars' lazy frames are mapped.
+
+    Raises:
+        SourceError: a stream of Arrow batches fails, or pyarrow is not installed to read it.
+    """
     if not isinstance(table, Mapping):
         if hasattr(table, "collect_schema") and hasattr(table, "collect"):
             table = table.collect()
         if hasattr(table, "column_names") and hasattr(table, "column"):
             return {name: table.column(name) for name in table.column_names}
+        if hasattr(table, "__arrow_c_stream__") and not _is_frame(table):
+            return columns_of_stream(table)
     return table
+
+
+def _is_frame(table: Any) -> bool:
+    """Whether it gives its columns by name, cell by cell: their types need not fit Arrow's."""
+    return type(table).__module__.partition(".")[0] in ("pandas", "polars")
 
 
 def cells(column: Any) -> NDArray[Any]:

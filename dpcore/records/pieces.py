@@ -16,6 +16,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import SourceError
+
 
 @attrs.frozen(eq=False)
 class Pieces:
@@ -81,6 +83,25 @@ def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
     values = [*_values(column.dictionary), None]
     places = column.indices.fill_null(len(values) - 1) if column.null_count else column.indices
     return values, places.to_numpy(zero_copy_only=False).astype(np.intp)
+
+
+def columns_of_stream(table: Any) -> dict[str, Any]:
+    """All columns of an object with `__arrow_c_stream__`, by name.
+
+    Raises:
+        SourceError: pyarrow is not installed, or the stream fails; no message shows a cell.
+    """
+    try:
+        import pyarrow
+    except ImportError:
+        raise SourceError("a stream of records needs pyarrow: pip install 'dpcore[arrow]'") from None
+    try:
+        found = pyarrow.RecordBatchReader.from_stream(table).read_all()
+    except Exception as error:  # whatever its maker raises; it may show a cell
+        raise SourceError(
+            f"the stream of records cannot be read ({type(error).__name__})"
+        ) from None
+    return {name: found.column(name) for name in found.column_names}
 
 
 def _values(dictionary: Any) -> list[Any]:

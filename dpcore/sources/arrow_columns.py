@@ -50,7 +50,7 @@ def require_types(name: str, schema: pyarrow.Schema, reading: Reading) -> None:
                 if not count
                 else f"{name}: column {column!r} is there twice"
             )
-        kind = schema.field(column).type
+        kind = _stored(schema.field(column).type)
         if not _is_read(kind, holds):
             dated = "; dates are read in a column that declares dates" if _is_date(kind) else ""
             raise SourceError(
@@ -63,7 +63,19 @@ def columns_of(batch: pyarrow.RecordBatch, reading: Reading) -> Iterator[Columns
     """The declared columns of a batch, some records at a time."""
     for first in range(0, batch.num_rows, BATCH):
         piece = batch.slice(first, BATCH)
-        yield {name: piece.column(name) for name in reading.names}
+        yield {name: _plain(piece.column(name)) for name in reading.names}
+
+
+def _stored(kind: pyarrow.DataType) -> pyarrow.DataType:
+    """The type of the texts that a server's decimals come as; else the type itself."""
+    import pyarrow
+
+    opaque = isinstance(kind, pyarrow.OpaqueType) and kind.type_name == "numeric"
+    return kind.storage_type if opaque else kind
+
+
+def _plain(column: pyarrow.Array) -> pyarrow.Array:
+    return column if _stored(column.type) == column.type else column.storage
 
 
 def _is_read(kind: pyarrow.DataType, holds: Holds) -> bool:

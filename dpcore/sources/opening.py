@@ -13,11 +13,11 @@ from dpcore.sources.parquet import ParquetFiles
 from dpcore.sources.sklearn_data import SklearnData
 
 _SKLEARN = "sklearn"
-_PARQUET = (".parquet", ".pq")
+_PARQUET = (".parquet", ".pq", "/")
 
 
 def location(source: Location | str) -> Location:
-    """What a text means: a path of Parquet by its ending, `sklearn:NAME`, else a CSV file."""
+    """What a text means: Parquet by the ending .parquet, .pq or / (a folder), `sklearn:NAME`, else a CSV file."""
     if isinstance(source, Location):
         return source
     loader, _, name = source.partition(":")
