@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpcore.sources.lines import LONGEST_CELL
 
-_FEED, _RETURN, _QUOTE, _POINT = 10, 13, 34, 46
-_DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789", np.uint8))
+_FEED, _RETURN, _QUOTE = 10, 13, 34
+_ZERO = np.uint8(ord("0"))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -74,8 +74,9 @@ def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
         doubts.append(wrong)
     else:
         ends = np.flatnonzero(separators)
-    cells = np.diff(np.flatnonzero(codes[ends] == _FEED), prepend=-1)
-    doubts.append(np.flatnonzero((cells != width) & ~blank))
+    if ends.size != breaks.size * width or np.any(ends[width - 1 :: width] != breaks):
+        cells = np.diff(np.flatnonzero(codes[ends] == _FEED), prepend=-1)
+        doubts.append(np.flatnonzero((cells != width) & ~blank))
     doubtful = np.unique(np.concatenate(doubts)).astype(np.intp)
     return Structure(breaks=breaks, blank=blank, doubtful=doubtful, ends=ends)
 
@@ -83,8 +84,9 @@ def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
 def bare_points(chunk: bytes, point: str) -> NDArray[np.intp]:
     """Where a decimal sign is not followed by a digit, so that it ends no number of ours."""
     codes = np.frombuffer(chunk, np.uint8)
-    places = np.flatnonzero(codes[:-1] == ord(point))
-    return places[~_DIGITS[codes[places + 1]]]
+    found = codes[1:] - _ZERO > 9  # unsigned: what lies before the digits is above them
+    found &= codes[:-1] == ord(point)
+    return np.flatnonzero(found)
 
 
 def _undecodable(
