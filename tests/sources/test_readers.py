@@ -86,7 +86,9 @@ def by_definition(raw, layout):
         ]
     except (UnicodeDecodeError, csv.Error):
         return None
-    return [(row[0], row[1], row[2], row[4]) for row in rows[1:] if len(row) == 5]
+    header = [name.strip() for name in rows[0]]
+    places = [header.index(name) for name in (*COLUMNS, "y")]
+    return [tuple(row[place] for place in places) for row in rows[1:]]
 
 
 def compare(tmp_path, rng, nastiness):
