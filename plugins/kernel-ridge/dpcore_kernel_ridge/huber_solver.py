@@ -5,7 +5,8 @@ r"""Huber ridge in the space of a kernel: a public number of steps, and the erro
 :math:`G(a)=\tfrac12a^T(K+\Lambda)a-y^Ta` over the box :math:`|a_i|\le B/\Lambda`: at both,
 :math:`\mathrm{clip}(Ka-y)+\Lambda a=0`.
 
-Steps. With L = m kappa^2 + Lam above every eigenvalue of K + Lam, r = sqrt(Lam/L) and a_0 = a_{-1} = 0,
+Steps. With L = m kappa^2 + Lam above every eigenvalue of K + Lam, r = sqrt(Lam/L) and
+a_0 = a_{-1} = 0,
 
 .. math:: b_k=a_k+\tfrac{1-r}{1+r}(a_k-a_{k-1}),\qquad
           a_{k+1}=\mathrm{clip}\big(b_k-\nabla G(b_k)/L\big).
@@ -75,8 +76,8 @@ class HuberProblem:
         r"""delta: what an entry of a computed gradient errs by, roundings of the step included.
 
         :math:`|b_i|\le3B/\Lambda`: a sum of m products and its kernel entries, a handful of
-        roundings of numbers up to kappa^2 |b|_1 + 3B + M. The roundings of b_k, of the division by L
-        and of the step come to less than 32 u L B/Lam.
+        roundings of numbers up to kappa^2 |b|_1 + 3B + M. The roundings of b_k, of the division by
+        L and of the step come to less than 32 u L B/Lam.
         """
         mass = 3 * records * self.box
         square = self.kappa * self.kappa
@@ -96,7 +97,7 @@ class HuberProblem:
         return max(self.rounding(records), _SHARE * self.kappa * self.box)
 
     def steps(self, records: int) -> int:
-        """S, after which the first term is at most `left`: public, but for the number of records."""
+        """S, after which the first term is at most `left`: public but for the number of records."""
         if not records:
             return 0
         bound, lam = self.label_bound, self.total_regularization

@@ -115,7 +115,7 @@ def test_the_solver_stays_within_its_error(lam, clip):
 @pytest.mark.parametrize("lam", [0.1, 0.01, 0.001])
 @pytest.mark.parametrize("seed", range(3))
 def test_hard_problems_end_after_their_public_steps(lam, seed):
-    """Guesses of who is clipped go round in circles here. F is Lam-strongly convex: |grad F|/Lam."""
+    """Guesses of who is clipped go round in circles here. The minimiser is within |grad F|/Lam."""
     rng = np.random.default_rng(seed)
     rows, labels = rng.uniform(-0.7, 0.7, (100, 2)), rng.uniform(-1, 1, 100)
     kernel, own = GaussianKernel(bandwidth=0.5), problem(lam, 0.5)
