@@ -40,21 +40,23 @@ def _all_methods(auto: "AutoAccountant") -> Mapping[str, Accountant]:
 class AutoAccountant(Accountant):
     """Composes with every method that supports all events, and quotes the least upper end.
 
-    Where all events are Gaussian the exact method is asked alone; numerical composition is left
-    out where another method is exact already. If one method's upper end lies below another's
-    certified lower end, one of them is wrong: that is an error naming both, never the smaller
-    number.
+    Where all events are Gaussian the exact method is asked alone; numerical composition is left out
+    where another method is exact already, and of one event, whose curve it would only round. If one
+    method's upper end lies below another's certified lower end, one of them is wrong: that is an
+    error naming both, never the smaller number.
     """
 
     adjacency: Adjacency
     methods: Mapping[str, Accountant] = attrs.field(
         default=attrs.Factory(_all_methods, takes_self=True)
     )
+    applications: int = 0
 
     def compose(self, event: Event, count: int = 1) -> "AutoAccountant":
         """Compose in every method; a method that lacks support is dropped."""
         self.accept(event, count)
         methods: dict[str, Accountant] = {}
+        applied = count * sum(times for _, times in event.parts())
         for name, method in self.methods.items():
             try:
                 composed = method
@@ -63,7 +65,7 @@ class AutoAccountant(Accountant):
                 methods[name] = composed
             except UnsupportedEventError:
                 continue
-        return attrs.evolve(self, methods=methods)
+        return attrs.evolve(self, methods=methods, applications=self.applications + applied)
 
     def intervals(self, delta: float) -> tuple[dict[str, Interval], dict[str, str]]:
         """Every method's interval, and of those that have none the reason."""
@@ -88,7 +90,8 @@ class AutoAccountant(Accountant):
         ends, refusals = attrs.evolve(self, methods=cheap).intervals(delta)
         upper = min((end.upper for end in ends.values()), default=float("inf"))
         lower = max((end.lower for end in ends.values()), default=0.0)
-        if _NUMERICAL in self.methods and upper - lower > _NARROW * upper:
+        alone = ends and self.applications == 1
+        if _NUMERICAL in self.methods and not alone and upper - lower > _NARROW * upper:
             more, refused = attrs.evolve(
                 self, methods={_NUMERICAL: self.methods[_NUMERICAL]}
             ).intervals(delta)
