@@ -23,7 +23,7 @@ from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.running.private_look import RELEASE, stated
 from dpcore.running.serving import Predictions, Serving
-from dpcore.spec.spec import Spec, spec_of_text
+from dpcore.spec.spec import Spec, spec_of_plain
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
@@ -150,7 +150,11 @@ class Run:
 
 
 def load_run(
-    folder: Path | str, registry: Registry | None = None, *, memory: int | None = None
+    folder: Path | str,
+    registry: Registry | None = None,
+    *,
+    memory: int | None = None,
+    work: int | None = None,
 ) -> Run:
     """Price the locked spec again and rebuild the models from `answers.npz`.
 
@@ -170,8 +174,8 @@ def load_run(
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
     except (msgspec.DecodeError, ValueError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
-    spec = spec_of_text(msgspec.json.encode(lock.spec).decode(), LOCK, registry)
-    spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory))
+    spec = spec_of_plain(lock.spec, LOCK, registry)
+    spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
     coins = PublicCoins(lock.key)
     plan = spec.price(reproduce=printed)
     if plan.coins is not None:  # None: a bound holds over the coins, and is priced without them
