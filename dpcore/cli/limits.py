@@ -49,6 +49,7 @@ def in_number(given: str | None) -> int | None:
 
 def limited(spec: Spec, memory: str | None, work: str | None) -> Spec:
     """The spec with the limits."""
-    limits = {"memory": in_bytes(memory), "work": in_number(work)}
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    return attrs.evolve(spec, request=attrs.evolve(spec.request, **given)) if given else spec
+    return attrs.evolve(
+        spec,
+        request=attrs.evolve(spec.request, memory=in_bytes(memory), work=in_number(work)),
+    )

@@ -121,7 +121,7 @@ def test_what_would_take_years_is_refused(case):
     asked = spec(**case)
     asked = attrs.evolve(asked, request=attrs.evolve(asked.request, memory=10**18))
     with pytest.raises(
-        ResourceError, match="multiplications, the limit is 1e.14; nothing was"
+        ResourceError, match=r"multiplications, the limit is 1e.14; nothing was"
     ) as e:
         asked.price()
     assert e.value.place is not None
