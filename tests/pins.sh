@@ -27,7 +27,7 @@ for python in "${pythons[@]}"; do
     "$place/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade \
       -e ".[test,sklearn]" "${plugins[@]}" "${pins[@]}"
     OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-      "$place/bin/python" -m pytest -q -m "not slow" -n 2 "${tests[@]}"
+      "$place/bin/python" -m pytest -q -m "not slow" -n "${JOBS:-2}" "${tests[@]}"
     echo "$place: passed"
   done
   ends=newest
