@@ -8,18 +8,19 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import err, guarded, out
-from dpcore.cli.memory import MemoryOption, limited
+from dpcore.cli.limits import MemoryOption, WorkOption, limited
 from dpcore.spec.spec import load_spec
 
 
 def check(
     spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
     memory: MemoryOption = None,
+    work: WorkOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print the priced plan as JSON.")] = False,
 ) -> None:
     """State the guarantee of a spec without opening its data, and lock the public coins."""
     with guarded():
-        loaded = limited(load_spec(spec), memory)
+        loaded = limited(load_spec(spec), memory, work)
 
         import attrs
         import msgspec  # what follows is imported for a spec that is right

@@ -33,7 +33,7 @@ class Resources:
 
     def describe(self) -> str:
         """One clause."""
-        return f"about {in_bytes(self.memory)} of memory, {float(self.work):.1g} multiplications"
+        return f"about {in_bytes(self.memory)} of memory, {in_powers(self.work)} multiplications"
 
 
 @runtime_checkable
@@ -53,7 +53,15 @@ def stated(component: Any, domain: Domain) -> Resources:
 
 def in_bytes(count: int) -> str:
     """`1.5 GB`."""
-    size, unit = float(count), 0
+    size, unit = float(min(count, 10**300)), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
     return f"{size:.3g} {_UNITS[unit]}"
+
+
+def in_powers(count: int) -> str:
+    """`2e+09`, of a number of any size."""
+    digits = str(count)
+    if len(digits) > 300:
+        return f"1e+{len(digits) - 1}"
+    return f"{float(count):.1g}"
