@@ -14,13 +14,9 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from dpcore.exact import Exact
-from dpcore.records.records import Records
+from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
 from dpcore.sampling.selection import EVERYTHING, Selection
-
-Folded = tuple[Exact, ...]
-"""What one fold adds up."""
 
 Encode = Callable[[Columns], Records]
 """PRIVATE: a batch of columns to its records, row by row: a function of every row alone."""
