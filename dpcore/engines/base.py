@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -42,6 +43,10 @@ class Task:
 
 class Engine(ABC):
     """Holds the records of one run: `load` once, then `total` often, then `close`."""
+
+    one_memory: ClassVar[bool] = False
+    """Whether the process of the run may read all records into its own memory instead, for what
+    does not read in blocks."""
 
     @abstractmethod
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import attrs
 import numpy as np
@@ -85,6 +85,8 @@ class LocalEngine(Engine):
         threads: How many blocks are worked on at a time.
         rows: Most records of a block.
     """
+
+    one_memory: ClassVar[bool] = True
 
     spool: Path | None = None
     threads: int = attrs.field(factory=usable_threads, validator=positive_integer)

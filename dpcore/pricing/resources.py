@@ -1,5 +1,8 @@
 """The price in memory and work, beside the price in privacy, and the limit that a run must keep.
 
+Where records come in blocks (`Request.blocks`) and every learner reads in blocks, some blocks are
+in memory, and all records on disk; else all are in memory.
+
 It is made of public facts alone: where the number of records is private, of the upper bound that
 is declared (`at_most`), or of no records where none is. So a refusal tells nothing of the records.
 It is asked for before anything is priced: a component's count may fill the memory by itself.
@@ -8,6 +11,7 @@ It is asked for before anything is priced: a component's count may fill the memo
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -18,6 +22,7 @@ import attrs
 
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below
+from dpcore.learner import Reads
 from dpcore.learning.features.base import FeatureMap
 from dpcore.running.request import Request
 from dpcore.running.resources import Resources, in_bytes, stated
@@ -25,6 +30,7 @@ from dpcore.running.schedule import Scheduled
 
 _NUMBER = 8  # bytes
 _BLOCK = 10_000  # features
+_IN_FLIGHT = 1 << 16  # records of a batch that is read, or of the blocks of some threads
 _CELL = 100  # bytes of a cell while a file is read
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?)(i?)B?\Z")
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
@@ -60,15 +66,26 @@ def require_room(request: Request, part: Domain) -> Resources:
         ResourceError: more than the limit, at the release that needs most.
     """
     limit = machine_memory() if request.memory is None else request.memory
-    whole = _table(request.domain)
+    blocks = in_blocks(request)
+    table = _spooled(request) if blocks else _table(request.domain)
+    whole = table
     for number, release in enumerate(request.releases):
         own = Resources()
         for component in _parts(release.learner):
-            own += _of_part(component, part)
+            found = _of_part(component, part)
+            if blocks:
+                found = attrs.evolve(found, memory=_of_part(component, _some(part)).memory)
+            own += found
         with below("releases", number, "learner"):
-            _require(own + _table(request.domain), limit)
-        whole = whole.largest(own + _table(request.domain))
+            _require(own + table, limit)
+        whole = whole.largest(attrs.evolve(own, memory=own.memory + table.memory))
     return whole
+
+
+def in_blocks(request: Request) -> bool:
+    """Whether blocks of the records are in memory, not all of them."""
+    reads = Reads.most(release.learner.reads for release in request.releases)
+    return request.blocks and reads.in_blocks
 
 
 def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:
@@ -82,10 +99,12 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
     for number, one in enumerate(releases):
         sizes = [(ask.query.real_size, ask.query.at_most) for ask in one.asks.values()]
         memory = sum(_NUMBER * size * (most + 3) for size, most in sizes)
-        answers = Resources(memory, sum(size * most for size, most in sizes))
+        passes = sum(most for _, most in sizes)
+        disk = _derived(one, request) if in_blocks(request) else 0
+        answers = Resources(memory, sum(size * most for size, most in sizes), passes, disk)
         with below("releases", number, "learner"):
             _require(known + answers, limit)
-        whole += answers
+        whole += attrs.evolve(answers, disk=known.disk + answers.disk)
     return whole
 
 
@@ -101,7 +120,31 @@ def _table(domain: Domain) -> Resources:
     """Reading and encoding the records."""
     records = domain.at_most or 0
     cells = records * (len(domain.columns) + 1)
-    return Resources(_CELL * cells + 2 * _NUMBER * records * domain.width, cells)
+    return Resources(_CELL * cells + 2 * _NUMBER * records * domain.width, cells, 1)
+
+
+def _spooled(request: Request) -> Resources:
+    """Reading and encoding in batches; the hold-out stays in memory, all else goes to disk."""
+    domain = request.domain
+    records, columns = domain.at_most or 0, len(domain.columns) + 1
+    held = math.ceil(records * request.holdout)
+    memory = _table(_some(domain)).memory + _CELL * held * columns
+    twice = 2 if held else 1
+    return Resources(memory, records * columns, 1, twice * _NUMBER * records * (domain.width + 1))
+
+
+def _derived(one: Scheduled, request: Request) -> int:
+    """What a descent derives once for all its steps: 32-bit rows, and two numbers a record."""
+    widths = [ask.query.real_size for ask in one.asks.values() if ask.query.at_most > 1]
+    return (request.domain.at_most or 0) * (4 * max(widths) + 2 * _NUMBER) if widths else 0
+
+
+def _some(domain: Domain) -> Domain:
+    """The domain with as many records as are in memory at a time."""
+    count = _IN_FLIGHT if domain.at_most is None else min(_IN_FLIGHT, domain.at_most)
+    if domain.exact is not None:
+        return attrs.evolve(domain, exact=count)
+    return attrs.evolve(domain, limit=count)
 
 
 def _of_part(component: Any, part: Domain) -> Resources:

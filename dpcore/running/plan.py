@@ -130,7 +130,8 @@ class Plan:
 
         Raises:
             SourceError: the table does not fit the domain.
-            RequestError: a function release has no points, or more than are paid for.
+            RequestError: a function release has no points, or more than are paid for; or a learner
+                needs all records in one memory, and the engine holds them in several.
             ContractError: the reservation is not for this plan, has been used, or cannot be: known
                 coins, or a door of no privacy.
             ReleaseError: a private function failed, or the answers alone give something else; of a
@@ -138,6 +139,8 @@ class Plan:
             LedgerError: the guarantee could not be committed; nothing is released.
         """
         encoded = self.encode_points({} if points is None else points)
+        if engine is not None:
+            self._require_fit(engine)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
@@ -157,6 +160,17 @@ class Plan:
                 replaying,
             )
             return silenced(work) if sealed else work()
+
+    def _require_fit(self, engine: Engine) -> None:
+        for number, one in enumerate(self.schedule.releases):
+            reads = one.learner.reads
+            if not (reads.in_blocks or engine.one_memory):
+                with below("releases", number, "learner"):
+                    raise RequestError(
+                        f"{one.name}: {type(one.learner).__name__} reads {reads.value}, which "
+                        f"needs all records in one memory, and {type(engine).__name__} holds them "
+                        f"in several: use the local engine, or a learner that reads sums"
+                    )
 
     def _released(
         self,
