@@ -25,7 +25,13 @@ def check(
         import attrs
         import msgspec  # what follows is imported for a spec that is right
 
-        from dpcore.cli.plans import left_and_after, show_attacks, show_audits, show_plan
+        from dpcore.cli.plans import (
+            left_and_after,
+            reading,
+            show_attacks,
+            show_audits,
+            show_plan,
+        )
         from dpcore.publish.lock import locked
 
         found = locked(loaded)
@@ -35,11 +41,14 @@ def check(
         left = left_and_after(loaded, plan)
         if json:
             needed = attrs.asdict(plan.resources)
-            told = {**lock.plan, "resources": needed, **({} if left is None else {"ledger": left})}
+            told = {**lock.plan, "resources": needed, "reads": reading(plan)}
+            told |= {} if left is None else {"ledger": left}
             print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
             return
         show_plan(out(), plan.guarantee, lock)
         show_attacks(out(), loaded, plan)
+        for name, reads in reading(plan).items():
+            out().print(f"{name} reads {reads}.", markup=False)
         out().print(f"A run needs {plan.resources.describe()}.", markup=False)
         show_audits(out(), spec, lock)
         if left is not None:
