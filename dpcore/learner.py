@@ -104,6 +104,11 @@ class Reads(enum.Enum):
     ROWS = "rows"
     """All records at once, in one memory."""
 
+    def describe(self) -> str:
+        """What it is, and what it needs."""
+        needs = "any number of records, in blocks" if self.in_blocks else "all records in memory"
+        return f"{self.value}: {needs}"
+
     @property
     def in_blocks(self) -> bool:
         """Whether blocks of records, one after the other, suffice."""

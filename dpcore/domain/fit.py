@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import SourceError
+from dpcore.errors import MisfitError, SourceError
 from dpcore.records.cells import empty, named
 
 EMPTY = "empty"
@@ -104,6 +104,13 @@ def require_fit(domain: Domain, table: Table) -> None:
     wrong = [one for one in found.misfits if one.column == found.misfits[0].column]
     if wrong:
         raise SourceError(refusal(min(wrong, key=lambda one: one.first), found.records))
+
+
+def require_fit_of_batch(domain: Domain, table: Table) -> None:
+    """Raise `MisfitError` at a record of a batch that does not fit; no cell is shown."""
+    for one in fit(domain, [table]).misfits:
+        what = "and is empty" if one.rule == EMPTY else f"({one.rule})"
+        raise MisfitError(one.column, one.first - 1, f"{one.needed} {what}")
 
 
 def refusal(misfit: Misfit, records: int) -> str:

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import attrs
 
-from dpcore.exact import Exact
-from dpcore.records.records import Records
+from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
 from dpcore.sampling.selection import EVERYTHING, Selection
-
-Folded = tuple[Exact, ...]
-"""What one fold adds up."""
 
 Encode = Callable[[Columns], Records]
 """PRIVATE: a batch of columns to its records, row by row: a function of every row alone."""
@@ -46,6 +43,10 @@ class Task:
 
 class Engine(ABC):
     """Holds the records of one run: `load` once, then `total` often, then `close`."""
+
+    one_memory: ClassVar[bool] = False
+    """Whether the process of the run may read all records into its own memory instead, for what
+    does not read in blocks."""
 
     @abstractmethod
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:

@@ -13,7 +13,9 @@ list of all of them.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from fractions import Fraction
 
 import attrs
 import numpy as np
@@ -62,6 +64,13 @@ class Coins(Selection):
 
     words: Words
     below: int
+
+    @classmethod
+    def chance(cls, words: Words, share: float) -> Coins:
+        """Places at which `Stream.uniform` is below `share`."""
+        # (w >> 11) + 1/2 < share 2^53 says that w >> 11 is at most ceil(share 2^53 - 1/2) - 1
+        below = math.ceil(Fraction(share) * 2**53 - Fraction(1, 2))
+        return cls(words, min(max(below, 0), 1 << 53) << 10)
 
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:
         """By each place's own word."""

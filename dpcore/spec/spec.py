@@ -18,7 +18,7 @@ from dpcore.spec.category_file import with_lists
 from dpcore.spec.declared import Declared, declared
 from dpcore.spec.grammar import Csv
 from dpcore.spec.sweep import Point, releases
-from dpcore.strict_yaml.located import Node, parse, read
+from dpcore.strict_yaml.located import Node, of_plain, parse, read
 from dpcore.strict_yaml.places import place, placed
 
 if TYPE_CHECKING:
@@ -106,6 +106,11 @@ def load_spec(path: Path | str, registry: Registry | None = None) -> Spec:
 def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec:
     """The same from text, with paths relative to nowhere."""
     return _spec(parse(text, name), None, registry)
+
+
+def spec_of_plain(data: Any, name: str, registry: Registry | None = None) -> Spec:
+    """The same from plain data, such as a lock's."""
+    return _spec(of_plain(data, name), None, registry)
 
 
 def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:

@@ -13,7 +13,7 @@ call. Whoever writes `partial` too proves that one record's partial is at most `
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from functools import partial
 from typing import Any, ClassVar, final
 
 import attrs
@@ -91,11 +91,19 @@ class SummingLearner(Learner):
         """
         if query.sum is None:
             raise ContractError(f"{type(self).__name__} plans {query.name!r} without `sum`")
-        total = Exact.zeros(query.shape, query.sum.unit)
-        blocks: Iterable[Records] = records.blocks(self.rows_at_once)
-        for block in records.alone() if self.isolate else blocks:
-            total += self._of(query, block, public)
+        zero = (Exact.zeros(query.shape, query.sum.unit),)
+        (total,) = records.fold(partial(self._part, query, public), zero, self.rows_at_once)
         return total
+
+    def _part(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
+        """What a block adds."""
+        assert query.sum is not None, "total_of asks sums only"
+        if not self.isolate:
+            return (self._of(query, block, public),)
+        total = Exact.zeros(query.shape, query.sum.unit)
+        for record in block.alone():
+            total += self._of(query, record, public)
+        return (total,)
 
     def _of(self, query: Query, block: Records, public: Public) -> Exact:
         """A block's sum; where that fails, of the records that do not fail alone."""
@@ -136,5 +144,5 @@ def sums_exactly(learner: object) -> bool:
     core = SummingLearner
     return isinstance(learner, core) and all(
         getattr(type(learner), name) is getattr(core, name)
-        for name in ("statistic", "compute", "total_of", "_of", "_tried")
+        for name in ("statistic", "compute", "total_of", "_part", "_of", "_tried")
     )
