@@ -5,12 +5,13 @@ import datetime as dt
 import io
 import random
 
+import numpy as np
 import pytest
 
 from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates
 from dpcore.errors import SourceError
-from dpcore.records.cells import empty
+from dpcore.records.cells import empty, number, numbers
 from dpcore.sources import csv_file
 from dpcore.sources.by_lines import by_lines
 from dpcore.sources.csv_file import CsvSource
@@ -33,8 +34,8 @@ CELLS = (
 NASTY = (
     "1.", "nan", "NA", "null", "1_0", "\uff11", "0x1", "1e400", "+-5", "++5", "-nan", "1e", ".",
     "1,5", "1.5,5", '"x"y', 'x"y', '"', '""x""', '" "x', 'a"b"c', '5" pipe', '"x" ', ' "x"',
-    '"""', '""""', "1 2", "\0", "\r", "\ufeff", "\u2028", "\x0b", "\x1c", "\x85", "x\ry",
-    '"x\ny"', '"x\r\ny"', ",", ",,", ";", "'x'", "\\", "infinity", "1e5000", "1e-5000",
+    '"""', '""""', "1 2", "\0", "\r", "\ufeff", "\ufeff7", "\u2028", "\x0b", "\x1c", "\x85",
+    "x\ry", '"x\ny"', '"x\r\ny"', ",", ",,", ";", "'x'", "\\", "infinity", "1e5000", "1e-5000",
     "9007199254740993", "true", "e5", "nan(1)", "\u00a01", "9" * 400,
 )  # fmt: skip
 ENDS = ("\n", "\n", "\n", "\n", "\r\n", "\r\n", "\n\n", "\r", "\r\r\n", "\n\r\n", "")
@@ -133,6 +134,23 @@ def test_many_random_files_read_alike(tmp_path, monkeypatch):
     for _ in range(1500):
         monkeypatch.setattr(csv_file, "CHUNK", rng.choice((20, 40, 80, 1 << 20)))
         compare(tmp_path, rng, rng.choice((0.0, 0.02, 0.1, 0.4)))
+
+
+@pytest.mark.parametrize("reader", [by_lines, by_arrow])
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+def test_a_cell_is_read_by_the_rule_of_cells_alone(tmp_path, monkeypatch, reader, chunk):
+    """Each hostile cell between plain numbers, alone in its chunk and together with all others."""
+    monkeypatch.setattr(csv_file, "CHUNK", chunk)
+    plain = [cell for cell in (*CELLS, *NASTY) if not set(cell) & set('",\r\n\0')]
+    together = [c for cell in plain for c in ("0.5", cell)]
+    for cells in (together, *([cell, "0.5"] for cell in plain if chunk > 1)):
+        path = tmp_path / "people.csv"
+        lines = ["a,c,d,other,y", *(f"{cell},x,2020-05-06,{cell},1" for cell in cells)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+        declared = reading(facts(limit=1000), None, Csv())
+        source = CsvSource(path=path, reading=declared, reader=reader)
+        found = numbers(whole(source, declared, "people.csv")["a"])
+        assert found.tobytes() == np.array([number(cell) for cell in cells]).tobytes(), cells
 
 
 DEFECTS = {
