@@ -24,7 +24,7 @@ def check(
         import attrs
         import msgspec  # what follows is imported for a spec that is right
 
-        from dpcore.cli.plans import left_and_after, show_attacks, show_audits, show_plan
+        from dpcore.cli.plans import left_and_after, show_attacks, show_audits, show_bars, show_plan
         from dpcore.publish.lock import locked
 
         found = locked(loaded)
@@ -38,6 +38,7 @@ def check(
             print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
             return
         show_plan(out(), plan.guarantee, lock)
+        show_bars(out(), plan)
         show_attacks(out(), loaded, plan)
         out().print(f"A run needs {plan.resources.describe()}.", markup=False)
         show_audits(out(), spec, lock)

@@ -7,11 +7,12 @@ published ones, are seen by the operator only, and are no part of what the guara
 """
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.learner import Model
 from dpcore.randomness import SecretCoins
 from dpcore.running.conversation import Conversation
 from dpcore.running.metrics import METRICS
@@ -47,6 +48,8 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
     found: dict[str, Any] = {}
     reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
+        if not scheduled.learner.predicts:
+            continue
         held = Conversation(
             number=number,
             records=opened.train,
@@ -55,7 +58,7 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
             reuse=reuse,
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        private, exact = scheduled.evaluated(held, model, opened.holdout)
+        private, exact = scheduled.evaluated(held, cast(Model, model), opened.holdout)
         found[scheduled.name] = {
             metric: {
                 "private": _error(metric, private, truth),

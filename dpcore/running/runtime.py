@@ -39,7 +39,7 @@ def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opene
     """
     request = schedule.request
     domain, table = request.domain, named(table)
-    absent = [name for name in (*domain.columns, domain.target) if name not in table]
+    absent = [name for name in domain.rules if name not in table]
     if absent:
         raise SourceError(f"column {absent[0]!r} is missing")
     if request.on_invalid == "refuse":
@@ -58,11 +58,11 @@ def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opene
     else:
         cut = held_out(count, request.holdout)
         holdout, train = order[:cut], order[cut:]
-    columns = (*domain.columns, domain.target)
+    labels = records.labels[holdout]
     return Opened(
         train=records.take(train),
-        holdout={name: cells(table[name])[holdout] for name in columns},
-        holdout_labels=domain.uncentre(records.labels[holdout]),
+        holdout={name: cells(table[name])[holdout] for name in domain.rules},
+        holdout_labels=domain.uncentre(labels) if domain.labelled else labels,
     )
 
 

@@ -55,7 +55,7 @@ def load_table(
     path = Path(source) if folder is None else folder / source
     if path.exists() and not path.is_file():
         raise SourceError(f"{path}: not a file")
-    names = (*domain.columns, domain.target)
+    names = tuple(domain.rules)
     if total:
         return _read_total(path, layout, names, domain)
     return _read_csv(path, layout, names, domain, refuse)
@@ -97,7 +97,7 @@ def _sklearn(name: str, domain: Domain) -> Table:
     bundle = bundles[name]()
     table = {str(n): bundle.data[:, i] for i, n in enumerate(bundle.feature_names)}
     table["target"] = np.asarray(bundle.target, dtype=np.float64)
-    _require_columns(f"sklearn:{name}", list(table), (*domain.columns, domain.target))
+    _require_columns(f"sklearn:{name}", list(table), tuple(domain.rules))
     return table
 
 

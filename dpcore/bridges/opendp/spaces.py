@@ -45,7 +45,7 @@ def table_domain(plan: Plan) -> OpenDPDomain:
     def member(table: object) -> bool:
         if not isinstance(table, Mapping):
             return False
-        if any(name not in table for name in (*declared.columns, declared.target)):
+        if any(name not in table for name in declared.rules):
             return False
         return not (strict and declared.misfits(table))
 

@@ -39,7 +39,7 @@ def cell_verdicts(domain: Domain, seed: int = 0) -> list[Verdict]:
 
 def _alone(domain: Domain, seed: int) -> str:
     rng, rows = np.random.default_rng(seed), Rows(domain)
-    names = (*domain.columns, domain.target)
+    names = tuple(domain.rules)
     raw = rows.corners(rng, _ROWS), rng.uniform(-1, 1, _ROWS) * rows.label_bound
     start = {name: list(column) for name, column in rows.table(*raw).items()}
     for container in (list, tuple, _objects):
