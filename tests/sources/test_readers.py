@@ -77,7 +77,13 @@ def by_definition(raw, layout):
     """The records of the declared columns by the csv module, None if it refuses the file."""
     try:
         text = raw.decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=layout.delimiter, strict=True) if row]
+        rows = [
+            row
+            for row in csv.reader(
+                io.StringIO(text, newline=""), delimiter=layout.delimiter, strict=True
+            )
+            if row
+        ]
     except (UnicodeDecodeError, csv.Error):
         return None
     return [(row[0], row[1], row[2], row[4]) for row in rows[1:] if len(row) == 5]

@@ -33,7 +33,9 @@ def people(count=500, seed=3):
 
 def as_csv(folder, table):
     path = folder / "people.csv"
-    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in zip(*table.values())]
+    lines = [
+        ",".join("" if cell is None else str(cell) for cell in row) for row in zip(*table.values())
+    ]
     path.write_text("\n".join([",".join(table), *lines]) + "\n")
     return path
 
