@@ -15,7 +15,7 @@ from dpcore.engines.base import Engine
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below
 from dpcore.guarantee import Guarantee, Status
-from dpcore.learner import Answer, Model
+from dpcore.learner import Answer, Model, Published
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -43,7 +43,7 @@ class Outcome:
     """What a run published, and (private) what it opened.
 
     Args:
-        models: By release name, rebuilt from the answers.
+        models: By release name, rebuilt from the answers; tables where nothing is predicted.
         answers: By release name, in order of asking; "evaluation" holds a private look's.
         guarantee: Of this run; `none` if its coins were known or its door was not private.
         coins: The published key.
@@ -51,7 +51,7 @@ class Outcome:
         note: Why the answers were not replayed in a clean process, or empty.
     """
 
-    models: Mapping[str, Model]
+    models: Mapping[str, Published]
     answers: Mapping[str, tuple[Answer, ...]]
     guarantee: Guarantee
     coins: PublicCoins
@@ -63,9 +63,9 @@ class Outcome:
         """The only model.
 
         Raises:
-            ValueError: there are several.
+            ValueError: there are several, or none.
         """
-        (model,) = self.models.values()
+        (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
 
 
@@ -325,7 +325,7 @@ class Plan:
 
     def rebuild(
         self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins
-    ) -> dict[str, Model]:
+    ) -> dict[str, Published]:
         """The models that released answers determine, by release name.
 
         Raises:

@@ -37,9 +37,8 @@ def reading(
     total: bool = False,
 ) -> Reading:
     """What a reader of records must know of their domain."""
-    rules = {**domain.columns, domain.target: domain.labels}
     return Reading(
-        columns={name: _held(rule) for name, rule in rules.items()},
+        columns={name: _held(rule) for name, rule in domain.rules.items()},
         folder=folder,
         exact=domain.exact,
         limit=domain.limit,

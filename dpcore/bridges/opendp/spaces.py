@@ -47,7 +47,7 @@ def table_domain(plan: Plan) -> OpenDPDomain:
         table = named(table)
         if not (isinstance(table, Mapping) or hasattr(table, "columns")):
             return False
-        if any(name not in table for name in (*declared.columns, declared.target)):
+        if any(name not in table for name in declared.rules):
             return False
         return not (strict and declared.misfits(table))
 
