@@ -20,6 +20,7 @@ from dpcore.publish.lock import Lock, lock_of, require_same
 from dpcore.publish.reading import names_in, read_arrays, read_bytes
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.boundary import Arrays, told_once
 from dpcore.running.plan import Plan
 from dpcore.running.private_look import RELEASE, stated
 from dpcore.running.serving import Predictions, Serving
@@ -44,15 +45,20 @@ def public_files(
     lock: Lock,
     answers: Mapping[str, tuple[Answer, ...]],
     models: Mapping[str, Model],
+    fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    """Every file of `public/`, by name: a function of the lock, the answers and nothing else."""
+    """Every file of `public/`, by name: a function of the lock, the answers and nothing else.
+
+    Args:
+        fitted: The arrays of each model, by its name.
+    """
     numbered = {
         f"{name}.{order:06d}.{answer.query.name}": np.asarray(answer.value)
         for name, given in answers.items()
         for order, answer in enumerate(given)
     }
-    return _files(lock, numbered, means(answers), models, guarantee)
+    return _files(lock, numbered, means(answers), models, fitted, guarantee)
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
@@ -65,23 +71,20 @@ def _files(
     numbered: Mapping[str, NDArray[Any]],
     means: Mapping[str, NDArray[Any]],
     models: Mapping[str, Model],
+    fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    fitted = {
-        f"{name}.{key}": array
-        for name, model in models.items()
-        for key, array in sorted(model.arrays().items())
-    }
+    named = {f"{name}.{key}": a for name, own in fitted.items() for key, a in own.items()}
     evaluation = {EVALUATION: _json(stated(means))} if means else {}
     predictions = {
         f"{name}.{PREDICTIONS}": _column(model)
         for name, model in models.items()
-        if isinstance(model, Predictions)
+        if type(model) is Predictions  # a class derived from it may say other values now
     }
     return {
         LOCK: lock.encode(),
         ANSWERS: _npz(numbered),
-        MODEL: _npz(fitted),
+        MODEL: _npz(named),
         GUARANTEE_JSON: _json(guarantee.to_dict()),
         GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
         **evaluation,
@@ -192,6 +195,7 @@ def load_run(
             looked[query] = array
     given = {name: tuple(group) for name, group in values.items()}
     models = plan.rebuild(given, coins)
+    fitted = {name: told_once(model) for name, model in models.items()}
     guarantee = plan.guarantee
     if voided := told.get("not private"):
         guarantee = guarantee.void(voided)
@@ -206,7 +210,7 @@ def load_run(
         models=models,
         answers=given,
         evaluation=stated(looked),
-        files=_files(lock, arrays, looked, models, guarantee),
+        files=_files(lock, arrays, looked, models, fitted, guarantee),
     )
 
 

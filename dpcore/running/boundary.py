@@ -16,11 +16,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learner import Answer
+from dpcore.learner import Answer, Model
 from dpcore.query import Query
 from dpcore.records.records import unwritable
 
 Thing = TypeVar("Thing")
+
+Arrays = Mapping[str, NDArray[Any]]
+"""Of one model, by name."""
 
 
 class Before(Generic[Thing]):
@@ -66,6 +69,11 @@ def transcript(answers: Iterable[Answer]) -> str:
     for answer in answers:
         _tell(digest, (answer.query.name, answer.number, answer.query.args))
     return digest.hexdigest()
+
+
+def told_once(model: Model) -> Arrays:
+    """A model's arrays as it tells them now: what is compared is what is written, byte for byte."""
+    return {str(name): np.array(array) for name, array in sorted(model.arrays().items())}
 
 
 def published(arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -26,8 +26,10 @@ def modules():
             yield str(path.relative_to(plugin.parent).with_suffix("")), path
 
 
-def is_negative(node):
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+def is_negative_power(node):
+    power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
+    minus = power and isinstance(node.right, ast.UnaryOp) and isinstance(node.right.op, ast.USub)
+    return minus and isinstance(node.right.operand, ast.Constant)
 
 
 def numbers(source):
@@ -37,9 +39,8 @@ def numbers(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, float):
             if 0 < node.value <= SMALL:
                 found.add(ast.get_source_segment(source, node))
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            if is_negative(node.right) and isinstance(node.right.operand, ast.Constant):
-                found.add(f"2**-{node.right.operand.value}")
+        elif is_negative_power(node):
+            found.add(f"2**-{node.right.operand.value}")
     return found
 
 
