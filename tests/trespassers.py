@@ -126,6 +126,15 @@ class ByTelling(Mean):
         return Turncoat(np.zeros(3))
 
 
+class Keeping(Mean):
+    """Sorts the labels once for each number of them, in a global: the next run gets these."""
+
+    def statistic(self, query, records, public, secret):
+        if not STORE:
+            STORE.append(np.sort(records.labels))
+        return np.array([STORE[0].mean()])
+
+
 class ByRecords(Mean):
     """Writes to the records, which the next release reads."""
 

@@ -37,7 +37,7 @@ def renyi_to_delta(
             log = one * (bound - epsilons) - own + alpha * share
             size = max(1.0, abs(own) / 39) + one * (bound + epsilons)
             best = np.minimum(best, log + _ALLOWED * size)
-    return np.exp(np.clip(best, _LEAST, 0.0))
+    return np.asarray(np.exp(np.clip(best, _LEAST, 0.0)))
 
 
 def _floats(values: object) -> tuple[float, ...]:

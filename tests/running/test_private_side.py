@@ -13,6 +13,7 @@ from trespassers import (
     ByGlobal,
     ByRecords,
     HonestCache,
+    Keeping,
     Mean,
     MeanBound,
     Mutating,
@@ -27,6 +28,7 @@ from dpcore.conformance.laws.law import Outcome
 from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.conformance.laws.private_side import (
     COINS_KEEP_NOTHING,
+    NOT_KEPT,
     NOTHING_LEFT,
     private_side_verdicts,
 )
@@ -180,6 +182,7 @@ def test_copies_are_of_the_moment_before_and_arrays_cannot_be_written_to():
         (ByGlobal(), {NOTHING_LEFT}),
         (ByClass(), {NOTHING_LEFT}),
         (ByAsking(), {NOTHING_LEFT}),
+        (Keeping(), {NOT_KEPT}),
     ],
 )
 def test_the_kit_looks_for_what_the_runtime_cannot_stop(learner, broken):
