@@ -12,6 +12,7 @@ from trespassers import (
     ByField,
     ByGlobal,
     ByRecords,
+    ByRows,
     HonestCache,
     Keeping,
     Mean,
@@ -192,6 +193,13 @@ def test_the_kit_looks_for_what_the_runtime_cannot_stop(learner, broken):
     assert {verdict.law for verdict in verdicts if verdict.failed} >= broken
     if not broken:
         assert all(verdict.outcome is Outcome.PASSED for verdict in verdicts)
+
+
+def test_the_kit_reports_a_model_whose_predictions_depend_on_earlier_rows():
+    """`best_of` and paid looks ask row by row, and rest on each row's own loss."""
+    for learner, broken in ((ByRows(), {"learner.model-replays"}), (Mean(), set())):
+        case = Case(learner=learner, bound=MeanBound(), domain=domain(), adjacency=REPLACE_ONE)
+        assert {v.law.id for v in learner_verdicts(case) if v.failed} == broken
 
 
 def test_the_kit_reports_a_statistic_that_writes_to_args():
