@@ -25,7 +25,7 @@ from dpcore.checks import fraction, positive
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
-from dpcore.learner import Answer, Learner, Model, Public, ScoringModel, State
+from dpcore.learner import Answer, Learner, Model, Public, Reads, ScoringModel, State
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
@@ -117,6 +117,11 @@ class BestOf(Learner):
     total: bool = attrs.field(  # type: ignore[misc]  # the candidates', per instance
         init=False, default=attrs.Factory(_all_total, takes_self=True)
     )
+
+    @property
+    def reads(self) -> Reads:
+        """What the candidate that needs most reads, and all rows for the choice."""
+        return Reads.most([Reads.ROWS, *(candidate.reads for candidate in self.candidates)])
 
     def part(self, public: Public) -> Public:
         """What a candidate knows: its own share of the budget."""
