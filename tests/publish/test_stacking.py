@@ -1,4 +1,4 @@
-"""Answers stacked into few arrays: the same back, in the same order, at little more than their size."""
+"""Answers stacked into few arrays: the same back, in order, at little more than their size."""
 
 import io
 import zipfile
