@@ -119,13 +119,15 @@ class SlowProgress:
             TimeElapsedColumn,
         )
 
+        console = err()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            console=err(),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,  # a file would only get an empty line
         )
         self._task = self._bar.add_task(label, total=total)
         self._timer = threading.Timer(1.0, self._bar.start)

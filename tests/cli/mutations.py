@@ -98,7 +98,7 @@ def _bytes(chosen, raw):
         elif how < 0.5:
             raw = raw[:at] + raw[at + chosen.randint(1, 40) :]
         elif how < 0.7:
-            raw = raw[:at] + chosen.choice(b"[]{}:,-\"'#&*!|>%@`\t\n \\?").to_bytes() + raw[at:]
+            raw = raw[:at] + bytes([chosen.choice(_MARKS)]) + raw[at:]
         elif how < 0.85:
             other = chosen.randrange(len(raw) + 1)
             raw = raw[:at] + raw[other : other + chosen.randint(1, 200)] + raw[at:]
@@ -125,7 +125,7 @@ def specs(seed):
 
 
 CELLS = ["", "x", "nan", "inf", "-0", "1e400", "0x1", "1_0", "\u0661", "1,5", "12.345", '"', '""',
-         "\x00", "\x1b[31m", "é", "yes", " 1", "1 ", "=1+1", "9" * 400, "\ufeff", "-1e-320"]  # fmt: skip
+         "\x00", "\x1b[31m", "é", "yes", " 1", "1 ", "=1+1", "9" * 400, "1e-320"]  # fmt: skip
 
 
 def tables(seed, good):

@@ -13,6 +13,7 @@ import time
 
 import pytest
 import yaml
+from publish.test_operation import SPEC
 
 from dpcore import REPLACE_ONE, Ledger
 from dpcore.ledger.book import COMMITTED, RESERVED
@@ -20,7 +21,6 @@ from dpcore.publish import whole_run
 from dpcore.publish.folder import GUARANTEE_JSON
 
 from doubles import table
-from publish.test_operation import SPEC
 
 pytestmark = [
     pytest.mark.slow,
