@@ -40,7 +40,7 @@ def run(
     with guarded():
         loaded = limited(load_spec(spec), memory, work)
 
-        from dpcore.cli.plans import show_plan  # imported for a spec that is right
+        from dpcore.cli.plans import show_figures, show_plan  # imported for a spec that is right
         from dpcore.publish.evaluation import UNCOVERED
         from dpcore.publish.whole_run import run as whole_run
 
@@ -53,6 +53,7 @@ def run(
                 err().print(f"note: {made.note}", markup=False)
             console = out()
             show_plan(console, made.guarantee, made.lock)
+            show_figures(console, made.tables)
             for name, note in made.operator.get("stand-ins", {}).items():
                 console.print(f"{name}: {note}.", markup=False)
             if "evaluation" in made.operator:

@@ -4,6 +4,9 @@ Work is counted in multiplications, so that a limit means the same on every mach
 made of public facts alone: where the number of records is private, of the upper bound that is
 declared (`at_most`), or of no records where none is. So a refusal tells nothing of the records.
 They are asked for before anything is priced: a component's count may fill the memory by itself.
+
+Where records come in blocks (`Request.blocks`) and every learner reads in blocks, some blocks are
+in memory, and all records on disk; else all are in memory.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import attrs
 
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below
+from dpcore.learner import Reads
 from dpcore.learning.features.base import FeatureMap
 from dpcore.query import Query
 from dpcore.running.request import Request
@@ -29,6 +33,7 @@ from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 
 _NUMBER = 8  # bytes
 _BLOCK = 10_000  # features
+_IN_FLIGHT = 1 << 16  # records of a batch that is read, or of the blocks of some threads
 _CELL = 100  # bytes of a cell while a file is read
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?)(i?)B?\Z")
 _COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:[eE]\+?([0-9]{1,3}))?\Z")
@@ -81,17 +86,26 @@ def require_room(request: Request, part: Domain) -> Resources:
     Raises:
         ResourceError: more than the limit, at the release that needs most.
     """
-    limits = _Limits.of(request)
-    whole = _table(request.domain)
+    limits, blocks = _Limits.of(request), in_blocks(request)
+    table = _spooled(request) if blocks else _table(request.domain)
+    whole = table
     for number, release in enumerate(request.releases):
         own = Resources()
         for component in _parts(release.learner):
-            own += _of_part(component, part)
+            found = _of_part(component, part)
+            if blocks:
+                found = attrs.evolve(found, memory=_of_part(component, _some(part)).memory)
+            own += found
         with below("releases", number, "learner"):
-            needed = own + _table(request.domain)
-            limits.require(needed.memory, whole.work + needed.work)
-        whole = whole.largest(own + _table(request.domain))
+            limits.require(own.memory + table.memory, whole.work + own.work)
+        whole = whole.largest(attrs.evolve(own, memory=own.memory + table.memory))
     return whole
+
+
+def in_blocks(request: Request) -> bool:
+    """Whether blocks of the records are in memory, not all of them."""
+    reads = Reads.most(release.learner.reads for release in request.releases)
+    return request.blocks and reads.in_blocks
 
 
 def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:
@@ -105,6 +119,8 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
         answers = Resources()
         for ask in one.asks.values():
             answers += _of_query(ask.query, one.part)
+        if in_blocks(request):
+            answers = attrs.evolve(answers, disk=known.disk + _derived(one, request))
         with below("releases", number, "learner"):
             limits.require(known.memory + answers.memory, whole.work + answers.work)
         whole += answers
@@ -126,7 +142,7 @@ def _of_query(query: Query, part: Domain) -> Resources:
         case Order(steps=steps):
             rows, memory = steps, memory + 2 * _NUMBER * steps
     once = rows * (size + part.width) + size * (math.isqrt(size) + 1)
-    return Resources(memory, most * once)
+    return Resources(memory, most * once, most)
 
 
 @attrs.frozen
@@ -162,7 +178,31 @@ def _table(domain: Domain) -> Resources:
     """Reading and encoding the records."""
     records = domain.at_most or 0
     cells = records * (len(domain.columns) + 1)
-    return Resources(_CELL * cells + 2 * _NUMBER * records * domain.width, cells)
+    return Resources(_CELL * cells + 2 * _NUMBER * records * domain.width, cells, 1)
+
+
+def _spooled(request: Request) -> Resources:
+    """Reading and encoding in batches; the hold-out stays in memory, all else goes to disk."""
+    domain = request.domain
+    records, columns = domain.at_most or 0, len(domain.columns) + 1
+    held = math.ceil(records * request.holdout)
+    memory = _table(_some(domain)).memory + _CELL * held * columns
+    twice = 2 if held else 1
+    return Resources(memory, records * columns, 1, twice * _NUMBER * records * (domain.width + 1))
+
+
+def _derived(one: Scheduled, request: Request) -> int:
+    """What a descent derives once for all its steps: 32-bit rows, and two numbers a record."""
+    widths = [ask.query.real_size for ask in one.asks.values() if ask.query.at_most > 1]
+    return (request.domain.at_most or 0) * (4 * max(widths) + 2 * _NUMBER) if widths else 0
+
+
+def _some(domain: Domain) -> Domain:
+    """The domain with as many records as are in memory at a time."""
+    count = _IN_FLIGHT if domain.at_most is None else min(_IN_FLIGHT, domain.at_most)
+    if domain.exact is not None:
+        return attrs.evolve(domain, exact=count)
+    return attrs.evolve(domain, limit=count)
 
 
 def _of_part(component: Any, part: Domain) -> Resources:

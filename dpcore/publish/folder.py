@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ReplayError
+from dpcore.errors import ReplayError, RequestError
 from dpcore.guarantee import Guarantee, Recorded
-from dpcore.learner import Answer, Model
+from dpcore.learner import Answer, Model, Published
+from dpcore.learning.figures import Figures, Statistics
 from dpcore.publish.lock import Lock, lock_of, require_same
 from dpcore.publish.reading import names_in, read_arrays, read_bytes
 from dpcore.publish.stacking import Asked, stacked, unstacked
@@ -44,7 +45,7 @@ def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 def public_files(
     lock: Lock,
     answers: Mapping[str, tuple[Answer, ...]],
-    models: Mapping[str, Model],
+    models: Mapping[str, Published],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
     """Every file of `public/`, by name: a function of the lock, the answers and nothing else."""
@@ -64,7 +65,7 @@ def _files(
     lock: Lock,
     kept: Mapping[str, NDArray[Any]],
     means: Mapping[str, NDArray[Any]],
-    models: Mapping[str, Model],
+    models: Mapping[str, Published],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
     fitted = {
@@ -78,6 +79,15 @@ def _files(
         for name, model in models.items()
         if isinstance(model, Predictions)
     }
+    figures = {
+        f"{name}.csv": _written(list(table), table.rows())
+        for name, table in tables_of(models).items()
+    }
+    told = {
+        f"{name}.table.json": _json({key or name: one.data() for key, one in model.tables.items()})
+        for name, model in models.items()
+        if isinstance(model, Statistics)
+    }
     return {
         LOCK: lock.encode(),
         ANSWERS: _npz(kept),
@@ -86,16 +96,32 @@ def _files(
         GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
         **evaluation,
         **predictions,
+        **figures,
+        **told,
+    }
+
+
+def tables_of(models: Mapping[str, Published]) -> dict[str, Figures]:
+    """Every table of a run: `RELEASE`, or `RELEASE.NAME` where a release has several."""
+    return {
+        f"{name}.{key}".rstrip("."): figures
+        for name, model in models.items()
+        if isinstance(model, Statistics)
+        for key, figures in model.tables.items()
     }
 
 
 def _column(model: Predictions) -> bytes:
     """A CSV file of one column, in the order of the points."""
+    return _written([model.domain.target], [(value,) for value in model.values.tolist()])
+
+
+def _written(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    """A CSV file, whose numbers are read back as they are."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([model.domain.target])
-    values = model.values.tolist()
-    writer.writerows([value if isinstance(value, str) else repr(value)] for value in values)
+    writer.writerow(header)
+    writer.writerows([v if isinstance(v, str) else repr(v) for v in row] for row in rows)
     return text.getvalue().encode()
 
 
@@ -126,7 +152,7 @@ class Run:
     spec: Spec
     lock: Lock
     guarantee: Guarantee
-    models: Mapping[str, Model]
+    models: Mapping[str, Published]
     answers: Mapping[str, tuple[NDArray[Any], ...]]
     evaluation: Mapping[str, Mapping[str, float]]
     files: Mapping[str, bytes] = attrs.field(repr=False)
@@ -143,10 +169,32 @@ class Run:
         """The only model.
 
         Raises:
-            ValueError: there are several.
+            ValueError: there are several, or none.
         """
-        (model,) = self.models.values()
+        (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
+
+    @property
+    def tables(self) -> dict[str, Figures]:
+        """Every published table: `RELEASE`, or `RELEASE.NAME` where a release has several."""
+        return tables_of(self.models)
+
+    def table(self, name: str = "") -> Figures:
+        """One published table: a mapping of columns, with `to_pandas` and `to_arrow`.
+
+        Args:
+            name: Of `tables`; not needed where there is one.
+
+        Raises:
+            RequestError: there is no such table, or there are several and none is named.
+        """
+        tables = self.tables
+        if not name and len(tables) == 1:
+            return next(iter(tables.values()))
+        if name not in tables:
+            listed = ", ".join(tables) or "none"
+            raise RequestError(f"the run has no table {name!r}; it publishes {listed}")
+        return tables[name]
 
 
 def load_run(

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager
 from typing import IO, Any
 
 from dpcore.errors import ReleaseError
-from dpcore.learner import Answer, Model
+from dpcore.learner import Answer, Published
 from dpcore.randomness import PublicCoins
 from dpcore.running.boundary import published, transcript
 from dpcore.running.schedule import Scheduled
@@ -29,7 +29,7 @@ from dpcore.running.schedule import Scheduled
 Answers = Sequence[Sequence[Answer]]
 """By release, in order of asking."""
 
-Replayed = Callable[[Answers], tuple[tuple[Model, ...], str]]
+Replayed = Callable[[Answers], tuple[tuple[Published, ...], str]]
 """The models that are to be published, and why they were not tried in a clean process, if so."""
 
 Told = list[list[str]]
@@ -58,7 +58,7 @@ class Here(Replaying):
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
         """From copies."""
 
-        def replayed(answers: Answers) -> tuple[tuple[Model, ...], str]:
+        def replayed(answers: Answers) -> tuple[tuple[Published, ...], str]:
             models, _ = _again(releases, coins, answers)
             return models, ""
 
@@ -88,7 +88,7 @@ class CleanProcess(Replaying):
                 yield lambda answers: (here(answers)[0], _note(cause))
             return
 
-        def replayed(answers: Answers) -> tuple[tuple[Model, ...], str]:
+        def replayed(answers: Answers) -> tuple[tuple[Published, ...], str]:
             models, told = _again(releases, coins, answers)
             values = [[answer.value for answer in given] for given in answers]
             sent = pickle.dumps((plan, values))
@@ -123,7 +123,7 @@ def _note(cause: str) -> str:
 
 def _again(
     releases: tuple[Scheduled, ...], coins: PublicCoins, answers: Answers
-) -> tuple[tuple[Model, ...], Told]:
+) -> tuple[tuple[Published, ...], Told]:
     """The models, and digests.
 
     Raises:

@@ -20,7 +20,7 @@ from dpcore.conformance.laws import private_side
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Learner
+from dpcore.learner import AnyLearner, Learner, Model
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
@@ -303,7 +303,12 @@ def _model_replays(trial: _Trial) -> str:
     first, second = (model.arrays() for model in models)
     if first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first):
         raise BrokenLawError("equal answers gave models with different arrays")
-    predictions = [np.asarray(model.predict(table)) for model in models]
+    predicting = [model for model in models if isinstance(model, Model)]
+    if bool(predicting) != trial.case.learner.predicts:
+        raise BrokenLawError("it says otherwise whether it publishes a model")
+    if not predicting:
+        return f"{len(first)} arrays"
+    predictions = [np.asarray(model.predict(table)) for model in predicting]
     if not same(*predictions):
         raise BrokenLawError("equal answers gave models that predict differently")
     found = predictions[0]

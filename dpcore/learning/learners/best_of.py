@@ -25,7 +25,7 @@ from dpcore.checks import fraction, positive
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
-from dpcore.learner import Answer, Learner, Model, Public, ScoringModel, State
+from dpcore.learner import Answer, Learner, Public, Published, Reads, ScoringModel, State
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
@@ -86,7 +86,7 @@ class _State:
 
     public: Public
     planned: Mapping[str, Query]
-    models: tuple[Model, ...]
+    models: tuple[Published, ...]
     inner: State
     chosen: int | None = None
 
@@ -117,6 +117,11 @@ class BestOf(Learner):
     total: bool = attrs.field(  # type: ignore[misc]  # the candidates', per instance
         init=False, default=attrs.Factory(_all_total, takes_self=True)
     )
+
+    @property
+    def reads(self) -> Reads:
+        """What the candidate that needs most reads, and all rows for the choice."""
+        return Reads.most([Reads.ROWS, *(candidate.reads for candidate in self.candidates)])
 
     def part(self, public: Public) -> Public:
         """What a candidate knows: its own share of the budget."""
@@ -274,7 +279,7 @@ class ChosenModel:
         return {**found, "chosen": chosen}
 
 
-def _scoring(models: tuple[Model, ...]) -> tuple[_Fitted, ...]:
+def _scoring(models: tuple[Published, ...]) -> tuple[_Fitted, ...]:
     """Models ready to be scored.
 
     Raises:

@@ -1,0 +1,42 @@
+"""Private counts, sums, means, variances, histograms and more, each with its error bar.
+
+A domain needs no target. Every number is published with an interval that follows from the noise
+alone, and `dpcore check` tells its width before any record is read.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpcore import Learner, SensitivityBound, hookimpl
+from dpcore_statistics.count import Count
+from dpcore_statistics.histogram import Histogram
+from dpcore_statistics.mean import Mean
+from dpcore_statistics.statistic import StatisticBound
+from dpcore_statistics.total import Total
+from dpcore_statistics.variance import Variance
+
+
+@hookimpl
+def dpcore_learners() -> Mapping[str, type[Learner]]:
+    """What is published: tables of numbers."""
+    return {
+        "statistics.count": Count,
+        "statistics.histogram": Histogram,
+        "statistics.mean": Mean,
+        "statistics.sum": Total,
+        "statistics.variance": Variance,
+    }
+
+
+@hookimpl
+def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
+    """What one record can move."""
+    return {"statistics.sums": StatisticBound}
+
+
+@hookimpl
+def dpcore_examples() -> Mapping[str, Path]:
+    """The smallest specs that use them."""
+    folder = Path(__file__).parent / "examples"
+    names = ("basics", "replaced")
+    return {f"statistics.{name}": folder / f"{name}.yaml" for name in names}
