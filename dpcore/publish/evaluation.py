@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain
 from dpcore.engines.records import EngineRecords
 from dpcore.exact import Exact
+from dpcore.learner import Model
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.conversation import Conversation
