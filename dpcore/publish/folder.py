@@ -223,7 +223,7 @@ def load_run(
         told = msgspec.json.decode(read_bytes(kept / GUARANTEE_JSON), type=dict[str, Any])
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_plain(lock.spec, LOCK, registry)
     spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
