@@ -75,7 +75,7 @@ def fit(domain: Domain, batches: Iterable[Table]) -> Fit:
                 )
         records += len(table[list(rules)[-1]])
     order = {name: place for place, name in enumerate(rules)}
-    listed = sorted(found.values(), key=lambda one: (order[one.column], -one.count))
+    listed = sorted(found.values(), key=lambda one: (order[one.column], -one.count, one.first))
     return Fit(records=records, misfits=tuple(listed))
 
 

@@ -17,7 +17,7 @@ _PARQUET = (".parquet", ".pq", "/")
 
 
 def location(source: Location | str) -> Location:
-    """What a text means: Parquet by the ending .parquet, .pq or / (a folder), `sklearn:NAME`, else a CSV file."""
+    """What a text means: `sklearn:NAME`; Parquet by its end .parquet, .pq or /; else a CSV file."""
     if isinstance(source, Location):
         return source
     loader, _, name = source.partition(":")
