@@ -120,6 +120,31 @@ class LaplaceSpread(Spread):
         return self.step * max(0, math.ceil(steps * beyond - 1))
 
 
+@attrs.frozen(kw_only=True)
+class ChoiceSpread(Spread):
+    """How far the score of a chosen candidate lies below the best one.
+
+    With probability proportional to exp(-gap/scale), B candidates: P(gap > w) <= B exp(-w/scale).
+
+    Args:
+        scale: Range sensitivity over epsilon.
+        candidates: B.
+    """
+
+    scale: float
+    candidates: int
+    rounding: float = 0.0
+
+    @property
+    def std(self) -> float:
+        """scale (1 + log B): what the gap is at most on average."""
+        return self.scale * (1 + math.log(self.candidates))
+
+    def quantile(self, miss: float) -> float:
+        """scale log(B/miss)."""
+        return self.scale * math.log(self.candidates / miss) * _ROUND_UP
+
+
 def apart(miss: float, count: int) -> float:
     """What each of `count` independent bars may miss, so that all hold together but for `miss`."""
     return -math.expm1(math.log1p(-miss) / count)

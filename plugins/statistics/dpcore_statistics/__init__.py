@@ -11,6 +11,7 @@ from dpcore import Learner, SensitivityBound, hookimpl
 from dpcore_statistics.count import Count
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
+from dpcore_statistics.quantiles import Quantiles, RankBound
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.total import Total
 from dpcore_statistics.variance import Variance
@@ -23,6 +24,7 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
         "statistics.count": Count,
         "statistics.histogram": Histogram,
         "statistics.mean": Mean,
+        "statistics.quantiles": Quantiles,
         "statistics.sum": Total,
         "statistics.variance": Variance,
     }
@@ -31,12 +33,12 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
 @hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """What one record can move."""
-    return {"statistics.sums": StatisticBound}
+    return {"statistics.ranks": RankBound, "statistics.sums": StatisticBound}
 
 
 @hookimpl
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest specs that use them."""
     folder = Path(__file__).parent / "examples"
-    names = ("basics", "replaced")
+    names = ("basics", "quantiles", "replaced")
     return {f"statistics.{name}": folder / f"{name}.yaml" for name in names}
