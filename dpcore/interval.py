@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from statistics import NormalDist
+from typing import Self
 
 import attrs
 
@@ -48,6 +49,12 @@ class Spread(ABC):
     @abstractmethod
     def quantile(self, miss: float) -> float:
         """w with P(|noise| > w) <= miss, the least one up to a step of a grid."""
+
+    def over(self, weight: float) -> Self:
+        """The law of what is left after division by a weight > 0."""
+        scaled = ("width", "scale", "step", "rounding")
+        own = {name: getattr(self, name) / weight for name in scaled if hasattr(self, name)}
+        return attrs.evolve(self, **own)
 
     def within(self, miss: float) -> float:
         """How far a release lies from the truth at most, but for a probability of `miss`."""
