@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from statistics import NormalDist
-from typing import Self
+from typing import Any, Self, cast
 
 import attrs
 
@@ -54,7 +54,8 @@ class Spread(ABC):
         """The law of what is left after division by a weight > 0."""
         scaled = ("width", "scale", "step", "rounding")
         own = {name: getattr(self, name) / weight for name in scaled if hasattr(self, name)}
-        return attrs.evolve(self, **own)
+        scaled_law: Self = attrs.evolve(cast(Any, self), **own)
+        return scaled_law
 
     def within(self, miss: float) -> float:
         """How far a release lies from the truth at most, but for a probability of `miss`."""

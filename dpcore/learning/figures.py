@@ -74,6 +74,16 @@ class Figures(Mapping[str, tuple[Any, ...]]):
     def __repr__(self) -> str:
         return f"Figures({self.estimate.size} rows: {', '.join(self.columns)})"
 
+    def __str__(self) -> str:
+        """The table as text, with what its intervals say."""
+        cells = [[*self.columns], *([_told(value) for value in row] for row in self.rows())]
+        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, wide, strict=True)).rstrip()
+            for row in cells
+        ]
+        return "\n".join([*lines, f"({self.bars})"])
+
     def rows(self) -> list[tuple[Any, ...]]:
         """The table's rows, in order."""
         return list(zip(*self.columns.values(), strict=True))
@@ -134,6 +144,11 @@ class Statistics:
                 kind = np.float64 if numeric else np.str_
                 found[f"{name}.{column}".lstrip(".")] = np.array(values, dtype=kind)
         return found
+
+
+def _told(value: Any) -> str:
+    """Six digits of a number."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:
