@@ -52,5 +52,5 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest specs that use them."""
     folder = Path(__file__).parent / "examples"
-    names = ("basics", "groups", "quantiles", "replaced", "tables")
+    names = ("basics", "clinic", "groups", "quantiles", "replaced", "tables")
     return {f"statistics.{name}": folder / f"{name}.yaml" for name in names}
