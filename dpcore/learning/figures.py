@@ -74,6 +74,16 @@ class Figures(Mapping[str, tuple[Any, ...]]):
     def __repr__(self) -> str:
         return f"Figures({self.estimate.size} rows: {', '.join(self.columns)})"
 
+    def __str__(self) -> str:
+        """The table as text, with what its intervals say."""
+        cells = [[*self.columns], *([_told(value) for value in row] for row in self.rows())]
+        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, wide, strict=True)).rstrip()
+            for row in cells
+        ]
+        return "\n".join([*lines, f"({self.bars})"])
+
     def rows(self) -> list[tuple[Any, ...]]:
         """The table's rows, in order."""
         return list(zip(*self.columns.values(), strict=True))
@@ -161,6 +171,11 @@ def _simple(value: Any) -> bool | int | float | str:
         if isinstance(value, kind):
             return kind(value)
     return "".join(value) if isinstance(value, str) else _simple(value.item())
+
+
+def _told(value: Any) -> str:
+    """Six digits of a number."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -59,7 +59,8 @@ class _State:
 class ChosenRidge(Learner):
     """Release the sums once, fit every candidate from them, and choose one by its private loss.
 
-    The query `statistics` needs an l2 mechanism, `choice` permute-and-flip.
+    The query `statistics` needs an l2 mechanism, `choice` permute-and-flip or, for less
+    beside Gaussian noise, the exponential mechanism.
 
     Total: the first query as for `linear.sufficient_statistics`; losses are clipped.
 
@@ -168,9 +169,10 @@ class ChosenRidgeBound(SensitivityBound):
         width = learner.features.width(public.domain)
         # a loss is 1/M-Lipschitz in a prediction, which errs by gamma_{d+2} kappa |c|
         one = gamma(width + 8) * (LONGEST + 4) + gamma(depth(records) + 2)
-        claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
+        claim, spread = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
         return Sensitivity(
-            value=up(value, roundings=5000),
+            value=up(1.0, roundings=5000),
+            range=up(spread, roundings=5000),
             distance=Distance.LINF,
             adjacency=claim,
             solver_error=up(records * one, roundings=5000),
