@@ -45,7 +45,7 @@ $(VENV)/.installed: pyproject.toml $(PLUGINS)
 $(HOSTS)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(HOSTS)
 	$(HOSTS)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -e ".[test,opendp,dp-accounting,diffprivlib]" -e plugins/linear
+	  -e ".[test,opendp,dp-accounting,diffprivlib,frames]" -e plugins/linear
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcore.cli.console import SlowProgress, columns, err, guarded, out
-from dpcore.cli.memory import MemoryOption, limited
+from dpcore.cli.limits import MemoryOption, WorkOption, limited
 from dpcore.spec.spec import load_spec
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def run(
     ] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
     memory: MemoryOption = None,
+    work: WorkOption = None,
     rehearsal: Annotated[
         int | None,
         typer.Option(
@@ -35,7 +36,7 @@ def run(
 ) -> None:
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
-        loaded = limited(load_spec(spec), memory)
+        loaded = limited(load_spec(spec), memory, work)
 
         from dpcore.cli.plans import show_plan  # imported for a spec that is right
         from dpcore.publish.evaluation import UNCOVERED

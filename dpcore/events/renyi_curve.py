@@ -69,16 +69,6 @@ class RenyiEvent(VectorEvent):
         """The same, vectorised."""
         return renyi_to_delta(np.array(self.orders), np.array(self.divergences), epsilons)
 
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """0: the claim may be loose."""
-        return 0.0
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
-        """0: the claim may be loose."""
-        return np.zeros_like(epsilons)
-
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """Between given orders by convexity of (alpha - 1) times the divergence; none beyond."""
         known = np.concatenate([[1.0], self.orders])

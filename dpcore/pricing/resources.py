@@ -1,11 +1,12 @@
-"""The price in memory and work, beside the price in privacy, and the limit that a run must keep.
+"""The price in memory and work, beside the price in privacy, and the limits that a run must keep.
+
+Work is counted in multiplications, so that a limit means the same on every machine. Both prices are
+made of public facts alone: where the number of records is private, of the upper bound that is
+declared (`at_most`), or of no records where none is. So a refusal tells nothing of the records.
+They are asked for before anything is priced: a component's count may fill the memory by itself.
 
 Where records come in blocks (`Request.blocks`) and every learner reads in blocks, some blocks are
 in memory, and all records on disk; else all are in memory.
-
-It is made of public facts alone: where the number of records is private, of the upper bound that
-is declared (`at_most`), or of no records where none is. So a refusal tells nothing of the records.
-It is asked for before anything is priced: a component's count may fill the memory by itself.
 """
 
 from __future__ import annotations
@@ -24,16 +25,22 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below
 from dpcore.learner import Reads
 from dpcore.learning.features.base import FeatureMap
+from dpcore.query import Query
 from dpcore.running.request import Request
-from dpcore.running.resources import Resources, in_bytes, stated
+from dpcore.running.resources import Resources, in_bytes, in_powers, stated
 from dpcore.running.schedule import Scheduled
+from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 
 _NUMBER = 8  # bytes
 _BLOCK = 10_000  # features
 _IN_FLIGHT = 1 << 16  # records of a batch that is read, or of the blocks of some threads
 _CELL = 100  # bytes of a cell while a file is read
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?)(i?)B?\Z")
+_COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:[eE]\+?([0-9]{1,3}))?\Z")
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+MOST_WORK = 10**14
+"""Multiplications that a run may need where no limit is given: hours of one processor."""
 
 
 def read_memory(text: str) -> int:
@@ -47,6 +54,19 @@ def read_memory(text: str) -> int:
         raise ParameterError("--memory", "a size such as 500MB or 4GB", "memory", text)
     base = 1024 if found[3] else 1000
     return int(float(found[1]) * base ** " kMGT".index(found[2] or " "))
+
+
+def read_work(text: str) -> int:
+    """Multiplications: `1e15`, or a plain number.
+
+    Raises:
+        ParameterError: it is neither.
+    """
+    found = _COUNT.match(text.strip())
+    if found is None or len(text) > 40 or not float(found[1]) > 0:
+        raise ParameterError("--work", "a number such as 1e15", "work", text)
+    whole, _, part = found[1].partition(".")
+    return int(whole + part) * 10 ** int(found[2] or 0) // 10 ** len(part)
 
 
 def machine_memory() -> int | None:
@@ -65,8 +85,7 @@ def require_room(request: Request, part: Domain) -> Resources:
     Raises:
         ResourceError: more than the limit, at the release that needs most.
     """
-    limit = machine_memory() if request.memory is None else request.memory
-    blocks = in_blocks(request)
+    limits, blocks = _Limits.of(request), in_blocks(request)
     table = _spooled(request) if blocks else _table(request.domain)
     whole = table
     for number, release in enumerate(request.releases):
@@ -77,7 +96,7 @@ def require_room(request: Request, part: Domain) -> Resources:
                 found = attrs.evolve(found, memory=_of_part(component, _some(part)).memory)
             own += found
         with below("releases", number, "learner"):
-            _require(own + table, limit)
+            limits.require(own.memory + table.memory, whole.work + own.work)
         whole = whole.largest(attrs.evolve(own, memory=own.memory + table.memory))
     return whole
 
@@ -89,31 +108,69 @@ def in_blocks(request: Request) -> bool:
 
 
 def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:
-    """The same with the answers of the plan.
+    """The same with the queries of the plan, each as often as it may be asked.
 
     Raises:
         ResourceError: more than the limit.
     """
-    limit = machine_memory() if request.memory is None else request.memory
-    whole = known
+    limits, whole = _Limits.of(request), known
     for number, one in enumerate(releases):
-        sizes = [(ask.query.real_size, ask.query.at_most) for ask in one.asks.values()]
-        memory = sum(_NUMBER * size * (most + 3) for size, most in sizes)
-        passes = sum(most for _, most in sizes)
-        disk = _derived(one, request) if in_blocks(request) else 0
-        answers = Resources(memory, sum(size * most for size, most in sizes), passes, disk)
+        answers = Resources()
+        for ask in one.asks.values():
+            answers += _of_query(ask.query, one.part)
+        if in_blocks(request):
+            answers = attrs.evolve(answers, disk=known.disk + _derived(one, request))
         with below("releases", number, "learner"):
-            _require(known + answers, limit)
-        whole += attrs.evolve(answers, disk=known.disk + answers.disk)
+            limits.require(known.memory + answers.memory, whole.work + answers.work)
+        whole += answers
     return whole
 
 
-def _require(needed: Resources, limit: int | None) -> None:
-    if limit is not None and needed.memory > limit:
-        raise ResourceError(
-            f"needs about {in_bytes(needed.memory)} of memory, the limit is {in_bytes(limit)}; "
-            f"nothing was opened or spent (--memory sets another limit)"
+def _of_query(query: Query, part: Domain) -> Resources:
+    """Its answers; and a statistic whose every number looks at every record that an ask sees.
+
+    What is made of an answer is taken as a product of square matrices of so many numbers.
+    """
+    size, most, records = query.real_size, query.at_most, part.at_most or 0
+    rows, memory = records, _NUMBER * size * (most + 3)
+    match query.sampling:
+        case Poisson(probability=probability):
+            rows = math.ceil(probability * records)
+        case WithoutReplacement(size=taken):
+            rows = taken
+        case Order(steps=steps):
+            rows, memory = steps, memory + 2 * _NUMBER * steps
+    once = rows * (size + part.width) + size * (math.isqrt(size) + 1)
+    return Resources(memory, most * once, most)
+
+
+@attrs.frozen
+class _Limits:
+    """Of one release's memory, and of the work of all."""
+
+    memory: int | None
+    work: int
+
+    @classmethod
+    def of(cls, request: Request) -> _Limits:
+        return cls(
+            machine_memory() if request.memory is None else request.memory,
+            MOST_WORK if request.work is None else request.work,
         )
+
+    def require(self, memory: int, work: int) -> None:
+        """Refuse a release with these figures: its own memory, the work up to its end."""
+        if self.memory is not None and memory > self.memory:
+            raise ResourceError(
+                f"needs about {in_bytes(memory)} of memory, the limit is "
+                f"{in_bytes(self.memory)}; nothing was opened or spent (--memory sets another "
+                "limit)"
+            )
+        if work > self.work:
+            raise ResourceError(
+                f"needs about {in_powers(work)} multiplications, the limit is "
+                f"{in_powers(self.work)}; nothing was opened or spent (--work sets another limit)"
+            )
 
 
 def _table(domain: Domain) -> Resources:

@@ -18,12 +18,13 @@ from dpcore.guarantee import Guarantee, Recorded
 from dpcore.learner import Answer, Model
 from dpcore.publish.lock import Lock, lock_of, require_same
 from dpcore.publish.reading import names_in, read_arrays, read_bytes
+from dpcore.publish.stacking import Asked, stacked, unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.running.private_look import RELEASE, stated
 from dpcore.running.serving import Predictions, Serving
-from dpcore.spec.spec import Spec, spec_of_text
+from dpcore.spec.spec import Spec, spec_of_plain
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
@@ -47,12 +48,11 @@ def public_files(
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
     """Every file of `public/`, by name: a function of the lock, the answers and nothing else."""
-    numbered = {
-        f"{name}.{order:06d}.{answer.query.name}": np.asarray(answer.value)
+    asked = {
+        name: Asked([a.query.name for a in given], [np.asarray(a.value) for a in given])
         for name, given in answers.items()
-        for order, answer in enumerate(given)
     }
-    return _files(lock, numbered, means(answers), models, guarantee)
+    return _files(lock, stacked(asked), means(answers), models, guarantee)
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
@@ -62,7 +62,7 @@ def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
 
 def _files(
     lock: Lock,
-    numbered: Mapping[str, NDArray[Any]],
+    kept: Mapping[str, NDArray[Any]],
     means: Mapping[str, NDArray[Any]],
     models: Mapping[str, Model],
     guarantee: Guarantee,
@@ -80,7 +80,7 @@ def _files(
     }
     return {
         LOCK: lock.encode(),
-        ANSWERS: _npz(numbered),
+        ANSWERS: _npz(kept),
         MODEL: _npz(fitted),
         GUARANTEE_JSON: _json(guarantee.to_dict()),
         GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
@@ -150,7 +150,11 @@ class Run:
 
 
 def load_run(
-    folder: Path | str, registry: Registry | None = None, *, memory: int | None = None
+    folder: Path | str,
+    registry: Registry | None = None,
+    *,
+    memory: int | None = None,
+    work: int | None = None,
 ) -> Run:
     """Price the locked spec again and rebuild the models from `answers.npz`.
 
@@ -170,27 +174,23 @@ def load_run(
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
     except (msgspec.DecodeError, ValueError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
-    spec = spec_of_text(msgspec.json.encode(lock.spec).decode(), LOCK, registry)
-    spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory))
+    spec = spec_of_plain(lock.spec, LOCK, registry)
+    spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
     coins = PublicCoins(lock.key)
     plan = spec.price(reproduce=printed)
     if plan.coins is not None:  # None: a bound holds over the coins, and is priced without them
         plan = spec.price(coins, reproduce=printed)
     require_same(lock, lock_of(spec, plan, coins))
+    numbers, most = _most(plan)
+    orders = len(plan.schedule.releases)  # each of one number an answer, at most
     try:
-        arrays = read_arrays(kept / ANSWERS, *_most(plan))
+        arrays = read_arrays(kept / ANSWERS, numbers + most, most + orders)
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
-    values: dict[str, list[NDArray[Any]]] = {}
-    looked = {}
-    for name, array in arrays.items():
-        if name.count(".") < 2:
-            raise ReplayError(f"{folder}: damaged (an answer called {name!r})")
-        release, _, query = name.split(".", 2)
-        values.setdefault(release, []).append(array)
-        if release == RELEASE:
-            looked[query] = array
-    given = {name: tuple(group) for name, group in values.items()}
+    asked = unstacked(arrays, most)
+    given = {name: tuple(one.values) for name, one in asked.items()}
+    look = asked.get(RELEASE, Asked((), ()))
+    looked = dict(zip(look.queries, look.values, strict=True))
     models = plan.rebuild(given, coins)
     guarantee = plan.guarantee
     if voided := told.get("not private"):
@@ -211,7 +211,7 @@ def load_run(
 
 
 def _most(plan: Plan) -> tuple[int, int]:
-    """How many numbers, and how many arrays, a run of a plan may publish as answers."""
+    """How many numbers, and how many answers, a run of a plan may publish."""
     asks = [ask for one in plan.schedule.releases for ask in one.asks.values()]
     numbers = sum(ask.query.real_size * ask.query.at_most for ask in asks)
     if any(isinstance(one, Serving) for one in plan.schedule.releases):

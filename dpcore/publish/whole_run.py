@@ -139,7 +139,11 @@ def reproduce(
 
 
 def replay(
-    folder: Path | str, registry: Registry | None = None, *, memory: int | None = None
+    folder: Path | str,
+    registry: Registry | None = None,
+    *,
+    memory: int | None = None,
+    work: int | None = None,
 ) -> Run:
     """Rebuild a run's files from its answers alone, and compare every byte.
 
@@ -148,12 +152,13 @@ def replay(
 
     Args:
         memory: Bytes that the plan may need; the machine's if None.
+        work: Multiplications that it may need; 10^14 if None.
 
     Raises:
         ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
-    found = load_run(folder, registry, memory=memory)
+    found = load_run(folder, registry, memory=memory, work=work)
     if wrong := differing(found):
         raise ReplayError(f"{found.kept}: {', '.join(wrong)} do not replay")
     return found

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain, Table
+from dpcore.domain.fit import require_fit, require_fit_of_batch
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
-from dpcore.errors import MisfitError, SourceError
+from dpcore.errors import SourceError
 from dpcore.randomness import SecretCoins
 from dpcore.records.cells import cells, named
 from dpcore.records.records import Records
@@ -54,14 +55,10 @@ class Encoding:
             MisfitError: a record does not fit.
             SourceError: a column is missing.
         """
-        domain, table = self.domain, named(batch)
-        absent = [name for name in (*domain.columns, domain.target) if name not in table]
-        if absent:
-            raise SourceError(f"column {absent[0]!r} is missing")
+        table = _declared(self.domain, batch)
         if self.refuse:
-            for column, row, rule in domain.misfits(table):
-                raise MisfitError(column, row, rule)
-        return domain.project(table)
+            require_fit_of_batch(self.domain, table)
+        return self.domain.project(table)
 
 
 def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
@@ -71,8 +68,10 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         SourceError: a column is missing, the number of records is not the declared one, or a
             record does not fit and the request refuses that.
     """
-    domain, table = request.domain, named(table)
-    records = _encoding(request)(table)
+    domain, table = request.domain, _declared(request.domain, table)
+    if request.on_invalid == "refuse":
+        require_fit(domain, table)
+    records = domain.project(table)
     count = len(records)
     _require_count(domain, count)
     order = secret.runtime("shuffle").permutation(count)
@@ -127,6 +126,15 @@ def in_memory(source: Source) -> Table:
             for name, column in named(batch).items():
                 found.setdefault(str(name), []).append(cells(column))
     return {name: _joined(pieces) for name, pieces in found.items()}
+
+
+def _declared(domain: Domain, table: Columns) -> Table:
+    """By name; every declared column is there."""
+    found = named(table)
+    absent = [name for name in (*domain.columns, domain.target) if name not in found]
+    if absent:
+        raise SourceError(f"column {absent[0]!r} is missing")
+    return found
 
 
 def _encoding(request: Request) -> Encoding:

@@ -44,7 +44,7 @@ class Resources:
         """One clause."""
         passes = f", {self.passes} {'passes' if self.passes > 1 else 'pass'} over the records"
         disk = f", {in_bytes(self.disk)} of disk" if self.disk else ""
-        work = f"{float(self.work):.1g} multiplications"
+        work = f"{in_powers(self.work)} multiplications"
         told = f"about {in_bytes(self.memory)} of memory{disk}, {work}"
         return told + (passes if self.passes else "")
 
@@ -66,7 +66,15 @@ def stated(component: Any, domain: Domain) -> Resources:
 
 def in_bytes(count: int) -> str:
     """`1.5 GB`."""
-    size, unit = float(count), 0
+    size, unit = float(min(count, 10**300)), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
     return f"{size:.3g} {_UNITS[unit]}"
+
+
+def in_powers(count: int) -> str:
+    """`2e+09`, of a number of any size."""
+    digits = str(count)
+    if len(digits) > 300:
+        return f"1e+{len(digits) - 1}"
+    return f"{float(count):.1g}"

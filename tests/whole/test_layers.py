@@ -31,12 +31,12 @@ mechanisms guarantee
 learning
 engines
 strict_yaml
+sources
 registry
 ledger
 running
 pricing
 bridges spec
-sources
 publish
 conformance
 cli sklearn

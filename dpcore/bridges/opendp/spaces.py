@@ -13,6 +13,7 @@ from opendp.mod import Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.errors import AdjacencyError
+from dpcore.records.cells import named
 from dpcore.running.plan import Plan
 
 
@@ -34,7 +35,7 @@ def metric_of(adjacency: Adjacency) -> Metric:
 
 
 def table_domain(plan: Plan) -> OpenDPDomain:
-    """Tables (columns by name) that fit the plan's declared domain.
+    """Tables (columns by name, or a frame) that fit the plan's declared domain.
 
     What a run does with a record that does not fit is part of the domain: under `refuse` it is no
     member, and the measurement fails on it; under `project` it is one.
@@ -43,7 +44,8 @@ def table_domain(plan: Plan) -> OpenDPDomain:
     strict = plan.request.on_invalid == "refuse"
 
     def member(table: object) -> bool:
-        if not isinstance(table, Mapping):
+        table = named(table)
+        if not (isinstance(table, Mapping) or hasattr(table, "columns")):
             return False
         if any(name not in table for name in (*declared.columns, declared.target)):
             return False
