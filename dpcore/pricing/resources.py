@@ -67,7 +67,8 @@ def read_work(text: str) -> int:
         raise ParameterError("--work", "a number such as 1e15", "work", text)
     whole, _, part = found[1].partition(".")
     power = int("1" + "0" * int(found[2] or 0))
-    return int(whole + part) * power // 10 ** len(part)
+    shift = int("1" + "0" * len(part))
+    return int(whole + part) * power // shift
 
 
 def machine_memory() -> int | None:

@@ -315,7 +315,7 @@ def _model_replays(trial: _Trial) -> str:
     found = predictions[0]
     if found.shape != (7,) or (is_numeric(found) and not np.isfinite(found).all()):
         raise BrokenLawError(f"predictions for 7 rows have shape {found.shape} or are not finite")
-    _one_by_one(trial, table, *models)
+    _one_by_one(trial, table, *predicting)
     return f"{len(first)} arrays"
 
 
