@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from statistics import NormalDist
+from typing import Any, Self, cast
 
 import attrs
 
@@ -48,6 +49,13 @@ class Spread(ABC):
     @abstractmethod
     def quantile(self, miss: float) -> float:
         """w with P(|noise| > w) <= miss, the least one up to a step of a grid."""
+
+    def over(self, weight: float) -> Self:
+        """The law of what is left after division by a weight > 0."""
+        scaled = ("width", "scale", "step", "rounding")
+        own = {name: getattr(self, name) / weight for name in scaled if hasattr(self, name)}
+        scaled_law: Self = attrs.evolve(cast(Any, self), **own)
+        return scaled_law
 
     def within(self, miss: float) -> float:
         """How far a release lies from the truth at most, but for a probability of `miss`."""
@@ -118,6 +126,31 @@ class LaplaceSpread(Spread):
         steps = self.scale / self.step
         beyond = math.log(2 / (miss * (1 + math.exp(-1 / steps)))) * _ROUND_UP
         return self.step * max(0, math.ceil(steps * beyond - 1))
+
+
+@attrs.frozen(kw_only=True)
+class ChoiceSpread(Spread):
+    """How far the score of a chosen candidate lies below the best one.
+
+    With probability proportional to exp(-gap/scale), B candidates: P(gap > w) <= B exp(-w/scale).
+
+    Args:
+        scale: Range sensitivity over epsilon.
+        candidates: B.
+    """
+
+    scale: float
+    candidates: int
+    rounding: float = 0.0
+
+    @property
+    def std(self) -> float:
+        """scale (1 + log B): what the gap is at most on average."""
+        return self.scale * (1 + math.log(self.candidates))
+
+    def quantile(self, miss: float) -> float:
+        """scale log(B/miss)."""
+        return self.scale * math.log(self.candidates / miss) * _ROUND_UP
 
 
 def apart(miss: float, count: int) -> float:

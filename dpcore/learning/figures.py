@@ -74,6 +74,16 @@ class Figures(Mapping[str, tuple[Any, ...]]):
     def __repr__(self) -> str:
         return f"Figures({self.estimate.size} rows: {', '.join(self.columns)})"
 
+    def __str__(self) -> str:
+        """The table as text, with what its intervals say."""
+        cells = [[*self.columns], *([_told(value) for value in row] for row in self.rows())]
+        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, wide, strict=True)).rstrip()
+            for row in cells
+        ]
+        return "\n".join([*lines, f"({self.bars})"])
+
     def rows(self) -> list[tuple[Any, ...]]:
         """The table's rows, in order."""
         return list(zip(*self.columns.values(), strict=True))
@@ -98,6 +108,20 @@ class Figures(Mapping[str, tuple[Any, ...]]):
         }
         holds = {"level": self.level, "together": self.joint, "covers": self.covers}
         return {"columns": columns, "intervals": holds}
+
+    def settled(self) -> Figures:
+        """A copy that shares nothing with this one, and is made of plain values alone."""
+        display = self.display
+        return Figures(
+            about={str(name): tuple(map(_simple, cells)) for name, cells in self.about.items()},
+            estimate=np.array(self.estimate, dtype=np.float64),
+            low=np.array(self.low, dtype=np.float64),
+            high=np.array(self.high, dtype=np.float64),
+            level=float(self.level),
+            joint=bool(self.joint),
+            covers="".join(self.covers),
+            display=None if display is None else np.array(display, dtype=np.float64),
+        )
 
     @property
     def bars(self) -> str:
@@ -125,6 +149,11 @@ class Statistics:
         """A single table."""
         return cls(tables={"": figures})
 
+    def settled(self) -> Statistics:
+        """A copy that shares nothing with this one, and is made of plain values alone."""
+        tables = {str(name): figures.settled() for name, figures in self.tables.items()}
+        return Statistics(tables=tables)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All numbers, by table and column, and the keys as texts."""
         found: dict[str, NDArray[Any]] = {}
@@ -134,6 +163,19 @@ class Statistics:
                 kind = np.float64 if numeric else np.str_
                 found[f"{name}.{column}".lstrip(".")] = np.array(values, dtype=kind)
         return found
+
+
+def _simple(value: Any) -> bool | int | float | str:
+    """A truth value, a number or a text of Python's own types, whatever a class derived from it."""
+    for kind in (bool, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    return "".join(value) if isinstance(value, str) else _simple(value.item())
+
+
+def _told(value: Any) -> str:
+    """Six digits of a number."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ from dpcore.publish.reading import names_in, read_arrays, read_bytes
 from dpcore.publish.stacking import Asked, stacked, unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.boundary import Arrays, told_once
 from dpcore.running.plan import Plan
 from dpcore.running.private_look import RELEASE, stated
 from dpcore.running.serving import Predictions, Serving
@@ -46,14 +47,19 @@ def public_files(
     lock: Lock,
     answers: Mapping[str, tuple[Answer, ...]],
     models: Mapping[str, Published],
+    fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    """Every file of `public/`, by name: a function of the lock, the answers and nothing else."""
+    """Every file of `public/`, by name: a function of the lock, the answers and nothing else.
+
+    Args:
+        fitted: The arrays of each model, by its name.
+    """
     asked = {
         name: Asked([a.query.name for a in given], [np.asarray(a.value) for a in given])
         for name, given in answers.items()
     }
-    return _files(lock, stacked(asked), means(answers), models, guarantee)
+    return _files(lock, stacked(asked), means(answers), models, fitted, guarantee)
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
@@ -66,18 +72,15 @@ def _files(
     kept: Mapping[str, NDArray[Any]],
     means: Mapping[str, NDArray[Any]],
     models: Mapping[str, Published],
+    fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    fitted = {
-        f"{name}.{key}": array
-        for name, model in models.items()
-        for key, array in sorted(model.arrays().items())
-    }
+    named = {f"{name}.{key}": a for name, own in fitted.items() for key, a in own.items()}
     evaluation = {EVALUATION: _json(stated(means))} if means else {}
     predictions = {
         f"{name}.{PREDICTIONS}": _column(model)
         for name, model in models.items()
-        if isinstance(model, Predictions)
+        if type(model) is Predictions  # a class derived from it may say other values now
     }
     figures = {
         f"{name}.csv": _written(list(table), table.rows())
@@ -91,7 +94,7 @@ def _files(
     return {
         LOCK: lock.encode(),
         ANSWERS: _npz(kept),
-        MODEL: _npz(fitted),
+        MODEL: _npz(named),
         GUARANTEE_JSON: _json(guarantee.to_dict()),
         GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
         **evaluation,
@@ -220,7 +223,7 @@ def load_run(
         told = msgspec.json.decode(read_bytes(kept / GUARANTEE_JSON), type=dict[str, Any])
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_plain(lock.spec, LOCK, registry)
     spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
@@ -240,6 +243,7 @@ def load_run(
     look = asked.get(RELEASE, Asked((), ()))
     looked = dict(zip(look.queries, look.values, strict=True))
     models = plan.rebuild(given, coins)
+    fitted = {name: told_once(model) for name, model in models.items()}
     guarantee = plan.guarantee
     if voided := told.get("not private"):
         guarantee = guarantee.void(voided)
@@ -254,7 +258,7 @@ def load_run(
         models=models,
         answers=given,
         evaluation=stated(looked),
-        files=_files(lock, arrays, looked, models, guarantee),
+        files=_files(lock, arrays, looked, models, fitted, guarantee),
     )
 
 

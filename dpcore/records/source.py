@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -18,7 +18,7 @@ class Part(ABC):
     Whatever it needs to be read is in its fields, so that it can be pickled and read elsewhere.
     """
 
-    readable_again: bool = True
+    readable_again: ClassVar[bool] = True
     """Whether `batches` gives the same records again. A stream's part is read once, by the engine
     that keeps its records."""
 

@@ -92,12 +92,15 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
 def open_source(request: Request, source: Source, secret: SecretCoins, engine: Engine) -> Opened:
     """Hand a source over to an engine, and read the hold-out alone into memory.
 
+    Where there is a hold-out of a source that can be read once alone, all of it is read.
+
     Raises:
-        SourceError: as `open_table`; or there is a hold-out, and a part is read once.
+        SourceError: as `open_table`.
     """
-    domain, parts = request.domain, source.parts()
-    if request.holdout and not all(part.readable_again for part in parts):
-        raise SourceError("a source that is read once has no hold-out: leave `evaluate` out")
+    domain, read = request.domain, source.parts()
+    parts = _bounded(read, domain)
+    if request.holdout and not all(part.readable_again for part in read):
+        return open_table(request, _gathered(parts), secret)
     encoding = _encoding(request)
     counts = engine.load(parts, encoding)
     count = sum(counts)
@@ -116,23 +119,50 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     return Opened(train=train, holdout=held, holdout_labels=labels)
 
 
-def in_memory(source: Source) -> Table:
+def in_memory(source: Source, domain: Domain) -> Table:
     """A whole source as one table, for what needs all records at once.
 
     Raises:
         SourceError: it cannot be read.
     """
+    return _gathered(_bounded(source.parts(), domain))
+
+
+def _gathered(parts: Sequence[Part]) -> Table:
     found: dict[str, list[NDArray[Any]]] = {}
-    for part in source.parts():
+    for part in parts:
         for batch in part.batches():
             for name, column in named(batch).items():
                 found.setdefault(str(name), []).append(cells(column))
     return {name: _joined(pieces) for name, pieces in found.items()}
 
 
+@attrs.frozen(eq=False, repr=False)
+class _Bounded(Part):
+    """A part that ends where there are more records than are declared of the whole source."""
+
+    part: Part
+    most: int
+    column: str
+
+    def batches(self) -> Iterator[Columns]:
+        count = 0
+        for batch in self.part.batches():
+            columns = named(batch)
+            count += len(cells(columns[self.column])) if self.column in columns else 0
+            if count > self.most:
+                raise SourceError(f"more than the {self.most} records that are declared")
+            yield batch
+
+
+def _bounded(parts: Sequence[Part], domain: Domain) -> Sequence[Part]:
+    most = domain.at_most
+    return parts if most is None else [_Bounded(part, most, _counted(domain)) for part in parts]
+
+
 def _declared(domain: Domain, table: Columns) -> Table:
     """By name; every declared column is there."""
-    found = named(table)
+    found: Table = named(table)
     absent = [name for name in domain.rules if name not in found]
     if absent:
         raise SourceError(f"column {absent[0]!r} is missing")

@@ -22,6 +22,7 @@ from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
 from dpcore.running.ask import failure_over_coins
+from dpcore.running.boundary import Arrays
 from dpcore.running.clean import HERE, Replaying
 from dpcore.running.conversation import Conversation, Door, through_mechanism
 from dpcore.running.looking import look
@@ -44,6 +45,7 @@ class Outcome:
 
     Args:
         models: By release name, rebuilt from the answers; tables where nothing is predicted.
+        arrays: Of the models, by release name: what the replay compared, and files are made of.
         answers: By release name, in order of asking; "evaluation" holds a private look's.
         guarantee: Of this run; `none` if its coins were known or its door was not private.
         coins: The published key.
@@ -52,6 +54,7 @@ class Outcome:
     """
 
     models: Mapping[str, Published]
+    arrays: Mapping[str, Arrays]
     answers: Mapping[str, tuple[Answer, ...]]
     guarantee: Guarantee
     coins: PublicCoins
@@ -188,7 +191,7 @@ class Plan:
         with replaying.of(self.schedule.releases, coins.again()) as replayed:
             opened = open_records(self.schedule, table, secret, engine)
             answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
-            models, note = replayed(answers)
+            retold = replayed(answers)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -203,12 +206,13 @@ class Plan:
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
         return Outcome(
-            models=dict(zip(names, models, strict=True)),
+            models=dict(zip(names, retold.models, strict=True)),
+            arrays=dict(zip(names, retold.arrays, strict=True)),
             answers=given,
             guarantee=guarantee,
             coins=coins,
             opened=opened,
-            note=note,
+            note=retold.note,
         )
 
     def open(

@@ -37,7 +37,7 @@ def open_records(
     if not isinstance(records, Source):
         return open_table(schedule.request, records, secret)
     if engine is None or not schedule.reads.in_blocks:
-        return open_table(schedule.request, in_memory(records), secret)
+        return open_table(schedule.request, in_memory(records, schedule.request.domain), secret)
     return open_source(schedule.request, records, secret, engine)
 
 

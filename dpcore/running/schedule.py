@@ -138,6 +138,11 @@ class Schedule:
         return Reads.most(one.learner.reads for one in self.releases)
 
     @property
+    def in_blocks(self) -> bool:
+        """Whether records come in blocks, and every learner reads in blocks."""
+        return self.request.blocks and self.reads.in_blocks
+
+    @property
     def asks(self) -> tuple[Ask, ...]:
         """Every ask of every release, then the look's."""
         return tuple(ask for one in self.releases for ask in one.asks.values()) + self.look

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -77,7 +77,7 @@ class SqlitePart(Part):
     query: SqlQuery
     database: Sqlite
     reading: Reading
-    readable_again: bool = attrs.field(default=False, init=False)
+    readable_again: ClassVar[bool] = False
 
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: the rows."""
@@ -111,7 +111,7 @@ class PostgresqlPart(Part):
     query: SqlQuery
     database: Postgresql
     reading: Reading
-    readable_again: bool = attrs.field(default=False, init=False)
+    readable_again: ClassVar[bool] = False
 
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: the rows."""

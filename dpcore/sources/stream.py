@@ -6,7 +6,7 @@ pandas, polars, DuckDB relations, pyarrow's tables and readers, and database dri
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -23,7 +23,7 @@ class StreamPart(Part):
 
     stream: Any
     reading: Reading
-    readable_again: bool = attrs.field(default=False, init=False)
+    readable_again: ClassVar[bool] = False
 
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: its records."""

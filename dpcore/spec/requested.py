@@ -52,6 +52,7 @@ def requested(said: Declared, node: Node, registry: Registry) -> Request:
         on_invalid=said.on_invalid,
         accept_assumptions=text.accept_assumptions,
         registry=registry,
+        blocks=True,
     )
 
 

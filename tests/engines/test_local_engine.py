@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Exact, Part, Source
+from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact, Part, Source
 from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.publish.evaluation import evaluate
 from dpcore.records.source import TablePart
 from dpcore.running.opening import in_memory
 from dpcore.sampling.selection import Coins, Others
-from dpcore_linear import ClippedGradient, StagedGradient
+from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 
 from doubles import domain, table
 
@@ -54,13 +55,13 @@ class Cut(Source):
         return tuple(found)
 
 
-def plan(learner, records=400, adjacency=REPLACE_ONE, epsilon=2.0, **fields):
+def plan(learner, records=400, adjacency=REPLACE_ONE, epsilon=2.0, mechanism=None, **fields):
     exact = records if adjacency.replaces else None
     return dpcore.price(
         domain=attrs.evolve(domain(), exact=exact, limit=None if exact else records),
         adjacency=adjacency,
         learner=learner,
-        mechanism=Gaussian(),
+        mechanism=mechanism or Gaussian(),
         budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
         coins=dpcore.PublicCoins(7),
         **fields,
@@ -111,16 +112,37 @@ def test_the_same_records_are_held_out_of_a_table_and_of_a_source(adjacency):
         assert errors[1] == pytest.approx(errors[0], abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("learner", "mechanism"),
+    [
+        (SufficientStatistics(features=Identity()), Gaussian()),
+        (ChosenRidge(features=Identity()), {"statistics": Gaussian(), "choice": PermuteAndFlip()}),
+        (
+            BestOf(candidates=(ClippedGradient(features=Identity(), clip=0.3, steps=2),
+                               SufficientStatistics(features=Identity()))),
+            {"fits": Gaussian(), "choice": PermuteAndFlip()},
+        ),
+    ],
+    ids=["sufficient_statistics", "chosen_ridge", "best_of"],
+)  # fmt: skip
+def test_products_losses_and_choices_are_the_same_bits_in_blocks(learner, mechanism):
+    made, rows = plan(learner, mechanism=mechanism, adjacency=ADD_REMOVE), table(400)
+    expected = released(made, rows)
+    for threads, block in [(1, 4096), (3, 51)]:
+        with LocalEngine(threads=threads, rows=block) as engine:
+            assert released(made, Cut(rows, CUTS[2]), engine) == expected
+
+
 def clipped():
     return ClippedGradient(features=Identity(), clip=0.3, steps=4)
 
 
 def test_what_reads_rows_gets_the_whole_source_as_a_table():
     rows = table(400)
-    again = in_memory(Cut(rows, CUTS[2]))
+    again = in_memory(Cut(rows, CUTS[2]), domain(400))
     assert all(np.array_equal(again[name], rows[name]) for name in rows)
     mixed = Cut({"a": [1, "x", True], "b": [None, 2.5, "3"], "y": [0, 1, 2]}, ((1, 1), (1,)))
-    assert in_memory(mixed)["a"].tolist() == [1, "x", True]
+    assert in_memory(mixed, domain(3))["a"].tolist() == [1, "x", True]
 
 
 def test_a_record_that_does_not_fit_is_named_by_its_place_in_its_part():
@@ -131,10 +153,12 @@ def test_a_record_that_does_not_fit_is_named_by_its_place_in_its_part():
             released(plan(clipped()), Cut(rows, cut), engine)
 
 
-@pytest.mark.parametrize("count", [399, 401])
-def test_another_number_of_records_is_refused(count):
-    with pytest.raises(SourceError, match=f"400 records are declared, the source has {count}"):
-        released(plan(clipped()), Cut(table(count), ((count,),)))
+def test_another_number_of_records_is_refused():
+    for count, cut in [(399, ((399,),)), (401, ((100,), (301,)))]:
+        with pytest.raises(SourceError, match=f"400 records are declared, the source has {count}"):
+            released(plan(clipped()), Cut(table(count), cut))
+    with pytest.raises(SourceError, match="more than the 400 records that are declared"):
+        released(plan(clipped()), Cut(table(500), ((300, 101, 99),)))
 
 
 def ones(block):

@@ -57,7 +57,9 @@ def test_every_learner_that_is_offered_says_how_it_reads():
 def test_sums_orders_and_rows():
     assert StagedGradient().reads is clipped().reads is Reads.SUMS
     assert Regression(features=Identity()).reads is Reads.ORDER
-    assert BestOf(candidates=(clipped(), clipped(steps=9))).reads is not Reads.SUMS
+    assert BestOf(candidates=(clipped(), clipped(steps=9))).reads is Reads.SUMS
+    ridge = Ridge(features=Identity(), regularization=0.5)
+    assert BestOf(candidates=(clipped(), ridge)).reads is ridge.reads
     assert Reads.most([]) is Reads.SUMS
     assert Reads.most([Reads.LOOPS, Reads.ORDER, Reads.SUMS]) is Reads.ORDER
     assert [one.in_blocks for one in Reads] == [True, True, True, False, False]

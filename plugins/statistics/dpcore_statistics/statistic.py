@@ -64,6 +64,8 @@ class Statistic(SummingLearner):
     predicts: ClassVar[bool] = False
     several_classes: ClassVar[bool] = True
 
+    rows_at_once: ClassVar[int] = 1 << 16  # what a record adds is few numbers
+
     where: dict[str, Any] = attrs.field(factory=dict)
     level: float = attrs.field(default=0.95, validator=fraction)
     distance: Literal["l1", "l2"] | None = None
