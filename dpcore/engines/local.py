@@ -20,7 +20,7 @@ from dpcore.checks import positive_integer
 from dpcore.engines.base import Encode, Engine, Task
 from dpcore.engines.derived import BlockKeeper, DerivedBlocks
 from dpcore.engines.spool import Spool
-from dpcore.errors import ContractError, MisfitError
+from dpcore.errors import ContractError, MisfitError, ReleaseError
 from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Part
 from dpcore.sampling.selection import EVERYTHING, Selection
@@ -148,7 +148,7 @@ class LocalEngine(Engine):
                     return total
                 records = self._sampled(blocks, number, task)
                 if len(records):
-                    total = added(total, task.part(records))
+                    total = added(total, _done(task, records))
 
         total = task.zero
         for found in self._side_by_side(work):
@@ -188,6 +188,19 @@ class LocalEngine(Engine):
         for blocks in self._held.values():
             blocks.close()
         self._held.clear()
+
+
+def _done(task: Task, records: Records) -> Folded:
+    """What a block adds.
+
+    Raises:
+        ReleaseError: it fails; only the type of its error is told, which may hold a record.
+    """
+    try:
+        return task.part(records)
+    except Exception as error:
+        told = type(error).__name__
+    raise ReleaseError(f"a block's part of a total failed ({told})")
 
 
 def _joined(several: list[Records]) -> Records:

@@ -11,7 +11,7 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact, Part, Source
 from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
-from dpcore.errors import ContractError, SourceError
+from dpcore.errors import ContractError, ReleaseError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
@@ -256,7 +256,7 @@ def test_a_failure_on_a_thread_ends_the_total():
 
     with LocalEngine(rows=50, threads=3) as engine:
         engine.load([TablePart(table(400))], domain().project)
-        with pytest.raises(KeyError):
+        with pytest.raises(ReleaseError, match=r"failed \(KeyError\)"):
             engine.total(Task(part=part, zero=(Exact.zeros((1,), 0),)))
 
 

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.adjacency import Adjacency
+from dpcore.bound import Refused
 from dpcore.conformance.attacks.case import Case, asks_of
+from dpcore.conformance.attacks.movement import ALLOWANCE
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.laws.law import (
     BrokenLawError,
@@ -40,11 +43,16 @@ CLIPPED = Law(
     "sum.clipped",
     "No record's sum is longer than the clip, in exact rational arithmetic.",
 )
+MOVED = Law(
+    "sum.moved",
+    "No two records, of all pairs of a block, move a sum farther than its bound.",
+)
 
-LAWS = (ADDITIVE, ROW_WISE, CLIPPED)
+LAWS = (ADDITIVE, ROW_WISE, CLIPPED, MOVED)
 
 _RECORDS = 60
 _ASKS = 4  # of each query
+_PAIRED = 40  # rows of which all pairs are taken, each with several labels
 
 
 def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
@@ -56,6 +64,7 @@ def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
         ADDITIVE: _additive,
         ROW_WISE: _row_wise,
         CLIPPED: _clipped,
+        MOVED: _moved,
     }
     trial = _Sums(case, seed)
     return [judge(law, subject, partial(check, trial)) for law, check in checks.items()]
@@ -79,6 +88,14 @@ class _Sums:
         raw = np.vstack([rows.corners(rng, third), rows.anywhere(rng, third)])
         raw = np.vstack([raw, raw[rng.permutation(2 * third)[:third]]])
         labels = rng.choice([-1.0, 1.0, 0.3, -0.7], len(raw)) * rows.label_bound
+        return rows.project(raw, labels)
+
+    def paired(self) -> Records:
+        """Rows with two labels each, so that labels alone change in some pairs."""
+        rows, rng = Rows(self.case.domain), self.rng()
+        some = [rows.corners(rng, _PAIRED // 2), rows.anywhere(rng, _PAIRED // 2)]
+        raw = np.repeat(np.vstack(some), 2, axis=0)
+        labels = np.tile([-1.0, 1.0], len(raw) // 2) * rows.label_bound
         return rows.project(raw, labels)
 
     @cached_property
@@ -171,3 +188,39 @@ def _clipped(trial: _Sums) -> str:
                 raise BrokenLawError(f"{query.name!r}: a contribution is negative")
             longest = max(longest, float(far))
     return f"longest: {longest:.6g} of the clip (squared in l2)"
+
+
+def _moved(trial: _Sums) -> str:
+    """What a record moves does not depend on the others, so that records are enough."""
+    claims = trial.case.claims()
+    if isinstance(claims, Refused):
+        raise NotApplicableError(f"refused: {claims.reason}")
+    bounds = {query.name: claim.largest for query, claim in claims}
+    records, adjacency = trial.paired(), trial.case.adjacency
+    pairs, largest = 0, 0.0
+    for query in trial.asks:
+        rows = np.array([trial.total(query, one).floats().ravel() for one in records.alone()])
+        for number, row in enumerate(rows):
+            others = np.zeros((1, row.size))
+            if not adjacency.membership:
+                others = rows[:number][_neighbours(records, number, adjacency)]
+            sizes = np.abs(others - row)
+            found = {
+                Distance.L1: sizes.sum(axis=1),
+                Distance.L2: np.sqrt((sizes * sizes).sum(axis=1)),
+                Distance.LINF: sizes.max(axis=1, initial=0.0),
+            }[query.distance]
+            pairs += len(found)
+            far = float(found.max(initial=0.0)) / bounds[query.name]
+            if far > 1 + ALLOWANCE:
+                raise BrokenLawError(f"{query.name!r}: two records move it {far:.4g} times as far")
+            largest = max(largest, far)
+    return f"{pairs} pairs, largest: {largest:.6g} of the bound"
+
+
+def _neighbours(records: Records, number: int, adjacency: Adjacency) -> NDArray[np.bool_]:
+    """Which earlier records a record may be replaced by."""
+    away = records.features[:number] - records.features[number]
+    near = np.sqrt((away * away).sum(axis=1)) <= adjacency.feature_radius
+    same = records.labels[:number] == records.labels[number]
+    return near & (same | adjacency.label)
