@@ -36,6 +36,7 @@ from dpcore.spec.grammar import Csv
 from dpcore_linear import StagedGradient, SufficientStatistics
 
 _BATCH = 8192
+_GROUP = 32  # batches of a row group
 
 
 @attrs.frozen(eq=False)
@@ -70,13 +71,17 @@ def written(folder: Path, records: int, columns: int) -> Path:
     path = folder / f"scale-{records}-{columns}.parquet"
     if not path.exists():
         partial = path.with_suffix(".partial")
-        writer = None
-        for batch in Made(records, columns, 1).batches():
-            table = pyarrow.table(dict(batch))
-            writer = writer or parquet.ParquetWriter(partial, table.schema)
-            writer.write_table(table, row_group_size=1 << 20)
-        assert writer is not None, "there are records"
-        writer.close()
+        batches: list[Any] = []
+        names = [*(f"c{j}" for j in range(columns)), "y"]
+        schema = pyarrow.schema([(name, pyarrow.float64()) for name in names])
+        with parquet.ParquetWriter(partial, schema) as writer:
+            for batch in Made(records, columns, 1).batches():
+                batches.append(pyarrow.table(dict(batch)))
+                if len(batches) == _GROUP:
+                    writer.write_table(pyarrow.concat_tables(batches).combine_chunks())
+                    batches = []
+            if batches:
+                writer.write_table(pyarrow.concat_tables(batches).combine_chunks())
         partial.rename(path)
     return path
 

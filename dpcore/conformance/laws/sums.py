@@ -223,4 +223,5 @@ def _neighbours(records: Records, number: int, adjacency: Adjacency) -> NDArray[
     away = records.features[:number] - records.features[number]
     near = np.sqrt((away * away).sum(axis=1)) <= adjacency.feature_radius
     same = records.labels[:number] == records.labels[number]
-    return near & (same | adjacency.label)
+    found: NDArray[np.bool_] = near & (same | adjacency.label)
+    return found
