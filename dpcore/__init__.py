@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from dpcore.pricing.price import price as price
     from dpcore.publish.folder import Run as Run
     from dpcore.publish.folder import load_run as load_run
+    from dpcore.publish.session import Session as Session
     from dpcore.publish.whole_run import replay as replay
     from dpcore.publish.whole_run import run as run
     from dpcore.query import Query as Query
@@ -161,6 +162,7 @@ _HOME = {
     "Sensitivity": "sensitivity",
     "SensitivityLaw": "sensitivity",
     "SensitivityBound": "bound",
+    "Session": "publish.session",
     "Source": "records.source",
     "Spec": "spec.spec",
     "Status": "guarantee",

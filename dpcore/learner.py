@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.interval import Spread
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
@@ -57,22 +58,29 @@ class Answer:
         number: 1 for the first ask of this query, counting up.
         value: The released value, read-only, of the query's shape.
         mechanism: The calibrated mechanism that released it.
+        spread: The law of its noise on each coordinate, where the mechanism states one.
     """
 
     query: Query
     number: int
     value: NDArray[Any] = attrs.field(converter=_read_only)
     mechanism: AnyMechanism
+    spread: Spread | None = None
 
 
-class Model(Protocol):
-    """What a release publishes: predictions, and the arrays that determine them."""
-
-    def predict(self, table: Table) -> NDArray[Any]:
-        """Predictions in the file's units, clipped to the label range, or classes. Shape (n,)."""
+class Published(Protocol):
+    """What a release publishes, a function of its answers: a model, or tables of numbers."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything fitted, by name; what `model.npz` holds."""
+
+
+@runtime_checkable
+class Model(Published, Protocol):
+    """Predictions, and the arrays that determine them."""
+
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, clipped to the label range, or classes. Shape (n,)."""
 
 
 @runtime_checkable
@@ -134,6 +142,9 @@ class AnyLearner(ABC):
     """Whether the private function returns a fitting value for every dataset in the domain; the
     reason stands in the class's docstring."""
 
+    predicts: ClassVar[bool] = True
+    """Whether it publishes a `Model`, which needs a target; else it publishes tables of numbers."""
+
     scores: ClassVar[bool] = False
     """Whether its models predict from encoded columns too (`ScoringModel`), so that `best_of` may
     choose among them."""
@@ -149,6 +160,14 @@ class AnyLearner(ABC):
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Everything it may ask, each at most `at_most` times. Pure in `public`."""
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """How wide its error bars will be, one sentence each: known before any record is read.
+
+        Args:
+            spreads: The calibrated noise of its queries, by name, where mechanisms state it.
+        """
+        return ()
 
     @abstractmethod
     def compute(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
@@ -181,5 +200,5 @@ class Learner(AnyLearner):
         """The state after one more answer."""
 
     @abstractmethod
-    def model(self, state: State) -> Model:
-        """The published model, once `ask` has returned None."""
+    def model(self, state: State) -> Published:
+        """The published model, or tables, once `ask` has returned None."""

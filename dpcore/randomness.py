@@ -199,7 +199,8 @@ class Stream:
     def uniform(self, shape: int | Sequence[int]) -> NDArray[np.float64]:
         """Uniform draws from the open interval (0, 1), 53 bits each."""
         words = self.words(_size(shape)) >> np.uint64(11)
-        return ((words.astype(np.float64) + 0.5) * 2.0**-53).reshape(shape)
+        found = (words.astype(np.float64) + 0.5) * 2.0**-53  # the last of them would round to 1
+        return np.minimum(found, 1 - 2.0**-53).reshape(shape)
 
     def normal(self, shape: int | Sequence[int]) -> NDArray[np.float64]:
         """Standard normal draws by inversion: one sign bit and 63 bits of half-tail each.

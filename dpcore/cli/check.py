@@ -34,6 +34,7 @@ def check(
             reading,
             show_attacks,
             show_audits,
+            show_bars,
             show_plan,
         )
         from dpcore.publish.lock import locked
@@ -50,6 +51,7 @@ def check(
             print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
             return
         show_plan(out(), plan.guarantee, lock)
+        show_bars(out(), plan)
         show_attacks(out(), loaded, plan)
         for name, reads in reading(plan).items():
             out().print(f"{name} reads {reads}.", markup=False)

@@ -55,7 +55,7 @@ class Fit:
 
 def fit(domain: Domain, batches: Iterable[Table]) -> Fit:
     """Look at every cell of every batch, in order."""
-    rules: dict[str, Any] = {**domain.columns, domain.target: domain.labels}
+    rules: dict[str, Any] = {**domain.rules}
     found: dict[tuple[str, str], Misfit] = {}
     records = 0
     for batch in batches:
@@ -73,9 +73,9 @@ def fit(domain: Domain, batches: Iterable[Table]) -> Fit:
                 found[name, broken] = (
                     new if old is None else attrs.evolve(old, count=old.count + new.count)
                 )
-        records += len(table[domain.target])
+        records += len(table[list(rules)[-1]])
     order = {name: place for place, name in enumerate(rules)}
-    listed = sorted(found.values(), key=lambda one: (order[one.column], -one.count))
+    listed = sorted(found.values(), key=lambda one: (order[one.column], -one.count, one.first))
     return Fit(records=records, misfits=tuple(listed))
 
 

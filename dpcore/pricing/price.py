@@ -179,5 +179,5 @@ def _look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
     """What is asked of the hold-out about a group."""
     if request.look is None:
         return ()
-    names = tuple(scheduled.name for scheduled in group)
+    names = tuple(scheduled.name for scheduled in group if scheduled.learner.predicts)
     return request.look.asks(names, request.domain, request.adjacency, request.holdout)

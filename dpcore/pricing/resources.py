@@ -66,7 +66,9 @@ def read_work(text: str) -> int:
     if found is None or len(text) > 40 or not float(found[1]) > 0:
         raise ParameterError("--work", "a number such as 1e15", "work", text)
     whole, _, part = found[1].partition(".")
-    return int(whole + part) * 10 ** int(found[2] or 0) // 10 ** len(part)
+    power = int("1" + "0" * int(found[2] or 0))
+    shift = int("1" + "0" * len(part))
+    return int(whole + part) * power // shift
 
 
 def machine_memory() -> int | None:

@@ -16,6 +16,12 @@ from dpcore.running.request import Request
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
 
+_BESIDE_STATISTICS = {
+    ReleaseKind.PARAMETERS: ReleaseKind.PARAMETERS_AND_STATISTICS,
+    ReleaseKind.PREDICTIONS: ReleaseKind.STATISTICS_AND_PREDICTIONS,
+    ReleaseKind.PARAMETERS_AND_PREDICTIONS: ReleaseKind.ALL,
+}
+
 
 def statement(
     schedule: Schedule, kind: ReleaseKind, accountant: Accountant, gamma: float
@@ -116,10 +122,25 @@ def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> Rele
         SpecError: some functions are asked and others are not, or a paid look needs a function.
     """
     kinds = [scheduled.publishes for scheduled in releases]
-    several = {*kinds}
+    several = {*kinds} - {ReleaseKind.STATISTICS}
+    if not several:
+        if look is not None:
+            raise SpecError(
+                "a private look evaluates published models, and only statistics are published",
+                "evaluate.private",
+            )
+        return ReleaseKind.STATISTICS
+    kind = _of_models(kinds, several, look)
+    return _BESIDE_STATISTICS[kind] if ReleaseKind.STATISTICS in kinds else kind
+
+
+def _of_models(
+    kinds: Sequence[ReleaseKind], several: set[ReleaseKind], look: PrivateLook | None
+) -> ReleaseKind:
+    """What a run publishes besides statistics."""
     if several == {ReleaseKind.PARAMETERS}:
         return ReleaseKind.PARAMETERS
-    if ReleaseKind.FUNCTION in several and len(several) > 1:
+    if ReleaseKind.FUNCTION in several and len({*kinds}) > 1:
         path = f"releases.{kinds.index(ReleaseKind.FUNCTION)}.predictions_at"
         if ReleaseKind.PREDICTIONS in several:
             raise SpecError(
@@ -135,7 +156,7 @@ def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> Rele
             "evaluate.private",
         )
     if len(several) == 1:
-        return kinds[0]
+        return next(iter(several))
     return ReleaseKind.PARAMETERS_AND_PREDICTIONS
 
 
@@ -162,8 +183,7 @@ def _target(budget: PrivacyBudget) -> str:
 
 
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
-    columns = {**domain.columns, domain.target: domain.labels}
-    rules = ", ".join(f"{name}: {column.describe()}" for name, column in columns.items())
+    rules = ", ".join(f"{name}: {column.describe()}" for name, column in domain.rules.items())
     fits = (
         f"every record fits the declared columns ({rules})"
         if on_invalid == "refuse"
@@ -186,7 +206,11 @@ def _room(request: Request) -> tuple[str, ...]:
 
 def _questions(kind: ReleaseKind) -> tuple[str, ...]:
     """Where answers are published, who may choose the questions."""
-    if kind is ReleaseKind.PARAMETERS:
+    if kind in (
+        ReleaseKind.PARAMETERS,
+        ReleaseKind.STATISTICS,
+        ReleaseKind.PARAMETERS_AND_STATISTICS,
+    ):
         return ()
     return ("questions are chosen without the records, though maybe from earlier answers",)
 

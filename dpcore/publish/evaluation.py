@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain
 from dpcore.engines.records import EngineRecords
 from dpcore.exact import Exact
+from dpcore.learner import Model
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.conversation import Conversation
@@ -76,6 +77,8 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
     found: dict[str, Any] = {}
     reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
+        if not scheduled.learner.predicts:
+            continue
         held = Conversation(
             number=number,
             records=cast(Records, opened.train),  # folds alone, as in the run
@@ -84,7 +87,7 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
             reuse=reuse,
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        private, exact = scheduled.evaluated(held, model, opened.holdout)
+        private, exact = scheduled.evaluated(held, cast(Model, model), opened.holdout)
         found[scheduled.name] = {
             metric: {
                 "private": _error(metric, private, truth),

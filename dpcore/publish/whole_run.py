@@ -204,7 +204,9 @@ class _Work:
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
         lock = lock_of(self.spec, self.plan, outcome.coins)
-        files = public_files(lock, outcome.answers, outcome.models, outcome.guarantee)
+        files = public_files(
+            lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee
+        )
         _publish(folder, channel, files)
         return Run(
             folder=folder,

@@ -57,7 +57,9 @@ def numbers_of(column: Any) -> NDArray[np.float64] | None:
         return np.full(len(column), math.nan)
     if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
         return None
-    filled = column.fill_null(False if kinds.is_boolean(kind) else 0) if column.null_count else column
+    filled = (
+        column.fill_null(False if kinds.is_boolean(kind) else 0) if column.null_count else column
+    )
     with np.errstate(over="ignore", invalid="ignore"):
         found: NDArray[np.float64] = filled.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
     if column.null_count:
@@ -94,7 +96,9 @@ def columns_of_stream(table: Any) -> dict[str, Any]:
     try:
         import pyarrow
     except ImportError:
-        raise SourceError("a stream of records needs pyarrow: pip install 'dpcore[arrow]'") from None
+        raise SourceError(
+            "a stream of records needs pyarrow: pip install 'dpcore[arrow]'"
+        ) from None
     try:
         found = pyarrow.RecordBatchReader.from_stream(table).read_all()
     except Exception as error:  # whatever its maker raises; it may show a cell
@@ -122,6 +126,4 @@ def _value(cell: Any) -> Any:
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    return bool(
-        types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    )
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

@@ -47,6 +47,7 @@ def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
         {
             "discrete_gaussian": ("dpcore.mechanisms.discrete_gaussian", "DiscreteGaussian"),
             "discrete_laplace": ("dpcore.mechanisms.discrete_laplace", "DiscreteLaplace"),
+            "exponential": ("dpcore.mechanisms.exponential", "Exponential"),
             "gaussian": ("dpcore.mechanisms.gaussian", "Gaussian"),
             "gaussian_process": ("dpcore.mechanisms.gaussian_process", "GaussianProcess"),
             "gaussian_sampling": ("dpcore.mechanisms.gaussian_sampling", "GaussianSampling"),

@@ -81,11 +81,11 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     else:
         cut = held_out(count, request.holdout)
         holdout, train = order[:cut], order[cut:]
-    columns = (*domain.columns, domain.target)
+    labels = records.labels[holdout]
     return Opened(
         train=records.take(train),
-        holdout={name: cells(table[name])[holdout] for name in columns},
-        holdout_labels=domain.uncentre(records.labels[holdout]),
+        holdout={name: cells(table[name])[holdout] for name in domain.rules},
+        holdout_labels=domain.uncentre(labels) if domain.labelled else labels,
     )
 
 
@@ -110,11 +110,13 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     train = EngineRecords(
         engine=engine,
         places=count,
-        count=count - (len(held[domain.target]) if held else 0),
+        count=count - (len(held[_counted(domain)]) if held else 0),
         split=EVERYTHING if out is None else Others(out),
     )
-    labels = encoding.domain.centre(held[domain.target]) if held else np.zeros(0)
-    return Opened(train=train, holdout=held, holdout_labels=domain.uncentre(labels))
+    labels = np.zeros(0)
+    if domain.labelled:
+        labels = domain.uncentre(domain.centre(held[domain.target]) if held else labels)
+    return Opened(train=train, holdout=held, holdout_labels=labels)
 
 
 def in_memory(source: Source, domain: Domain) -> Table:
@@ -155,13 +157,13 @@ class _Bounded(Part):
 
 def _bounded(parts: Sequence[Part], domain: Domain) -> Sequence[Part]:
     most = domain.at_most
-    return parts if most is None else [_Bounded(part, most, domain.target) for part in parts]
+    return parts if most is None else [_Bounded(part, most, _counted(domain)) for part in parts]
 
 
 def _declared(domain: Domain, table: Columns) -> Table:
     """By name; every declared column is there."""
     found: Table = named(table)
-    absent = [name for name in (*domain.columns, domain.target) if name not in found]
+    absent = [name for name in domain.rules if name not in found]
     if absent:
         raise SourceError(f"column {absent[0]!r} is missing")
     return found
@@ -194,13 +196,18 @@ def _rows(
     domain: Domain, parts: Sequence[Part], counts: Sequence[int], chosen: Selection
 ) -> dict[str, NDArray[Any]]:
     """PRIVATE: the declared columns of the chosen records, read once more."""
-    names = (*domain.columns, domain.target)
+    names = tuple(domain.rules)
     found: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
-    for first, batch, rows in _placed(parts, counts, domain.target):
+    for first, batch, rows in _placed(parts, counts, _counted(domain)):
         kept = np.flatnonzero(chosen.kept(first, rows))
         for name in names:
             found[name].append(cells(batch[name])[kept])
     return {name: _joined(pieces) for name, pieces in found.items()}
+
+
+def _counted(domain: Domain) -> str:
+    """A declared column, by whose cells records are counted."""
+    return list(domain.rules)[-1]
 
 
 def _placed(

@@ -15,13 +15,14 @@ from dpcore.engines.base import Engine
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below
 from dpcore.guarantee import Guarantee, Status
-from dpcore.learner import Answer, Model
+from dpcore.learner import Answer, Model, Published
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
 from dpcore.running.ask import failure_over_coins
+from dpcore.running.boundary import Arrays
 from dpcore.running.clean import HERE, Replaying
 from dpcore.running.conversation import Conversation, Door, through_mechanism
 from dpcore.running.looking import look
@@ -43,7 +44,8 @@ class Outcome:
     """What a run published, and (private) what it opened.
 
     Args:
-        models: By release name, rebuilt from the answers.
+        models: By release name, rebuilt from the answers; tables where nothing is predicted.
+        arrays: Of the models, by release name: what the replay compared, and files are made of.
         answers: By release name, in order of asking; "evaluation" holds a private look's.
         guarantee: Of this run; `none` if its coins were known or its door was not private.
         coins: The published key.
@@ -51,7 +53,8 @@ class Outcome:
         note: Why the answers were not replayed in a clean process, or empty.
     """
 
-    models: Mapping[str, Model]
+    models: Mapping[str, Published]
+    arrays: Mapping[str, Arrays]
     answers: Mapping[str, tuple[Answer, ...]]
     guarantee: Guarantee
     coins: PublicCoins
@@ -63,9 +66,9 @@ class Outcome:
         """The only model.
 
         Raises:
-            ValueError: there are several.
+            ValueError: there are several, or none.
         """
-        (model,) = self.models.values()
+        (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
 
 
@@ -188,7 +191,7 @@ class Plan:
         with replaying.of(self.schedule.releases, coins.again()) as replayed:
             opened = open_records(self.schedule, table, secret, engine)
             answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
-            models, note = replayed(answers)
+            retold = replayed(answers)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -203,12 +206,13 @@ class Plan:
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
         return Outcome(
-            models=dict(zip(names, models, strict=True)),
+            models=dict(zip(names, retold.models, strict=True)),
+            arrays=dict(zip(names, retold.arrays, strict=True)),
             answers=given,
             guarantee=guarantee,
             coins=coins,
             opened=opened,
-            note=note,
+            note=retold.note,
         )
 
     def open(
@@ -325,7 +329,7 @@ class Plan:
 
     def rebuild(
         self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins
-    ) -> dict[str, Model]:
+    ) -> dict[str, Published]:
         """The models that released answers determine, by release name.
 
         Raises:

@@ -84,23 +84,21 @@ def _is_read(kind: pyarrow.DataType, holds: Holds) -> bool:
     if types.is_dictionary(kind):
         return _is_text(kind.value_type)
     plain = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
-    return (
-        any(one(kind) for one in plain)
-        or _is_text(kind)
-        or (holds is Holds.DATES and _is_date(kind))
-    )
+    dated = holds is Holds.DATES and _is_date(kind)
+    return any(one(kind) for one in plain) or _is_text(kind) or dated
 
 
 def _is_text(kind: pyarrow.DataType) -> bool:
     from pyarrow import types
 
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(one(kind) for one in texts)
 
 
 def _is_date(kind: pyarrow.DataType) -> bool:
     from pyarrow import types
 
-    return types.is_date(kind) or types.is_timestamp(kind)
+    return any(one(kind) for one in (types.is_date, types.is_timestamp))
 
 
 def _name(kind: pyarrow.DataType) -> str:

@@ -134,7 +134,12 @@ def _parsed(chunk: bytes, form: Form, places: set[int], kind: str) -> dict[str, 
         )
     except (pyarrow.ArrowException, ValueError):  # its message shows a cell
         return None
-    return {wanted[name].name: table.column(name).combine_chunks() for name in wanted}
+    return {wanted[name].name: _whole(table.column(name)) for name in wanted}
+
+
+def _whole(column: Any) -> Any:
+    """One array of a column, without a copy where it has one chunk, as a block of a file has."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _numbers(column: Any) -> Any:

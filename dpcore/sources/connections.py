@@ -74,7 +74,9 @@ def connection(name: str) -> Connection:
         entry = found[name]
         if not isinstance(entry.value, dict):
             raise SourceError(f"{path}: connection {name!r} needs {{sqlite: PATH}} or the like")
-        return convert(entry, Postgresql if "postgresql" in entry.value else Sqlite)
+        if "postgresql" in entry.value:
+            return convert(entry, Postgresql)
+        return convert(entry, Sqlite)
     except SpecError:  # its message may show an address
         raise SourceError(
             f"{path}: connection {name!r} needs {{sqlite: PATH}} or {{postgresql: ADDRESS}}"

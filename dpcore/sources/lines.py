@@ -53,14 +53,14 @@ def row(line: bytes, delimiter: str, width: int | None) -> Line:
     """
     if len(line) > LONGEST:
         return TOO_LONG
-    if b"\0" in line:
-        return Faulty("not a text file: it holds a NUL")
-    if b"\r" in line:
-        return Faulty("a carriage return inside a line; lines end with a line feed")
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
         return Faulty("not UTF-8 text")
+    if "\0" in text:
+        return Faulty("not a text file: it holds a NUL")
+    if "\r" in text:
+        return Faulty("a carriage return inside a line; lines end with a line feed")
     found = cells(text, delimiter)
     if width is not None and isinstance(found, list) and found and len(found) != width:
         return Faulty(f"{width} fields were needed, {len(found)} came")

@@ -17,7 +17,7 @@ _PARQUET = (".parquet", ".pq", "/")
 
 
 def location(source: Location | str) -> Location:
-    """What a text means: Parquet by the ending .parquet, .pq or / (a folder), `sklearn:NAME`, else a CSV file."""
+    """What a text means: `sklearn:NAME`; Parquet by its end .parquet, .pq or /; else a CSV file."""
     if isinstance(source, Location):
         return source
     loader, _, name = source.partition(":")
@@ -29,12 +29,16 @@ def location(source: Location | str) -> Location:
 
 
 def reading(
-    domain: Domain, folder: Path | None, layout: Layout, *, refuse: bool = False, total: bool = False
+    domain: Domain,
+    folder: Path | None,
+    layout: Layout,
+    *,
+    refuse: bool = False,
+    total: bool = False,
 ) -> Reading:
     """What a reader of records must know of their domain."""
-    rules = {**domain.columns, domain.target: domain.labels}
     return Reading(
-        columns={name: _held(rule) for name, rule in rules.items()},
+        columns={name: _held(rule) for name, rule in domain.rules.items()},
         folder=folder,
         exact=domain.exact,
         limit=domain.limit,

@@ -55,8 +55,10 @@ class ParquetSource(Source):
         """
         found: list[Part] = []
         for path in self._files():
-            for group in range(self._groups(path)):
-                found.append(ParquetPart(path=path, group=group, reading=self.reading))
+            found += [
+                ParquetPart(path=path, group=group, reading=self.reading)
+                for group in range(self._groups(path))
+            ]
         return found
 
     def _files(self) -> list[Path]:

@@ -21,7 +21,7 @@ from dpcore.errors import SourceError
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, require_types
-from dpcore.sources.connections import Connection, Postgresql, Sqlite, connection
+from dpcore.sources.connections import Postgresql, Sqlite, connection
 from dpcore.sources.form import require_columns
 
 _DRIVER = "adbc_driver_postgresql"
@@ -52,23 +52,22 @@ class SqlQuery(Location):
             SourceError: no such connection is configured, or its driver is not installed.
         """
         found = connection(self.connection)
-        if isinstance(found, Postgresql) and find_spec(_DRIVER) is None:
+        if isinstance(found, Sqlite):
+            return SqlSource(rows=SqlitePart(query=self, database=found, reading=reading))
+        if find_spec(_DRIVER) is None:
             raise SourceError(f"{self.name} needs a driver: pip install 'dpcore[sql]'")
-        return SqlSource(query=self, database=found, reading=reading)
+        return SqlSource(rows=PostgresqlPart(query=self, database=found, reading=reading))
 
 
 @attrs.frozen(kw_only=True, repr=False)
 class SqlSource(Source):
     """A query, as a source of one part: its rows come in no order that could be asked for again."""
 
-    query: SqlQuery
-    database: Connection
-    reading: Reading
+    rows: Part
 
     def parts(self) -> Sequence[Part]:
         """PRIVATE: the rows."""
-        made = SqlitePart if isinstance(self.database, Sqlite) else PostgresqlPart
-        return (made(query=self.query, database=self.database, reading=self.reading),)
+        return (self.rows,)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -83,17 +82,19 @@ class SqlitePart(Part):
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: the rows."""
         path = Path(self.database.sqlite)
-        with _told(self.query.name):
-            with contextlib.closing(
+        with (
+            _told(self.query.name),
+            contextlib.closing(
                 sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-            ) as opened:
-                opened.text_factory = _text  # Python's own shows the cell that is no UTF-8
-                cursor = opened.execute(self.query.sql)
-                names = [column[0] for column in cursor.description or ()]
-                require_columns(self.query.name, names, self.reading.names)
-                places = {name: names.index(name) for name in self.reading.names}
-                while rows := cursor.fetchmany(BATCH):
-                    yield {name: [row[at] for row in rows] for name, at in places.items()}
+            ) as opened,
+        ):
+            opened.text_factory = _text  # Python's own shows the cell that is no UTF-8
+            cursor = opened.execute(self.query.sql)
+            names = [column[0] for column in cursor.description or ()]
+            require_columns(self.query.name, names, self.reading.names)
+            places = {name: names.index(name) for name in self.reading.names}
+            while rows := cursor.fetchmany(BATCH):
+                yield {name: [row[at] for row in rows] for name, at in places.items()}
 
 
 def _text(raw: bytes) -> str | None:
@@ -116,14 +117,17 @@ class PostgresqlPart(Part):
         """PRIVATE: the rows."""
         from adbc_driver_postgresql import dbapi
 
-        with _told(self.query.name):
-            with dbapi.connect(self.database.postgresql) as opened, opened.cursor() as cursor:
-                cursor.execute("SET TRANSACTION READ ONLY")
-                cursor.execute(self.query.sql)
-                reader = cursor.fetch_record_batch()
-                require_types(self.query.name, reader.schema, self.reading)
-                for batch in reader:
-                    yield from columns_of(batch, self.reading)
+        with (
+            _told(self.query.name),
+            dbapi.connect(self.database.postgresql) as opened,
+            opened.cursor() as cursor,
+        ):
+            cursor.execute("SET TRANSACTION READ ONLY")
+            cursor.execute(self.query.sql)
+            reader = cursor.fetch_record_batch()
+            require_types(self.query.name, reader.schema, self.reading)
+            for batch in reader:
+                yield from columns_of(batch, self.reading)
 
 
 @contextlib.contextmanager

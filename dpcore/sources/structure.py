@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpcore.sources.lines import LONGEST_CELL
 
-_FEED, _RETURN, _QUOTE, _POINT = 10, 13, 34, 46
-_DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789", np.uint8))
+_FEED, _RETURN, _QUOTE = 10, 13, 34
+_ZERO = np.uint8(ord("0"))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -56,7 +56,9 @@ def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
     """
     codes = np.frombuffer(chunk, np.uint8)
     feeds = codes == _FEED
-    breaks = np.flatnonzero(feeds)
+    separators = feeds | (codes == ord(delimiter))
+    ends = np.flatnonzero(separators)
+    breaks = _breaks(codes, feeds, ends, width)
     lengths = np.diff(breaks, prepend=-1) - 1
     doubts = [np.flatnonzero(lengths > LONGEST_CELL)]
     blank = lengths == 0
@@ -68,23 +70,32 @@ def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
     if b"\0" in chunk:
         doubts.append(np.searchsorted(breaks, np.flatnonzero(codes == 0)))
     doubts.append(_undecodable(chunk, codes, breaks))
-    separators = feeds | (codes == ord(delimiter))
     if b'"' in chunk:
         ends, wrong = _outside_quotes(codes, separators, breaks)
         doubts.append(wrong)
-    else:
-        ends = np.flatnonzero(separators)
-    cells = np.diff(np.flatnonzero(codes[ends] == _FEED), prepend=-1)
-    doubts.append(np.flatnonzero((cells != width) & ~blank))
+    if ends.size != breaks.size * width or np.any(ends[width - 1 :: width] != breaks):
+        cells = np.diff(np.flatnonzero(codes[ends] == _FEED), prepend=-1)
+        doubts.append(np.flatnonzero((cells != width) & ~blank))
     doubtful = np.unique(np.concatenate(doubts)).astype(np.intp)
     return Structure(breaks=breaks, blank=blank, doubtful=doubtful, ends=ends)
+
+
+def _breaks(
+    codes: NDArray[np.uint8], feeds: NDArray[np.bool_], ends: NDArray[np.intp], width: int
+) -> NDArray[np.intp]:
+    """Where the line feeds are; every so many-th separator, where lines are alike."""
+    last = ends[width - 1 :: width]
+    if last.size == np.count_nonzero(feeds) and np.all(codes[last] == _FEED):
+        return last
+    return np.flatnonzero(feeds)
 
 
 def bare_points(chunk: bytes, point: str) -> NDArray[np.intp]:
     """Where a decimal sign is not followed by a digit, so that it ends no number of ours."""
     codes = np.frombuffer(chunk, np.uint8)
-    places = np.flatnonzero(codes[:-1] == ord(point))
-    return places[~_DIGITS[codes[places + 1]]]
+    found = codes[1:] - _ZERO > 9  # unsigned: what lies before the digits is above them
+    found &= codes[:-1] == ord(point)
+    return np.flatnonzero(found)
 
 
 def _undecodable(

@@ -37,7 +37,7 @@ def load_table(
     declared = reading(domain, folder, layout, refuse=refuse, total=total)
     place = location(source)
     table = whole(place.open(declared), declared, place.name)
-    if not total and domain.exact is not None and not len(table[domain.target]):
+    if not total and domain.exact is not None and not len(table[declared.names[-1]]):
         raise SourceError(f"{place.name}: a header and no records")
     return table
 

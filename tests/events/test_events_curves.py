@@ -325,6 +325,25 @@ def make(kind: int, x: float, y: int):
     return makers[kind]()
 
 
+@pytest.mark.parametrize("kind", range(15))
+def test_no_delta_is_rounded_to_0_and_0_stands_beyond_the_anchor_alone(kind):
+    """Without a pure epsilon no epsilon is (epsilon, 0)-DP, however small the delta is."""
+    for x, y in ((0.3, 2), (2.0, 30)):
+        event = make(kind, x, y)
+        pure = event.pure_epsilon()
+        wholes = [event, ComposedEvent(((event, 1), (LaplaceEvent(shift=0.1, adjacency=R), 2)))]
+        if pure is None:
+            for whole in wholes:
+                assert min(whole.delta(e, REMOVE) for e in (20.0, 700.0, 1e6)) > 0
+                with pytest.raises(NoClaimError):
+                    whole.epsilon(0.0)
+        else:
+            for whole, end in zip(wholes, (pure, pure + 0.2), strict=True):
+                assert whole.delta(end * (1 + 1e-12), REMOVE) == 0
+                assert whole.delta(end * 0.999, REMOVE) > 0
+                assert whole.epsilon(0.0).upper >= end * (1 - 1e-12)
+
+
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @example(12, 1e5, 10**7, 1)  # losses on both sides of the largest exponent

@@ -11,7 +11,7 @@ import pytest
 from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates
 from dpcore.errors import SourceError
-from dpcore.records.cells import empty, number
+from dpcore.records.cells import empty, number, numbers
 from dpcore.sources import csv_file
 from dpcore.sources.by_lines import by_lines
 from dpcore.sources.csv_file import CsvSource
@@ -20,7 +20,7 @@ from dpcore.sources.whole import whole
 from dpcore.spec.grammar import Csv
 
 pytest.importorskip("pyarrow")
-from dpcore.sources.by_arrow import by_arrow  # noqa: E402
+from dpcore.sources.by_arrow import by_arrow
 
 COLUMNS = {
     "a": Range(-3, 3),
@@ -28,14 +28,15 @@ COLUMNS = {
     "d": Dates.between(dt.date(2020, 1, 1), dt.date(2021, 1, 1)),
 }
 CELLS = (
-    "1", "-2.5", "0.1", "1e3", " 2\t", "+.5", "x", "y", "1.0", "", "  ", "inf", "2020-05-06", "\u00e4", "7", "007",
-    '"x"', '"1.5"', '"a""b"', '"x,y"', '""', '"x;y"',
+    "1", "-2.5", "0.1", "1e3", " 2\t", "+.5", "x", "y", "1.0", "", "  ", "inf", "2020-05-06",
+    "\u00e4", "7", "007", '"x"', '"1.5"', '"a""b"', '"x,y"', '""', '"x;y"',
 )  # fmt: skip
 NASTY = (
-    "1.", "nan", "NA", "null", "1_0", "\uff11", "0x1", "1e400", "+-5", "++5", "-nan", "1e", ".", "1,5", "1.5,5",
-    '"x"y', 'x"y', '"', '""x""', '" "x', 'a"b"c', '5" pipe', '"x" ', ' "x"', '"""', '""""',
-    "\0", "\r", "\ufeff", "\u2028", "\x0b", "\x1c", "\x85", "x\ry", '"x\ny"', '"x\r\ny"', ",", ",,", ";", "'x'", "\\",
-    "infinity", "1e5000", "1e-5000", "9007199254740993", "true", "e5", "1 2", "nan(1)", "\u00a01", "9" * 400,
+    "1.", "nan", "NA", "null", "1_0", "\uff11", "0x1", "1e400", "+-5", "++5", "-nan", "1e", ".",
+    "1,5", "1.5,5", '"x"y', 'x"y', '"', '""x""', '" "x', 'a"b"c', '5" pipe', '"x" ', ' "x"',
+    '"""', '""""', "1 2", "\0", "\r", "\ufeff", "\ufeff7", "\u2028", "\x0b", "\x1c", "\x85",
+    "x\ry", '"x\ny"', '"x\r\ny"', ",", ",,", ";", "'x'", "\\", "infinity", "1e5000", "1e-5000",
+    "9007199254740993", "true", "e5", "nan(1)", "\u00a01", "9" * 400,
 )  # fmt: skip
 ENDS = ("\n", "\n", "\n", "\n", "\r\n", "\r\n", "\n\n", "\r", "\r\r\n", "\n\r\n", "")
 
@@ -77,10 +78,18 @@ def by_definition(raw, layout):
     """The records of the declared columns by the csv module, None if it refuses the file."""
     try:
         text = raw.decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=layout.delimiter, strict=True) if row]
+        rows = [
+            row
+            for row in csv.reader(
+                io.StringIO(text, newline=""), delimiter=layout.delimiter, strict=True
+            )
+            if row
+        ]
     except (UnicodeDecodeError, csv.Error):
         return None
-    return [(row[0], row[1], row[2], row[4]) for row in rows[1:] if len(row) == 5]
+    header = [name.strip() for name in rows[0]]
+    places = [header.index(name) for name in (*COLUMNS, "y")]
+    return [tuple(row[place] for place in places) for row in rows[1:]]
 
 
 def compare(tmp_path, rng, nastiness):
@@ -115,13 +124,81 @@ def compare(tmp_path, rng, nastiness):
 def test_random_files_read_alike(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(csv_file, "CHUNK", chunk)
     rng = random.Random(chunk)
-    accepted = sum(compare(tmp_path, rng, rng.choice((0.0, 0.02, 0.1, 0.4))) for _ in range(60))
-    assert 10 < accepted < 55
+    accepted = sum(compare(tmp_path, rng, rng.choice((0.0, 0.02, 0.1, 0.4))) for _ in range(25))
+    assert 4 < accepted < 22
 
 
 @pytest.mark.slow
 def test_many_random_files_read_alike(tmp_path, monkeypatch):
     rng = random.Random(7)
-    for _ in range(5000):
+    for _ in range(1500):
         monkeypatch.setattr(csv_file, "CHUNK", rng.choice((20, 40, 80, 1 << 20)))
         compare(tmp_path, rng, rng.choice((0.0, 0.02, 0.1, 0.4)))
+
+
+@pytest.mark.parametrize("reader", [by_lines, by_arrow])
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+def test_a_cell_is_read_by_the_rule_of_cells_alone(tmp_path, monkeypatch, reader, chunk):
+    """Each hostile cell between plain numbers, alone in its chunk and together with all others."""
+    monkeypatch.setattr(csv_file, "CHUNK", chunk)
+    plain = [cell for cell in (*CELLS, *NASTY) if not set(cell) & set('",\r\n\0')]
+    together = [c for cell in plain for c in ("0.5", cell)]
+    for cells in (together, *([cell, "0.5"] for cell in plain if chunk > 1)):
+        path = tmp_path / "people.csv"
+        lines = ["a,c,d,other,y", *(f"{cell},x,2020-05-06,{cell},1" for cell in cells)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+        declared = reading(facts(limit=1000), None, Csv())
+        source = CsvSource(path=path, reading=declared, reader=reader)
+        found = numbers(whole(source, declared, "people.csv")["a"])
+        assert found.tobytes() == np.array([number(cell) for cell in cells]).tobytes(), cells
+
+
+DEFECTS = {
+    "open quote": b'"1,x,2020-01-02,o,1',
+    "quote after a cell": b'1,"x"y,2020-01-02,o,1',
+    "blank after a quote": b'1,"x" ,2020-01-02,o,1',
+    "doubled at both ends": b'1,""x"",2020-01-02,o,1',
+    "odd quotes": b'1,"x,2020-01-02,"o,1',
+    "quote at the end": b'1,x,2020-01-02,o,"1',
+    "closed in the next line": b'1,x,2020-01-02,"o\n",1',
+    "three quotes": b'1,x,2020-01-02,""",1',
+    "NUL": b"1,x\0,2020-01-02,o,1",
+    "NUL in quotes": b'1,x,2020-01-02,"o\0",1',
+    "carriage return": b"1,x\ry,2020-01-02,o,1",
+    "two carriage returns": b"1,x,2020-01-02,o,1\r\r",
+    "carriage return in quotes": b'1,x,2020-01-02,"o\r",1',
+    "Latin-1": b"1,x,2020-01-02,\xe4,1",
+    "half a character": b"1,x,2020-01-02,o,\xc3",
+    "surrogate": b"1,x,2020-01-02,\xed\xa0\x80,1",
+    "too few": b"1,x,2020-01-02,o",
+    "too many": b"1,x,2020-01-02,o,1,",
+    "one cell": b"1",
+    "blanks": b"  ",
+    "other delimiters": b"1;x;2020-01-02;o;1",
+    "a long cell": b'1,"' + b"x" * 140_000 + b'",2020-01-02,o,1',
+}
+RIGHT = [b"%d,x,2020-05-0%d,o,0.5" % (i, i + 1) for i in range(8)]
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_broken_file_is_refused_by_both_at_its_line(tmp_path, defect):
+    """Ten files each: the defect in the first, a middle and the last line, in several forms."""
+    for at, end, last in [
+        *((at, end, True) for at in (0, 3, 7) for end in (b"\n", b"\r\n")),
+        *((at, b"\n", False) for at in (0, 5, 6, 7)),
+    ]:
+        lines = [*RIGHT]
+        lines[at] = DEFECTS[defect]
+        path = tmp_path / "people.csv"
+        path.write_bytes(end.join([b"a,c,d,other,y", *lines]) + (end if last else b""))
+        for domain in (facts(limit=20), facts(exact=8)):
+            for reader in (by_lines, by_arrow):
+                found = told(path, reader, domain, Csv(), refuse=True)
+                assert isinstance(found, str)
+                assert f"people.csv, line {at + 2}: " in found
+                assert len(found) < 250
+        sealed = [
+            told(path, one, facts(exact=8), Csv(), total=True) for one in (by_lines, by_arrow)
+        ]
+        assert sealed[0] == sealed[1]
+        assert not isinstance(sealed[0], str) or defect == "closed in the next line"

@@ -4,48 +4,18 @@ import os
 import sqlite3
 import stat
 
-import numpy as np
 import pytest
 
-from dpcore import Categories, Domain, Range
+from dpcore import Domain, Range
 from dpcore.errors import SourceError
 from dpcore.sources.opening import location, open_source, reading
 from dpcore.sources.parquet import ParquetFiles
 from dpcore.sources.sql import SqlQuery
 from dpcore.sources.stream import StreamSource
-from dpcore.sources.text import load_table
 from dpcore.sources.whole import whole
 from dpcore.spec.grammar import Csv
 
-COLUMNS = {"age": Range(0, 120), "city": Categories(("Bern", "Rom", "Z\u00fcrich"))}
-DOMAIN = Domain(columns=COLUMNS, target="paid", labels=Range(-10, 10), limit=10_000)
-SECRET = "4567.891"
-
-
-def people(count=500, seed=3):
-    """Ages (some missing), cities (one unknown) and payments."""
-    rng = np.random.default_rng(seed)
-    ages = [int(a) if a > 5 else None for a in rng.integers(0, 110, count)]
-    cities = [("Bern", "Rom", "Z\u00fcrich", "Paris")[i] for i in rng.integers(0, 4, count)]
-    paid = (rng.integers(-999, 999, count) / 64).tolist()
-    return {"age": ages, "city": cities, "other": [0.5] * count, "paid": paid}
-
-
-def as_csv(folder, table):
-    path = folder / "people.csv"
-    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in zip(*table.values())]
-    path.write_text("\n".join([",".join(table), *lines]) + "\n")
-    return path
-
-
-def records_of(source, folder=None, domain=DOMAIN):
-    return domain.project(load_table(source, folder, Csv(), domain))
-
-
-def same(first, second):
-    return first.features.tobytes() == second.features.tobytes() and (
-        first.labels.tobytes() == second.labels.tobytes()
-    )
+from sources.people import DOMAIN, SECRET, as_csv, configure, people, records_of, same
 
 
 def test_parquet_files_and_folders_read_like_csv(tmp_path):
@@ -57,8 +27,13 @@ def test_parquet_files_and_folders_read_like_csv(tmp_path):
     made = pa.table(table)
     parquet.write_table(made, tmp_path / "people.parquet", row_group_size=77)
     assert same(records_of("people.parquet", tmp_path), expected)
-    for column, kind in (("age", pa.float32()), ("age", pa.decimal128(21, 2)), ("age", pa.string()),
-                         ("city", pa.dictionary(pa.int32(), pa.string())), ("city", pa.large_string())):  # fmt: skip
+    for column, kind in (
+        ("age", pa.float32()),
+        ("age", pa.decimal128(21, 2)),
+        ("age", pa.string()),
+        ("city", pa.dictionary(pa.int32(), pa.string())),
+        ("city", pa.large_string()),
+    ):
         at = made.column_names.index(column)
         typed = made.set_column(at, column, made.column(column).cast(kind))
         parquet.write_table(typed, tmp_path / "typed.pq", row_group_size=200)
@@ -108,7 +83,8 @@ def test_dates_of_parquet_are_read_where_dates_are_declared(tmp_path):
     from dpcore.domain.columns import Dates
 
     days = [dt.date(2020, 1, 1), None, dt.date(2020, 7, 2)]
-    domain = Domain(columns={"day": Dates.between(dt.date(2020, 1, 1), dt.date(2021, 1, 1))}, target="y", labels=Range(0, 1), limit=9)  # fmt: skip
+    year = Dates.between(dt.date(2020, 1, 1), dt.date(2021, 1, 1))
+    domain = Domain(columns={"day": year}, target="y", labels=Range(0, 1), limit=9)
     expected = domain.project({"day": ["2020-01-01", "", "2020-07-02"], "y": [0, 1, 0]})
     for kind in (pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "Europe/Rome"), pa.string()):
         column = pa.array(days, pa.date32())
@@ -118,61 +94,13 @@ def test_dates_of_parquet_are_read_where_dates_are_declared(tmp_path):
         assert same(records_of("d.pq", tmp_path, domain), expected), kind
 
 
-def frames(table):
-    """The same records in whatever libraries are installed."""
-    pa = pytest.importorskip("pyarrow")
-    yield pa.table(table)
-    yield pa.RecordBatchReader.from_batches(pa.table(table).schema, pa.table(table).to_batches(60))
-    for library, make in (
-        ("pandas", lambda m: m.DataFrame(table)),
-        ("polars", lambda m: m.DataFrame(table)),
-        ("duckdb", lambda m: m.from_arrow(pa.table(table))),
-    ):
-        try:
-            module = __import__(library)
-        except ImportError:
-            continue
-        yield make(module)
-
-
-def test_frames_read_like_csv_in_memory_and_as_streams(tmp_path):
-    table = people()
-    expected = records_of(str(as_csv(tmp_path, table)))
-    declared = reading(DOMAIN, None, Csv())
-    count = 0
-    for frame in frames(table):
-        found = whole(StreamSource(stream=frame, reading=declared), declared, "frame")
-        assert same(DOMAIN.project(found), expected), type(frame)
-        count += 1
-    for frame in frames(table):
-        assert same(DOMAIN.project(frame), expected), type(frame)
-    assert count >= 2
-
-
-def test_a_stream_that_fails_shows_no_cell():
-    pytest.importorskip("pyarrow")
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"age": [1, SECRET, b"x"], "city": ["Rom"] * 3, "paid": [1, 2, 3]}, dtype=object)  # fmt: skip
-    declared = reading(DOMAIN, None, Csv())
-    with pytest.raises(SourceError) as caught:
-        whole(StreamSource(stream=frame, reading=declared), declared, "frame")
-    assert SECRET not in str(caught.value)
-
-
-def configure(monkeypatch, folder, text, mode=0o600):
-    """An operator's `connections.yaml`."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
-    path = folder / "dpcore" / "connections.yaml"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    path.chmod(mode)
-
-
 def database(folder, table):
     path = folder / "people.db"
     with sqlite3.connect(path) as opened:
         opened.execute("create table people (age, city, other, paid)")
-        opened.executemany("insert into people values (?, ?, ?, ?)", zip(*table.values()))
+        opened.executemany(
+            "insert into people values (?, ?, ?, ?)", zip(*table.values(), strict=True)
+        )
     opened.close()
     return path
 

@@ -5,6 +5,7 @@ is declared, and the plan itself looks at what it is given.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from opendp.domains import user_domain
 from opendp.metrics import change_one_distance, symmetric_distance
@@ -44,12 +45,12 @@ def table_domain(plan: Plan) -> OpenDPDomain:
     strict = plan.request.on_invalid == "refuse"
 
     def member(table: object) -> bool:
-        table = named(table)
-        if not (isinstance(table, Mapping) or hasattr(table, "columns")):
+        columns: Any = named(table)
+        if not (isinstance(columns, Mapping) or hasattr(columns, "columns")):
             return False
-        if any(name not in table for name in (*declared.columns, declared.target)):
+        if any(name not in columns for name in declared.rules):
             return False
-        return not (strict and declared.misfits(table))
+        return not (strict and declared.misfits(columns))
 
     kept = "refused" if strict else "projected"
     return user_domain(f"dpcore.Table({declared!r}, what does not fit is {kept})", member)

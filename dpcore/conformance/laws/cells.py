@@ -59,7 +59,7 @@ def _alone(
     domain: Domain, seed: int, containers: Mapping[str, Container], cells: Sequence[Any]
 ) -> str:
     rng, rows = np.random.default_rng(seed), Rows(domain)
-    names = (*domain.columns, domain.target)
+    names = tuple(domain.rules)
     raw = rows.corners(rng, _ROWS), rng.uniform(-1, 1, _ROWS) * rows.label_bound
     start = {name: list(column) for name, column in rows.table(*raw).items()}
     for container in containers.values():

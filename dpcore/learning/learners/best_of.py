@@ -6,8 +6,10 @@ Theorem: with every candidate's model fixed by earlier answers, a record's loss
           \quad\text{or, of two classes,}\quad 1[\text{wrong}]
 
 is a number in [0, 1] that depends on that record alone. Minus their sum moves by at most 1, in the
-maximum norm over all candidates, when a record comes, goes or is replaced. Permute-and-flip chooses
-(McKenna & Sheldon 2020), and its epsilon is composed with what the candidates cost.
+maximum norm over all candidates, when a record comes, goes or is replaced. A record that comes or
+goes moves all sums one way, so that their changes lie at most 1 apart; of a replaced one at most 2.
+Permute-and-flip chooses (McKenna & Sheldon 2020), or the exponential mechanism by that range, which
+costs less beside Gaussian noise; what the choice costs is composed with the candidates.
 
 Candidates see the same records as the choice does: a loss on records that a model was fitted on is
 too small, but what is private cannot be far from what it would be on others.
@@ -27,7 +29,7 @@ from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
-from dpcore.learner import Answer, Learner, Model, Public, Reads, ScoringModel, State
+from dpcore.learner import Answer, Learner, Public, Published, Reads, ScoringModel, State
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
@@ -89,7 +91,7 @@ class _State:
 
     public: Public
     planned: Mapping[str, Query]
-    models: tuple[Model, ...]
+    models: tuple[Published, ...]
     inner: State
     chosen: int | None = None
 
@@ -99,7 +101,7 @@ class BestOf(Learner):
     """Fit every candidate on an equal share of the budget, and publish the choice and all of them.
 
     Query `fits.2.gradient` is the query `gradient` of the second candidate; a spec gives all their
-    mechanisms at once under `fits`, and that of the choice under `choice` (permute-and-flip).
+    mechanisms at once under `fits`, and that of the choice under `choice`.
     Losses are computed record by record.
 
     Total: where all candidates are; a score that is no finite number, or that fails, counts as the
@@ -290,7 +292,7 @@ class ChosenModel:
         return {**found, "chosen": chosen}
 
 
-def _scoring(models: tuple[Model, ...]) -> tuple[_Fitted, ...]:
+def _scoring(models: tuple[Published, ...]) -> tuple[_Fitted, ...]:
     """Models ready to be scored.
 
     Raises:

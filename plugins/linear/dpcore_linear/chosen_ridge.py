@@ -36,6 +36,7 @@ from dpcore.errors import ParameterError
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.features.base import row_by_row
 from dpcore.learning.solvers.integers import BLOCK, integer_rows, scores, unit_of
+from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore_linear.clipped_sum import shortened
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
 
@@ -63,7 +64,8 @@ class _State:
 class ChosenRidge(SummingLearner):
     """Release the sums once, fit every candidate from them, and choose one by its private loss.
 
-    The query `statistics` needs an l2 mechanism, `choice` permute-and-flip.
+    The query `statistics` needs an l2 mechanism, `choice` permute-and-flip or, for less
+    beside Gaussian noise, the exponential mechanism.
 
     Total, and its sums are exact: see `SummingLearner`. A score is a sum of 1 minus the loss,
     rounded to 30 binary places; predictions are those at coefficients rounded to about 26.
@@ -176,8 +178,10 @@ class ChosenRidgeBound(SensitivityBound):
             ridge = learner.ridge(learner.candidates[0], public.domain)
             return SufficientStatisticsBound().sensitivity(query, ridge, public, adjacency)
         claim, value = moved_by_sum(query).under(adjacency)
+        _, spread = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
         return Sensitivity(
             value=value,
+            range=spread,
             distance=Distance.LINF,
             adjacency=claim,
             source="sums of losses in [0, 1], in integers",
