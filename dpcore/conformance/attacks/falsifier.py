@@ -9,22 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 import attrs
 import numpy as np
 
 from dpcore.bound import Refused
 from dpcore.conformance.attacks.ascent import SearchOverError, climb
+from dpcore.conformance.attacks.branches import Taken, followed
 from dpcore.conformance.attacks.case import Case, Pathwise, asks_of
 from dpcore.conformance.attacks.constructions import FAMILIES, starts
 from dpcore.conformance.attacks.counterexample import Counterexample, minimised
 from dpcore.conformance.attacks.function_constructions import FUNCTION_FAMILIES
 from dpcore.conformance.attacks.movement import ALLOWANCE, measurable
 from dpcore.conformance.attacks.neighbours import Configuration, pair_of
-from dpcore.conformance.attacks.paths import Path, largest_step, paths
+from dpcore.conformance.attacks.paths import Maker, Path, branching_step, largest_step, paths
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.statistic import Statistic
 from dpcore.conformance.attacks.target import Shot, Target
+from dpcore.conformance.attacks.written import written, written_path, written_starts
 from dpcore.conformance.effort import Effort
 from dpcore.functions.learner import FunctionLearner
 from dpcore.query import Query
@@ -173,6 +176,11 @@ class _Search:
         self._rows = Rows(case.domain)
         function = isinstance(case.learner, FunctionLearner)
         self._families = FUNCTION_FAMILIES if function else FAMILIES
+        self._written = written(case.learner, self._rows.label_bound)
+        self._makers: tuple[Maker, ...] = ()
+        if len(self._written.numbers) or self._written.counts:
+            self._families = (*self._families, partial(written_starts, self._written))
+            self._makers = (partial(written_path, self._written),)
         self._round = _EACH * len(self._families)  # constructions between two restarts
         secrets = [SecretCoins.rehearsal(k).learner(0, asks[0].name, 1) for k in range(2)]
         draws = range(1 if asks[0].sampling is None else _DRAWS)
@@ -220,28 +228,43 @@ class _Search:
             if self._is_broken() or (number >= _FEWEST_PATHS and spent >= share):
                 return
             target = self._targets[int(self._rng.integers(len(self._targets)))]
-            evaluated = 0
-
-            def value(records: Records, target: Target = target) -> Statistic | None:
-                nonlocal evaluated
-                evaluated += 1
-                return target.value(target.drawn(records))[0]
-
-            step = largest_step(path, self._rows, self._case.adjacency, value, self._rng)
+            step, evaluated = self._step(path, target, branches=bool(number % 2))
             cost = (evaluated + 1) // 2
             spent += 1 + cost
             self._pairs += cost
             self._most = max(self._most, self._pairs + 1)  # six paths, however few pairs there are
             seen.append((self._score(step, target), len(seen), step, target))
 
+    def _step(self, path: Path, target: Target, *, branches: bool) -> tuple[Configuration, int]:
+        """One step of a path, with a change of branch or a jump; and the evaluations it took."""
+        evaluated, files = 0, self._written.files
+
+        def value(records: Records) -> Statistic | None:
+            nonlocal evaluated
+            evaluated += 1
+            return target.value(target.drawn(records))[0]
+
+        def taken(records: Records) -> Taken:
+            return followed(lambda: value(records), files)[1]
+
+        adjacency, step = self._case.adjacency, None
+        if branches and files:
+            step = branching_step(path, self._rows, adjacency, taken)
+        if step is None:
+            step = largest_step(path, self._rows, adjacency, value, self._rng)
+        return step, evaluated
+
     def _ways(self) -> Iterator[Path]:
         """Paths between data sets of the exact size; where it is private, of sizes up to 200."""
         adjacency, limit = self._case.adjacency, self._case.domain.at_most
         if self._case.domain.exact is not None:
-            yield from paths(self._rows, self._case.domain.exact, adjacency, self._rng)
+            exact = self._case.domain.exact
+            yield from paths(self._rows, exact, adjacency, self._rng, self._makers)
             return
         sizes = sorted({2, 5, 20, min(60, limit or 60), min(200, limit or 200)})
-        streams = [paths(self._rows, min(n, limit or n), adjacency, self._rng) for n in sizes]
+        streams = [
+            paths(self._rows, min(n, limit or n), adjacency, self._rng, self._makers) for n in sizes
+        ]
         while True:
             for stream in streams:
                 yield next(stream)
