@@ -1,4 +1,4 @@
-"""What the conformance kit catches: the gallery, bugs reported elsewhere, and mutants.
+"""What the conformance kit catches: the gallery, bugs reported elsewhere, mutants, others.
 
     python benchmarks/mutants.py                    every wrong component, the kit at its defaults
     python benchmarks/mutants.py --effort 0.03      a quick pass
@@ -36,6 +36,7 @@ from gallery.entry import Entry  # noqa: E402
 from gallery.mutants import MUTANTS  # noqa: E402
 from gallery.plugins import PLUGINS  # noqa: E402
 from gallery.reported import REPORTED  # noqa: E402
+from gallery.unlike import UNLIKE  # noqa: E402
 
 HOOKS = ("learners", "mechanisms", "accountants", "features")
 
@@ -52,7 +53,7 @@ def gallery() -> Iterator[Entry]:
 
 def sets() -> dict[str, tuple[Entry, ...]]:
     """Every set by name."""
-    return {"gallery": tuple(gallery()), "reported": REPORTED, "mutants": MUTANTS}
+    return {"gallery": tuple(gallery()), "reported": REPORTED, "mutants": MUTANTS, "unlike": UNLIKE}
 
 
 @attrs.frozen
@@ -141,7 +142,7 @@ def chosen(given: argparse.Namespace) -> Iterator[tuple[str, Entry]]:
 def main() -> None:
     """Print outcomes as they come, a table, and what stands."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=["gallery", "reported", "mutants"])
+    parser.add_argument("--sets", nargs="+", default=["gallery", "reported", "mutants", "unlike"])
     parser.add_argument("--only", nargs="+", default=[], help="Parts of names.")
     parser.add_argument("--effort", type=float, default=1.0, help="1: the kit's defaults.")
     parser.add_argument("--seed", type=int, default=0)

@@ -36,6 +36,7 @@ from dpcore.records.records import Records
 from dpcore.sensitivity import AnySensitivity, Conditional, Refuted, SensitivityLaw, WorstCase
 
 _CONSTRUCTIONS = 0.4  # share of a claim's pairs that goes into constructions
+_PLACES = 0.1  # share that goes into other places of the changed record
 _PATHS = 0.3  # share that goes into paths
 _FEWEST_PATHS = 6
 _SIMPLIFYING = (0.25, 100)  # of a claim's pairs, on top of them, or so many if that is more
@@ -209,6 +210,9 @@ class _Search:
             self._try(stream, seen)
         if self._is_broken():
             return
+        self._positions(seen)
+        if self._is_broken():
+            return
         self._paths(seen)
         if self._is_broken():
             return
@@ -220,6 +224,20 @@ class _Search:
                 self._try(stream, seen)
             for start, target in _best(seen, 1):
                 self._climb(start, target)
+
+    def _positions(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
+        """The best starts with the changed record elsewhere: at every place, as far as it goes."""
+        most = round(_PLACES * self._most / 2)
+        for start, target in _best(seen, 2) if most else ():
+            places = np.arange(start.base_size + 1)
+            counts = np.array([c + d for c in self._written.counts for d in (-1, 0, 1)], dtype=int)
+            first = np.intersect1d(counts, places)
+            rest = self._rng.permutation(np.setdiff1d(places, first))
+            for place in np.concatenate([first, rest])[:most]:
+                position = min(1.0, (float(place) + 0.01) / max(1, start.base_size))
+                if self._is_broken():
+                    return
+                self._score(attrs.evolve(start, position=position), target)
 
     def _paths(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
         """Steps with a jump; two statistics count as a pair."""

@@ -45,6 +45,7 @@ class Path:
         raw: Of the kinds, shape (kinds, width). labels: In units of the label bound.
         old, new: Kind of each record that changes; under add/remove `old` is not looked at.
         rest: Kinds of the records that stay.
+        position: Where the changing record stands, in [0, 1].
     """
 
     raw: NDArray[np.float64]
@@ -53,6 +54,7 @@ class Path:
     new: NDArray[np.intp]
     rest: NDArray[np.intp]
     origin: str
+    position: float = 1.0
 
     @property
     def steps(self) -> int:
@@ -71,7 +73,7 @@ class Path:
             raw=self.raw[picked],
             labels=self.labels[picked] * rows.label_bound,
             counts=base[kinds],
-            position=1.0,
+            position=self.position,
             origin=self.origin,
         )
 
@@ -91,7 +93,8 @@ def paths(
     makers = (_ends, _group, *more, _anywhere, _spread, *more, _outliers)
     while True:
         for make in makers:
-            path = make(rows, size, rng)
+            position = float(rng.choice((1.0, 1.0, 0.0, rng.random())))
+            path = attrs.evolve(make(rows, size, rng), position=position)
             yield path if adjacency.membership else _constrained(path, adjacency)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
@@ -30,9 +29,7 @@ from dpcore.conformance.laws.law import (
     judge,
 )
 from dpcore.conformance.laws.learners import TOTAL
-from dpcore.domain.columns import Range
-from dpcore.errors import ParameterError
-from dpcore.functions.kernels.base import Kernel
+from dpcore.conformance.laws.variants import variants
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sampling.schemes import Order
@@ -361,40 +358,6 @@ def _failures(findings: Sequence[Finding]) -> list[Verdict]:
         for finding in findings
         if finding.failures and finding.case.learner.total
     ]
-
-
-def variants(case: Case) -> Iterator[tuple[str, Case]]:
-    """The case with one number changed: of the learner or its kernel, the size, the labels."""
-    for what, learner in _one_number_changed(case.learner):
-        yield what, attrs.evolve(case, learner=learner)
-    size = case.domain.at_most or 100
-    for other_size in (max(1, size // 10), 10 * size if size < 300 else size // 3):
-        yield f"n={other_size}", case.at_size(other_size)
-    if case.domain.classes < 3:
-        labels = case.domain.labels
-        wide = Range(labels.centre - 3 * labels.half_width, labels.centre + 3 * labels.half_width)
-        yield "labels=3x", attrs.evolve(case, domain=attrs.evolve(case.domain, labels=wide))
-    if case.domain.norm is not None:
-        longer = attrs.evolve(case.domain, norm=3 * case.domain.norm)
-        yield "norm=3x", attrs.evolve(case, domain=longer)
-
-
-def _one_number_changed(component: Any) -> Iterator[tuple[str, Any]]:
-    """Copies with one numeric field at a tenth and at ten times, those of a kernel included."""
-    for field in attrs.fields(type(component)):
-        value = getattr(component, field.name)
-        changes: list[tuple[str, Any]] = []
-        if isinstance(value, Kernel) and attrs.has(type(value)):
-            changes = [(f"{field.name}.{what}", k) for what, k in _one_number_changed(value)]
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            for factor in (0.1, 10.0):
-                to = max(1, int(value * factor)) if isinstance(value, int) else value * factor
-                changes += [(f"{field.name}={to:g}", to)] if to != value else []
-        for what, changed in changes if field.init else []:
-            try:
-                yield what, attrs.evolve(component, **{field.alias: changed})
-            except (ParameterError, ValueError):
-                continue
 
 
 def _attack_variants(case: Case, effort: Effort, seed: int) -> list[tuple[str, Finding]]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.attacks.written import written, written_rows
 from dpcore.conformance.laws.law import BrokenLawError, Law, Verdict, judge
 from dpcore.domain.domain import Domain
 from dpcore.learning.features.base import FeatureMap
@@ -29,6 +30,7 @@ LAWS = (NORM, SHAPE, PURE, ROW_WISE, COLUMNS)
 _KEYS = 5
 _LONGEST = 8  # rows from which ascent goes on
 _ASCENTS = 12
+_WRITTEN = 400  # rows made of the numbers in a map's code
 
 
 def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> list[Verdict]:
@@ -74,8 +76,10 @@ def _norm(
         projected = rows.project(raw, np.zeros(len(raw))).features
         return np.asarray(np.linalg.norm(drawn(projected), axis=1))
 
-    raw = rows.structured(rng)
+    code = written(features, 1.0)
+    raw = np.vstack([rows.structured(rng), written_rows(code, rows, rng, _WRITTEN)[0]])
     sizes = lengths(raw)
+    longest = max(longest, float(sizes.max()))
     for step in 0.5 ** np.arange(_ASCENTS):
         best = raw[np.argsort(sizes)[-_LONGEST:]]
         moves = step * rng.normal(size=(8 * len(best), rows.width))

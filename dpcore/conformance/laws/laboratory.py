@@ -15,6 +15,7 @@ from dpcore.conformance.effort import Effort
 from dpcore.conformance.laboratory.bench import Bench, groups
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
 from dpcore.conformance.laws.choices import CHOICES, choices
+from dpcore.conformance.laws.joint import TOGETHER, together
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
 from dpcore.conformance.laws.trial import MORE, SCALES, Trial, local, rounded, told
@@ -33,7 +34,7 @@ LOW_BITS = Law(
     "Where `exact` is claimed, the last digits of outputs tell no values apart (attacked).",
 )
 NOT_SHARED = Law("mechanism.noise-not-shared", "No two coordinates have the same noise (attacked).")
-LAWS = (ANY_VALUE, CHOICES, LOW_BITS, NOT_SHARED, TAILS, ENTROPY)
+LAWS = (ANY_VALUE, CHOICES, LOW_BITS, NOT_SHARED, TAILS, ENTROPY, TOGETHER)
 
 _WIDE = 4096  # coordinates of one release
 
@@ -59,6 +60,8 @@ def laboratory_verdicts(
             TAILS: tails,
             ENTROPY: entropy,
         }
+        if variant is mechanism:
+            checks[TOGETHER] = together
         found += [judge(law, name, partial(check, trial)) for law, check in checks.items()]
     return found
 
