@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dpcore.cli.child import apart
+from dpcore.cli.child import PATIENCE, apart
 from dpcore.cli.console import guarded, out
 from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.folder import module_in
@@ -34,6 +34,12 @@ def examine_plugin(
         Path | None,
         typer.Option(help="Where counterexamples go; the user's data folder if left out."),
     ] = None,
+    patience: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Seconds for which its code may sleep before it is given up as not tested."
+        ),
+    ] = PATIENCE,
     seconds: SecondsOption = None,
 ) -> None:
     """Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened.
@@ -49,7 +55,7 @@ def examine_plugin(
         except typer.Exit as end:
             return end.exit_code
 
-    found = apart(work, round(_SECONDS * max(1.0, effort)))
+    found = apart(work, round(_SECONDS * max(1.0, effort)), patience)
     typer.echo(found.output, nl=False)
     typer.echo(found.errors, nl=False, err=True)
     if found.code is None or found.told:

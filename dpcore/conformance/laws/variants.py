@@ -14,6 +14,7 @@ from dpcore.errors import ParameterError
 from dpcore.functions.kernels.base import Kernel
 
 _MORE = "one_more_column_"
+_SMALL, _LARGE = 60, 300  # records: statistics of many cost the cube of their number
 
 
 def variants(case: Case) -> Iterator[tuple[str, Case]]:
@@ -23,7 +24,8 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
     for what, learner in _one_number_changed(case.learner):
         yield what, attrs.evolve(case, learner=learner)
     size = case.domain.at_most or 100
-    for other_size in (max(1, size // 10), 10 * size if size < 300 else size // 3):
+    more = 10 * size if size < _SMALL else 2 * size if size < _LARGE else size // 3
+    for other_size in (max(1, size // 10), more):
         yield f"n={other_size}", case.at_size(other_size)
     if case.domain.classes < 3:
         labels = case.domain.labels
