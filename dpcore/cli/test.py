@@ -10,10 +10,19 @@ from dpcore.cli.child import PATIENCE, apart
 from dpcore.cli.console import guarded, out
 from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.folder import module_in
-from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, keep, show_findings, show_verdicts
+from dpcore.cli.verdicts import (
+    COUNTEREXAMPLES,
+    NO_PROOF,
+    SYNTHETIC,
+    keep,
+    show_findings,
+    show_verdicts,
+)
+from dpcore.conformance.attacks.counterexample import saved
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
 from dpcore.registry.registry import Registry
+from dpcore.registry.user_folder import data_folder
 
 _SECONDS = 900  # of processor time at effort 1
 
@@ -76,16 +85,17 @@ def _examined(
     ).is_dir():
         module = module_in(Path(plugin))
         registry, name = Registry.of(module), module.__name__
-    report = examine(name, registry, Effort().times(effort), seed)
-    saved = keep(report.findings, registry, save)
+    known = saved(save or data_folder() / COUNTEREXAMPLES)
+    report = examine(name, registry, Effort().times(effort), seed, known=known)
+    files = keep(report.findings, registry, save)
     if json:
-        found = {**report.to_dict(), "counterexamples": [str(path) for path in saved]}
+        found = {**report.to_dict(), "counterexamples": [str(path) for path in files]}
         print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
         console = out()
         show_verdicts(console, report.verdicts, everything=every)
         show_findings(console, report.findings)
-        for path in saved:
+        for path in files:
             console.print(f"counterexample: {path}", markup=False)
         broken = sorted({verdict.law.id for verdict in report.verdicts if verdict.failed})
         untested = sorted({verdict.subject for verdict in report.verdicts if verdict.untested})

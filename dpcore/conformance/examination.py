@@ -11,7 +11,8 @@ import attrs
 import numpy as np
 
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.attacks.counterexample import Counterexample
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.statistic import compute
 from dpcore.conformance.effort import Effort
@@ -97,7 +98,15 @@ class Examination:
         RegistryError: the plugin is not admitted, not installed or broken.
     """
 
-    def __init__(self, plugin: str, registry: Registry, effort: Effort, seed: int) -> None:
+    def __init__(
+        self,
+        plugin: str,
+        registry: Registry,
+        effort: Effort,
+        seed: int,
+        known: Sequence[Counterexample] = (),
+    ) -> None:
+        self._known = known
         self._plugin, self._registry = plugin, registry
         self._effort, self._seed = effort, seed
         self._loaded = registry.load(plugin)
@@ -151,7 +160,7 @@ class Examination:
         share = left.share(max(1, len(attacked)))
         bounded = []
         for case in attacked:
-            found, attacks = bound_verdicts(case, share, self._seed)
+            found, attacks = bound_verdicts(case, share, self._seed, self._known)
             subject = f"{type(case.bound).__name__} of {type(case.learner).__name__}"
             found.append(amplified_verdict(case, subject, self._seed, self._effort.draws))
             bounded.append((case, found))

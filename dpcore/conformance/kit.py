@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
-from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.attacks.counterexample import Counterexample
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.examination import BOUNDED, EXAMPLES, TESTABLE, Examination
 from dpcore.conformance.laws import accountants as accountant_laws
@@ -90,6 +93,7 @@ def examine(
     seed: int = 0,
     *,
     until_broken: bool = False,
+    known: Sequence[Counterexample] = (),
 ) -> Report:
     """Put all that an admitted plugin provides to the test. Only made-up records are used.
 
@@ -97,11 +101,12 @@ def examine(
         effort: Of all attacks and statistical checks; the default effort if None. Other laws come
             on top.
         until_broken: End at the first verdict that the plugin does not pass with.
+        known: Counterexamples of other claims, tried first on every claim that they fit.
 
     Raises:
         RegistryError: the plugin is not admitted, not installed or broken.
     """
-    examination = Examination(plugin, registry, effort or Effort(), seed)
+    examination = Examination(plugin, registry, effort or Effort(), seed, known)
     verdicts: list[Verdict] = []
     for verdict in examination.verdicts():
         verdicts.append(verdict)

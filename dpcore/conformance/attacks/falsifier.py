@@ -7,7 +7,7 @@ ascent. What it finds is a proof that a bound is wrong; finding nothing proves n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -20,9 +20,15 @@ from dpcore.conformance.attacks.branches import Taken, followed
 from dpcore.conformance.attacks.case import Case, Pathwise, asks_of
 from dpcore.conformance.attacks.constructions import FAMILIES, starts
 from dpcore.conformance.attacks.counterexample import Counterexample, minimised
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.attacks.function_constructions import FUNCTION_FAMILIES
 from dpcore.conformance.attacks.movement import ALLOWANCE, measurable
-from dpcore.conformance.attacks.neighbours import Configuration, pair_of
+from dpcore.conformance.attacks.neighbours import (
+    Configuration,
+    Pair,
+    configuration_of,
+    pair_of,
+)
 from dpcore.conformance.attacks.paths import Maker, Path, branching_step, largest_step, paths
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.statistic import Statistic
@@ -47,71 +53,13 @@ _LIGHT = 150  # records of a function up to which a pair counts as one
 _EACH = 4  # constructions of a family between two restarts
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Finding:
-    """What an attack on one claim found.
-
-    Args:
-        case: What was attacked.
-        query: Name of the query.
-        claim: The bound under attack; None if there is no claim that could be attacked.
-        reason: Why it was not attacked, or empty.
-        pairs: Neighbouring pairs evaluated.
-        worst: Largest movement over claim inside the claim's assumptions.
-        outside: The same outside them; None if no such pair was seen.
-        length: Largest distance from 0 over claim, where the claim says that it covers 0.
-        failures: Statistics that failed; `failure` is the first of them.
-        counterexample: The worst pair, minimised if it breaks the claim.
-    """
-
-    case: Case
-    query: str
-    claim: AnySensitivity | None
-    reason: str = ""
-    pairs: int = 0
-    worst: float = 0.0
-    outside: float | None = None
-    length: float = 0.0
-    failures: int = 0
-    failure: str = ""
-    counterexample: Counterexample | None = None
-
-    @property
-    def name(self) -> str:
-        """Case and query, for messages."""
-        return f"{self.case.name}: {self.query}" if self.query else self.case.name
-
-    @property
-    def broken(self) -> bool:
-        """Whether the claim was broken inside its own assumptions."""
-        return self.worst > 1 + ALLOWANCE
-
-    @property
-    def fallback_broken(self) -> bool:
-        """Whether a statistic is farther from 0 than a claim that says it covers 0."""
-        covers = self.claim is not None and self.claim.covers_fallback
-        return covers and self.length > 1 + ALLOWANCE
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data, for JSON."""
-        return {
-            "case": self.case.name,
-            "query": self.query,
-            "claimed": None if self.claim is None else self.claim.largest,
-            "source": None if self.claim is None else self.claim.source,
-            "not_attacked": self.reason,
-            "pairs": self.pairs,
-            "worst_ratio": self.worst,
-            "ratio_outside_assumptions": self.outside,
-            "broken": self.broken,
-            "fallback_broken": self.fallback_broken,
-            "failures": self.failures,
-            "origin": self.counterexample.origin if self.counterexample else "",
-        }
-
-
 def falsify(
-    case: Case, effort: Effort | None = None, seed: int = 0, *, refuted: bool = False
+    case: Case,
+    effort: Effort | None = None,
+    seed: int = 0,
+    *,
+    refuted: bool = False,
+    known: Sequence[Counterexample] = (),
 ) -> tuple[Finding, ...]:
     """Attack every query's claim of one case; one finding a query.
 
@@ -119,6 +67,7 @@ def falsify(
         effort: Its pairs are shared equally by the queries; the default effort if None.
         seed: Of the search. The same seed and the same effort give the same result.
         refuted: Attack claims as printed too that say themselves that they are refuted.
+        known: Counterexamples of other claims, tried before anything else where they fit.
     """
     effort = effort or Effort()
     claims = case.claims()
@@ -128,7 +77,7 @@ def falsify(
         return (Finding(case=case, query="", claim=None, reason=f"refused: {claims.reason}"),)
     part = effort.share(len(claims)).pairs
     return tuple(
-        _attack(case, query, claim, part, np.random.default_rng([seed, index]))
+        _attack(case, query, claim, part, np.random.default_rng([seed, index]), known)
         for index, (query, claim) in enumerate(claims)
     )
 
@@ -141,7 +90,12 @@ def _as_printed(claim: AnySensitivity) -> AnySensitivity:
 
 
 def _attack(
-    case: Case, query: Query, claim: AnySensitivity, pairs: int, rng: np.random.Generator
+    case: Case,
+    query: Query,
+    claim: AnySensitivity,
+    pairs: int,
+    rng: np.random.Generator,
+    known: Sequence[Counterexample],
 ) -> Finding:
     unfit = ""
     if not measurable(query):
@@ -160,7 +114,8 @@ def _attack(
     if not asks:
         reason = "the learner never asks it"
         return Finding(case=case, query=query.name, claim=claim, reason=reason)
-    return _Search(case, asks, claim, max(1, pairs // _weight(case)), rng).run()
+    search = _Search(case, asks, claim, max(1, pairs // _weight(case)), rng)
+    return search.run(found.pair for found in known)
 
 
 def _weight(case: Case) -> int:
@@ -205,13 +160,20 @@ class _Search:
         self._outside: float | None = None
         self._length = 0.0
 
-    def run(self) -> Finding:
-        """All phases, as far as the pairs go."""
+    def run(self, known: Iterable[Pair] = ()) -> Finding:
+        """Known pairs, then all phases, as far as the pairs go."""
         with suppress(SearchOverError):
+            for pair in known:
+                start = configuration_of(pair, self._rows)
+                if start is not None and not self._is_broken():
+                    self._most += 1  # on top of the others
+                    self._score(start, self._targets[0])
             self._constructions()
         return self._finding()
 
     def _constructions(self) -> None:
+        if self._is_broken():
+            return
         stream = self._starts()
         seen: list[tuple[float, int, Configuration, Target]] = []
         while self._pairs < max(_CONSTRUCTIONS * self._most, self._round):

@@ -18,7 +18,9 @@ from dpcore.adjacency import (
 )
 from dpcore.bound import Refused
 from dpcore.conformance.attacks.case import Case, Pathwise, asks_of
-from dpcore.conformance.attacks.falsifier import Finding, falsify
+from dpcore.conformance.attacks.counterexample import Counterexample
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.law import (
     BrokenLawError,
@@ -96,7 +98,7 @@ _RARE = 1e-4  # a count of broken keys that is less likely than this breaks such
 
 
 def bound_verdicts(
-    case: Case, effort: Effort, seed: int = 0
+    case: Case, effort: Effort, seed: int = 0, known: Sequence[Counterexample] = ()
 ) -> tuple[list[Verdict], tuple[Finding, ...]]:
     """All laws of one bound at one case's parameters, and the findings of its attacks.
 
@@ -113,14 +115,14 @@ def bound_verdicts(
         LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed),
     }
     verdicts = [judge(law, subject, check) for law, check in checks.items()]
-    findings = _attack_relations(case, effort, seed)
+    findings = _attack_relations(case, effort, seed, known)
     still = [f for f in findings if f.pairs and not f.reason]
     if still and not any(f.worst > 0 for f in still):
         reason = f"the statistic never moved in {sum(f.pairs for f in still)} pairs"
         verdicts.append(Verdict(HOLDS, subject, Outcome.NOT_TESTED, reason))
     verdicts += [_holds(finding) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
-    varied = _attack_variants(case, effort.share(4), seed)
+    varied = _attack_variants(case, effort.share(4), seed, known)
     verdicts += _failures([*findings, *(finding for _, finding in varied)])
     verdicts.append(judge(READS_PARAMETERS, subject, lambda: _reads_parameters(varied)))
     return verdicts, findings + tuple(finding for _, finding in varied)
@@ -274,7 +276,9 @@ def _law_covers_orders(case: Case, seed: int) -> str:
     return f"closest {closest:.3g} of a stated tail"
 
 
-def _attack_relations(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
+def _attack_relations(
+    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+) -> tuple[Finding, ...]:
     """The case's own size under every relation, then sizes 1 and 2; over coins, several keys."""
     relations = list(covered(case))
     small = [
@@ -286,11 +290,13 @@ def _attack_relations(case: Case, effort: Effort, seed: int) -> tuple[Finding, .
     findings: list[Finding] = []
     for cases, part in ((relations, effort.share(2)), (small, effort.share(4))):
         for other in cases:
-            findings.extend(_attack_keys(other, part.share(len(cases)), seed))
+            findings.extend(_attack_keys(other, part.share(len(cases)), seed, known))
     return tuple(findings)
 
 
-def _attack_keys(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
+def _attack_keys(
+    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+) -> tuple[Finding, ...]:
     """One attack; for a probability over coins, one per fresh key, of which few may succeed."""
     claims = case.safe_claims()
     gammas = [
@@ -299,7 +305,7 @@ def _attack_keys(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
         if isinstance(claim.validity, OverCoins)
     ]
     if not gammas:
-        return falsify(case, effort, seed)
+        return falsify(case, effort, seed, known=known)
     found = [
         falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), effort.share(_COINS), seed)
         for key in range(_COINS)
@@ -327,7 +333,8 @@ def _outcome(finding: Finding) -> tuple[Outcome, str]:
     if finding.outside is not None:
         attacked += f"; outside its assumptions {finding.outside:.4g}"
     if finding.broken and finding.counterexample is not None:
-        return Outcome.FAILED, f"{attacked} ({finding.counterexample.origin})"
+        found = finding.counterexample
+        return Outcome.FAILED, f"{attacked} ({found.origin}): {found.describe()}"
     if finding.reason:
         return Outcome.NOT_APPLICABLE, f"{finding.reason} ({attacked})"
     return Outcome.PASSED, attacked
@@ -360,18 +367,24 @@ def _failures(findings: Sequence[Finding]) -> list[Verdict]:
     ]
 
 
-def _attack_variants(case: Case, effort: Effort, seed: int) -> list[tuple[str, Finding]]:
+def _attack_variants(
+    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+) -> list[tuple[str, Finding]]:
     found: list[tuple[str, Case]] = []
     for what, other in variants(case):
         if not isinstance(other.safe_claims(), Refused):
             found.append((what, other))
     findings = [
-        (what, finding)
+        (what, attrs.evolve(finding, changed=what))
         for what, other in found
-        for finding in falsify(other, effort.share(len(found)), seed)
+        for finding in falsify(other, effort.share(len(found)), seed, known=known)
     ]
     # a parameter at which nothing works fits no dataset: that says nothing about the bound
     return [(what, finding) for what, finding in findings if finding.failures < finding.pairs]
+
+
+def _of(finding: Finding) -> str:
+    return f": {finding.counterexample.describe()}" if finding.counterexample else ""
 
 
 def _reads_parameters(findings: Sequence[tuple[str, Finding]]) -> str:
@@ -381,7 +394,7 @@ def _reads_parameters(findings: Sequence[tuple[str, Finding]]) -> str:
         if finding.broken:
             raise BrokenLawError(
                 f"with {what} and nothing else changed, the statistic moves {finding.worst:.4g} "
-                f"times the claim"
+                f"times the claim{_of(finding)}"
             )
     ratios = ", ".join(f"{what}: {finding.worst:.3g}" for what, finding in findings)
     return f"worst ratios {ratios}"
