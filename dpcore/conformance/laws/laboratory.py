@@ -53,12 +53,12 @@ def laboratory_verdicts(
     for name, variant in _variants(mechanism, case):
         trial = Trial(case=attrs.evolve(case, mechanism=variant), seed=seed, effort=effort)
         checks: dict[Law, Callable[[Trial], str]] = {
-            ANY_VALUE: _any_value,
-            CHOICES: choices,
-            LOW_BITS: _low_bits,
+            ENTROPY: entropy,
             NOT_SHARED: _not_shared,
             TAILS: tails,
-            ENTROPY: entropy,
+            LOW_BITS: _low_bits,
+            ANY_VALUE: _any_value,
+            CHOICES: choices,
         }
         if variant is mechanism:
             checks[TOGETHER] = together
