@@ -104,5 +104,6 @@ def _examined(
             verdict += f", and {', '.join(untested)} could not be tested"
         elif not broken and not report.passed:
             verdict = "provides nothing that was tested"
-        console.print(f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}", markup=False)
+        rate = f"A right plugin fails a statistical check with chance {report.error_rate:.2g}"
+        console.print(f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF} {rate} at most.", markup=False)
     return 0 if report.passed else 1

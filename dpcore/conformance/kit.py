@@ -76,11 +76,21 @@ class Report:
             verdict.failed or verdict.untested for verdict in self.verdicts
         )
 
+    @property
+    def error_rate(self) -> float:
+        """The chance, at most, that a right plugin fails any statistical check of this report.
+
+        By addition over all verdicts, however they depend on one another.
+        """
+        said = (Outcome.PASSED, Outcome.FAILED)
+        return sum(verdict.law.rate for verdict in self.verdicts if verdict.outcome in said)
+
     def to_dict(self) -> dict[str, object]:
         """Plain data, for JSON."""
         return {
             "plugin": self.plugin,
             "passed": self.passed,
+            "error_rate": self.error_rate,
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "attacks": [finding.to_dict() for finding in self.findings],
         }

@@ -18,7 +18,14 @@ from dpcore.conformance.attacks.neighbours import Pair, pair_of
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.statistic import compute
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
-from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore.conformance.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
 from dpcore.conformance.laws.mechanisms import ERROR_RATE
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
@@ -36,6 +43,7 @@ AMPLIFIED = Law(
     "bound.amplified-holds",
     "No event of a sampled ask's outputs on two neighbours exceeds the curve with what the "
     "sampling spares (attacked).",
+    rate=RATE,
 )
 
 LAWS = (AMPLIFIED,)

@@ -23,6 +23,7 @@ from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.law import (
+    RATE,
     BrokenLawError,
     Law,
     NotApplicableError,
@@ -61,6 +62,7 @@ LAW_COVERS_ORDERS = Law(
     "bound.law-covers-orders",
     "A law over orders gives no movement a smaller chance of being exceeded than the orders drawn "
     "do, by what the bound says of each order (sampled).",
+    rate=RATE,
 )
 COVERS_FALLBACK = Law(
     "bound.covers-fallback",

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
 from dpcore.conformance.laws.interactive import InteractiveCase
-from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore.conformance.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
 from dpcore.conformance.laws.mechanisms import ERROR_RATE
 from dpcore.errors import ExhaustedError
 from dpcore.events.composition import repeated
@@ -22,6 +29,7 @@ FEW_ANSWERS = Law(
     "interactive.event-of-many-questions",
     "Where answers are few different ones, no count of them at points where two functions differ "
     "in opposite directions exceeds the planned events together (attacked).",
+    rate=RATE,
 )
 
 LAWS = (FEW_ANSWERS,)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
 from dpcore.conformance.laboratory.streams import Told
-from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError
+from dpcore.conformance.laws.law import RATE, BrokenLawError, Law, NotApplicableError
 from dpcore.conformance.laws.mechanisms import ERROR_RATE
 from dpcore.conformance.laws.trial import MORE, Trial, told
 from dpcore.distance import Distance
@@ -19,6 +19,7 @@ TOGETHER = Law(
     "mechanism.event-of-all-coordinates",
     "No event of all coordinates together exceeds the curve: none of a movement spread over them, "
     "none that looks at how loud a release is (attacked).",
+    rate=RATE,
 )
 
 _SIZE = 16  # coordinates

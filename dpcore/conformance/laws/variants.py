@@ -38,8 +38,12 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
 
 
 def _other_columns(case: Case) -> Iterator[tuple[str, Case]]:
-    """Three columns more, and the first column alone."""
+    """Three columns more, and the first column alone, where all are plain ranges: what counts
+    categories is about one column of them.
+    """
     known = dict(case.domain.columns)
+    if not known or any(type(column) is not Range for column in known.values()):
+        return
     more = {f"{_MORE}{k}": Range(-1, 1) for k in range(3)}
     found = {"three columns more": known | more}
     if len(known) > 1:
