@@ -41,6 +41,11 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
     return {"name": ledger.name, "left": ledger.left().describe(), "after": after.describe()}
 
 
+def reading(plan: Plan) -> dict[str, str]:
+    """By release, how it reads the records, and what that needs."""
+    return {one.name: one.learner.reads.describe() for one in plan.schedule.releases}
+
+
 def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
     """The guarantee in English, and a table of queries, sensitivities and noise."""
     console.print(guarantee.paragraph(), markup=False)

@@ -109,6 +109,20 @@ class Figures(Mapping[str, tuple[Any, ...]]):
         holds = {"level": self.level, "together": self.joint, "covers": self.covers}
         return {"columns": columns, "intervals": holds}
 
+    def settled(self) -> Figures:
+        """A copy that shares nothing with this one, and is made of plain values alone."""
+        display = self.display
+        return Figures(
+            about={str(name): tuple(map(_simple, cells)) for name, cells in self.about.items()},
+            estimate=np.array(self.estimate, dtype=np.float64),
+            low=np.array(self.low, dtype=np.float64),
+            high=np.array(self.high, dtype=np.float64),
+            level=float(self.level),
+            joint=bool(self.joint),
+            covers="".join(self.covers),
+            display=None if display is None else np.array(display, dtype=np.float64),
+        )
+
     @property
     def bars(self) -> str:
         """What the intervals say, in one clause."""
@@ -135,6 +149,11 @@ class Statistics:
         """A single table."""
         return cls(tables={"": figures})
 
+    def settled(self) -> Statistics:
+        """A copy that shares nothing with this one, and is made of plain values alone."""
+        tables = {str(name): figures.settled() for name, figures in self.tables.items()}
+        return Statistics(tables=tables)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All numbers, by table and column, and the keys as texts."""
         found: dict[str, NDArray[Any]] = {}
@@ -144,6 +163,14 @@ class Statistics:
                 kind = np.float64 if numeric else np.str_
                 found[f"{name}.{column}".lstrip(".")] = np.array(values, dtype=kind)
         return found
+
+
+def _simple(value: Any) -> bool | int | float | str:
+    """A truth value, a number or a text of Python's own types, whatever a class derived from it."""
+    for kind in (bool, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    return "".join(value) if isinstance(value, str) else _simple(value.item())
 
 
 def _told(value: Any) -> str:

@@ -12,6 +12,7 @@ from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Sta
 from dpcore.pricing.calibration import compose
 from dpcore.running.ask import Ask
 from dpcore.running.private_look import PrivateLook
+from dpcore.running.request import Request
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
 
@@ -49,6 +50,7 @@ def statement(
         assumptions=assumptions,
         premises=(
             *_premises(request.domain, request.on_invalid),
+            *_room(request),
             *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
             *_questions(kind),
         ),
@@ -193,6 +195,13 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     elif domain.limit is not None:
         count = [f"there are at most {domain.limit} records"]
     return (fits, *count, "one person is at most one record")
+
+
+def _room(request: Request) -> tuple[str, ...]:
+    """A sealed run that fails for want of room tells how many records there are."""
+    if not request.sealed or request.domain.exact is not None:
+        return ()
+    return ("memory, disk and time suffice for every admissible number of records",)
 
 
 def _questions(kind: ReleaseKind) -> tuple[str, ...]:

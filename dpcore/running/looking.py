@@ -14,7 +14,7 @@ from dpcore.randomness import SecretCoins
 from dpcore.running.ask import Ask
 from dpcore.running.conversation import Door
 from dpcore.running.metrics import METRICS
-from dpcore.running.runtime import Opened
+from dpcore.running.opening import Opened
 
 
 def look(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpcore.bound import SensitivityBound
 from dpcore.domain.domain import Domain, Table
 from dpcore.guarantee import ReleaseKind
-from dpcore.learner import Answer, AnyLearner, Model, Public, Published
+from dpcore.learner import Answer, AnyLearner, Model, Public, Published, Reads
 from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import Before
@@ -131,6 +131,16 @@ class Schedule:
     request: Request
     releases: tuple[Scheduled, ...]
     look: tuple[Ask, ...]
+
+    @property
+    def reads(self) -> Reads:
+        """How the records are read by the learner that needs most."""
+        return Reads.most(one.learner.reads for one in self.releases)
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether records come in blocks, and every learner reads in blocks."""
+        return self.request.blocks and self.reads.in_blocks
 
     @property
     def asks(self) -> tuple[Ask, ...]:

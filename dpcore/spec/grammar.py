@@ -107,6 +107,7 @@ COLUMN_SCHEMA: dict[str, Any] = {
 
 LearnerText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/learner"})]
 BoundText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/bound"})]
+SourceText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/source"})]
 AccountantText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/accountant"})]
 
 
@@ -212,13 +213,14 @@ class DataText(Struct, frozen=True, forbid_unknown_fields=True):
     """`data`: where the records are, and what is publicly known about them.
 
     Args:
-        source: A CSV file relative to the spec, or LOADER:NAME such as sklearn:diabetes.
+        source: A CSV or Parquet file relative to the spec, LOADER:NAME such as sklearn:diabetes,
+            or a component such as {sql: "select ...", connection: clinic}.
         domain: What is publicly known about the records; never taken from them.
         target: The column to be predicted; left out where nothing is.
         csv: How the file is written.
     """
 
-    source: Text
+    source: SourceText
     domain: DomainText
     target: Text | None = None
     csv: Csv = Csv()
