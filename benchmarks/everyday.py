@@ -1,7 +1,7 @@
 """Everyday statistics beside OpenDP and diffprivlib: errors at the same epsilon and relation.
 
 Run in an environment that has them:
-`.venv/hosts/bin/python benchmarks/statistics.py [--draws N]` (`make test-bridges` builds it).
+`.venv/hosts/bin/python benchmarks/everyday.py [--draws N]` (`make test-bridges` builds it).
 
 Each line is a root mean squared error over draws of the noise, on the same made-up records, and the
 ratio of the peer's to dpcore's: above 1, dpcore is more exact. Pure budgets: Laplace noise and
@@ -85,17 +85,18 @@ def opendp_mean(values: NDArray[np.float64], epsilon: float) -> Draw:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(bounds=(LOW, HIGH))), dp.symmetric_distance()
+    space = dp.vector_domain(dp.atom_domain(T="i32")), dp.symmetric_distance()
+    bounds = int(LOW), int(HIGH)
 
     def total(scale: float) -> Any:
-        return space >> dp.t.then_clamp((LOW, HIGH)) >> dp.t.then_sum() >> dp.m.then_laplace(scale)
+        return space >> dp.t.then_clamp(bounds) >> dp.t.then_sum() >> dp.m.then_laplace(scale)
 
     def number(scale: float) -> Any:
         return space >> dp.t.then_count() >> dp.m.then_laplace(scale)
 
     sums = dp.binary_search_chain(total, 1, epsilon / 2)
     counts = dp.binary_search_chain(number, 1, epsilon / 2)
-    listed = values.tolist()
+    listed = np.rint(values).astype(int).tolist()  # its float sums need a public length
     return lambda _: np.clip(sums(listed) / max(1, counts(listed)), LOW, HIGH)
 
 
@@ -112,7 +113,7 @@ def opendp_quantiles(
     def chosen(q: float) -> Any:
         def at(scale: float) -> Any:
             scores = space >> dp.t.then_quantile_score_candidates(candidates, q)
-            return scores >> dp.m.then_noisy_max(dp.max_divergence(), scale)
+            return scores >> dp.m.then_noisy_max(dp.max_divergence(), scale, negate=True)
 
         return dp.binary_search_chain(at, 1, epsilon / len(wanted))
 
@@ -146,7 +147,7 @@ def quantiles(values: NDArray[np.float64], draws: int) -> None:
     Two thirds of what a quantile costs here go into its interval, which peers do not have: they are
     granted on top, so that the published points cost the same.
     """
-    epsilon, points = 0.2, 257
+    epsilon, points = 0.2, 2049
     for wanted in ((0.5,), tuple(k / 10 for k in range(1, 10))):
         name = f"{len(wanted)} quantile(s), epsilon={epsilon}, ranks"
         learner = Quantiles(column="x", quantiles=wanted, points=points)
@@ -158,7 +159,7 @@ def quantiles(values: NDArray[np.float64], draws: int) -> None:
         here = rank_error(mine, values, wanted, draws)
         peer = opendp_quantiles(values, wanted, epsilon, points)
         told(f"{name}, private n", here, "OpenDP", rank_error(peer, values, wanted, draws))
-    cumulated(values, wanted, points, draws)
+    cumulated(values, wanted, 257, draws)
 
 
 def cumulated(
