@@ -339,9 +339,8 @@ def _refusing(
         if isinstance(mechanism, Interactive):
             reason += refuted_evidence(mechanism, effort.transcripts)
         return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
-    if not isinstance(mechanism, Interactive) and mechanism.answers is not Query:
-        kind = mechanism.answers.__name__
-        reason = f"it answers {kind} alone, which the kit does not make up: its plugin tests it"
+    if (kind := mechanism.answers) is not Query and not isinstance(mechanism, Interactive):
+        reason = f"it answers {kind.__name__} alone, which its plugin tests"
         return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
     reason = f"it refuses every {mechanism.distance} query that was tried"
     return Verdict(TESTABLE, name, Outcome.FAILED, reason)
