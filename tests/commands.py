@@ -14,10 +14,9 @@ COMMANDS = ("account", "audit", "check", "falsify", "plugins", "replay", "run", 
 @functools.cache
 def _imported():
     """Have in memory what commands import, so that no child has to."""
-    import scipy.special  # noqa: F401
+    import scipy.special
     import scipy.stats  # noqa: F401
 
-    from dpcore.registry.kinds import LEARNER
     from dpcore.registry.registry import Index, Registry
 
     for name in COMMANDS:

@@ -1,7 +1,6 @@
 """The command line as a person uses it, in processes of its own."""
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
