@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
+import attrs
 from dp_accounting import DpEvent, NeighboringRelation
 from dp_accounting import dp_event as dp
 
@@ -17,15 +18,20 @@ from dpcore.events.base import Event
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.events.forms import with_replacement
 from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.gaussian_mixture import GaussianMixtureEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.poisson_replaced import PoissonReplacedEvent
+from dpcore.events.random_stopping import RandomStoppingEvent
 from dpcore.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
 from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.truncated_batch import TruncatedBatchEvent, too_large
 from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.rounding import down, up
 
@@ -174,13 +180,104 @@ def _as_one(inner: Counted) -> Event:
 
 @read.register
 def _poisson_sampled(event: dp.PoissonSampledDpEvent, adjacency: Adjacency) -> Counted:
-    if not adjacency.membership:
-        raise RefusedDpEventError(event, "Poisson sampling is for add/remove alone")
     inner = read(event.event, adjacency)
     q = event.sampling_probability
     if not inner or q == 0:
         return ()
-    return _once(event, PoissonSampledEvent, event=_as_one(inner), sampling_probability=float(q))
+    if adjacency.membership:
+        one = _as_one(inner)
+        return _once(event, PoissonSampledEvent, event=one, sampling_probability=float(q))
+    # with or without the record the sum moves half as far as when it is replaced
+    absent = [(_half(event, one), count) for one, count in inner]
+    pair = {"event": _as_one(inner), "absent": _as_one(tuple(absent))}
+    return _once(event, PoissonReplacedEvent, **pair, sampling_probability=float(q))
+
+
+def _half(source: DpEvent, event: Event) -> Event:
+    """A Gaussian's or Laplace noise's event for half the shift."""
+    if isinstance(event, GaussianEvent):
+        return attrs.evolve(event, mu=event.mu / 2)
+    if isinstance(event, LaplaceEvent):
+        return attrs.evolve(event, shift=event.shift / 2)
+    raise RefusedDpEventError(
+        source,
+        f"Poisson sampling under replacement covers Gaussian and Laplace noise alone, "
+        f"not {event.label}",
+    )
+
+
+@read.register
+def _mixture_of_gaussians(event: dp.MixtureOfGaussiansDpEvent, adjacency: Adjacency) -> Counted:
+    if not adjacency.membership:
+        raise RefusedDpEventError(
+            event, "is one pair of laws, without and with a record: for add/remove alone"
+        )
+    if event.standard_deviation == 0:
+        return ((not_private(adjacency), 1),)
+    if not event.standard_deviation > 0:
+        got = event.standard_deviation
+        raise RefusedDpEventError(event, f"needs a standard_deviation >= 0, got {got!r}")
+    shifts = [up(s / event.standard_deviation, roundings=3) for s in event.sensitivities]
+    if not any(s * w > 0 for s, w in zip(shifts, event.sampling_probs, strict=True)):
+        return ()
+    fields = {"shifts": shifts, "weights": event.sampling_probs, "adjacency": adjacency}
+    return _once(event, GaussianMixtureEvent, **fields)
+
+
+@read.register
+def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Adjacency) -> Counted:
+    if event.noise_multiplier == 0:
+        return ((not_private(adjacency), 1),)
+    q, records = float(event.sampling_probability), int(event.dataset_size)
+    limit = event.truncated_batch_size
+    if not (0 <= q <= 1 and records >= 1 and limit >= 0):
+        raise RefusedDpEventError(event, "needs q in [0, 1], records and a largest batch")
+    sampled = dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(event.noise_multiplier))
+    inner = read(sampled, adjacency)
+    # the larger neighbour may have one record more than the dataset
+    uncovered = too_large(records + 1, q, int(limit))
+    if not inner or uncovered == 0:
+        return inner
+    return _once(event, TruncatedBatchEvent, event=_as_one(inner), uncovered=uncovered)
+
+
+@read.register
+def _with_replacement(event: dp.SampledWithReplacementDpEvent, adjacency: Adjacency) -> Counted:
+    if adjacency.membership:
+        raise RefusedDpEventError(event, "sampling with replacement is for replacement alone")
+    inner = event.event
+    if not isinstance(inner, dp.GaussianDpEvent):
+        raise RefusedDpEventError(event, "covers a single Gaussian alone")
+    if inner.noise_multiplier == 0:
+        return ((not_private(adjacency), 1),)
+    try:
+        made = with_replacement(
+            adjacency=adjacency,
+            size=int(event.sample_size),
+            records=int(event.source_dataset_size),
+            noise_multiplier=float(inner.noise_multiplier),
+        )
+    except ParameterError as error:
+        raise RefusedDpEventError(event, str(error)) from None
+    return (made,)
+
+
+@read.register
+def _repeat_and_select(event: dp.RepeatAndSelectDpEvent, adjacency: Adjacency) -> Counted:
+    inner = read(event.event, adjacency)
+    if not inner or event.mean == 0:
+        return ()
+    fields = {"event": _as_one(inner), "mean": float(event.mean), "shape": float(event.shape)}
+    return _once(event, RandomStoppingEvent, **fields)
+
+
+@read.register
+def _tree(event: dp.SingleEpochTreeAggregationDpEvent, adjacency: Adjacency) -> Counted:
+    raise RefusedDpEventError(
+        event,
+        "its steps are stated for the relation REPLACE_SPECIAL, which has no counterpart; "
+        "GaussianEvent or the form `tree` states it for another relation",
+    )
 
 
 @read.register
