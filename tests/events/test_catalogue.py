@@ -228,8 +228,9 @@ GIVEN = {  # one event of every kind: relation, fields as a file gives them, the
     "renyi": (
         A, LISTED["renyi"], RenyiEvent(orders=(2.0, 3.3), divergences=(0.1, 0.7), adjacency=A)),
     "truncated_batch": (
-        A, {"of": INNER, "uncovered": 1e-12},
-        TruncatedBatchEvent(event=GaussianEvent(mu=0.9, adjacency=A), uncovered=1e-12)),
+        A, {"of": INNER, "full": {"event": "gaussian", "mu": 1.8}, "uncovered": 1e-12},
+        TruncatedBatchEvent(event=GaussianEvent(mu=0.9, adjacency=A), uncovered=1e-12,
+                            full=GaussianEvent(mu=1.8, adjacency=A))),
     "truncated_laplace": (
         A, {"shift": 0.1, "truncation": 1e-7, "dimension": 3},
         TruncatedLaplaceEvent(shift=0.1, truncation=1e-7, dimension=3, adjacency=A)),

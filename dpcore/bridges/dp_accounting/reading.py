@@ -212,14 +212,14 @@ def _mixture_of_gaussians(event: dp.MixtureOfGaussiansDpEvent, adjacency: Adjace
         raise RefusedDpEventError(
             event, "is one pair of laws, without and with a record: for add/remove alone"
         )
+    if not any(s * w > 0 for s, w in zip(event.sensitivities, event.sampling_probs, strict=True)):
+        return ()
     if event.standard_deviation == 0:
         return ((not_private(adjacency), 1),)
     if not event.standard_deviation > 0:
         got = event.standard_deviation
         raise RefusedDpEventError(event, f"needs a standard_deviation >= 0, got {got!r}")
     shifts = [up(s / event.standard_deviation, roundings=3) for s in event.sensitivities]
-    if not any(s * w > 0 for s, w in zip(shifts, event.sampling_probs, strict=True)):
-        return ()
     fields = {"shifts": shifts, "weights": event.sampling_probs, "adjacency": adjacency}
     return _once(event, GaussianMixtureEvent, **fields)
 
@@ -229,16 +229,30 @@ def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Ad
     if event.noise_multiplier == 0:
         return ((not_private(adjacency), 1),)
     q, records = float(event.sampling_probability), int(event.dataset_size)
-    limit = event.truncated_batch_size
-    if not (0 <= q <= 1 and records >= 1 and limit >= 0):
+    limit = int(event.truncated_batch_size)
+    if not (0 <= q <= 1 and records >= 1 and limit >= 1):
         raise RefusedDpEventError(event, "needs q in [0, 1], records and a largest batch")
-    sampled = dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(event.noise_multiplier))
-    inner = read(sampled, adjacency)
-    # the larger neighbour may have one record more than the dataset
-    uncovered = too_large(records + 1, q, int(limit))
+    inner = read(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(event.noise_multiplier)), adjacency)
+    uncovered = too_large(records, q, limit)
     if not inner or uncovered == 0:
         return inner
-    return _once(event, TruncatedBatchEvent, event=_as_one(inner), uncovered=uncovered)
+    twice = GaussianEvent(mu=2 * _shift_of_one(event), adjacency=adjacency)
+    share = up(q * limit / (limit + 1), roundings=3)
+    full: Event
+    if adjacency.membership:
+        full = PoissonSampledEvent(event=twice, sampling_probability=share)
+    else:
+        full = PoissonReplacedEvent(event=twice, absent=twice, sampling_probability=share)
+    fields = {"event": _as_one(inner), "full": full, "uncovered": uncovered}
+    return _once(event, TruncatedBatchEvent, **fields)
+
+
+def _shift_of_one(event: dp.TruncatedSubsampledGaussianDpEvent) -> float:
+    """C over the noise, rounded up."""
+    if not event.noise_multiplier > 0:
+        got = event.noise_multiplier
+        raise RefusedDpEventError(event, f"needs noise >= 0, got {got!r}")
+    return up(1 / float(event.noise_multiplier), roundings=3)
 
 
 @read.register
