@@ -238,7 +238,7 @@ def _domains(subjects: Subjects) -> list[Domain]:
 
 
 def _encoding(domain: Domain) -> tuple[Any, ...]:
-    return dict(domain.columns), domain.labels, domain.norm
+    return domain.rules, domain.norm
 
 
 def _kernels_within(cases: Sequence[Case]) -> list[tuple[Kernel, Domain]]:

@@ -121,11 +121,11 @@ def _domain(here: Node, data: DataText) -> Domain:
     columns, domain = child(here, "columns"), data.domain
     if not isinstance(columns.value, dict) or not columns.value:
         raise SpecError("needs a mapping of columns", "columns")
-    if data.target in columns.value:
+    if data.target is not None and data.target in columns.value:
         raise SpecError(
             f"the target {shown(data.target)} may not be a feature too", "columns", key=data.target
         )
-    labels = _labels(child(here, "target"))
+    labels = _labelled(here, data)
     read = {}
     for name, column in columns.value.items():
         with below("columns", name):
@@ -141,6 +141,23 @@ def _domain(here: Node, data: DataText) -> Domain:
     )
 
 
+def _labelled(here: Node, data: DataText) -> Range | Classes | None:
+    """The target's labels, where there is a target.
+
+    Raises:
+        SpecError: its column is named and not described, or the reverse.
+    """
+    described = "target" in cast(dict[str, Node], here.value)
+    if described != (data.target is not None):
+        lacking = (
+            "a range or classes, as data.target names a column"
+            if data.target
+            else ("data.target, the name of the column that it describes")
+        )
+        raise SpecError(f"needs {lacking}; a domain without a target leaves both out", "target")
+    return _labels(child(here, "target")) if described else None
+
+
 def _count(domain: DomainText) -> tuple[int | None, int | None]:
     """(exact, limit)."""
     if isinstance(domain.records, AtMost):
@@ -154,6 +171,8 @@ def _labels(node: Node) -> Range | Classes:
         column = _column(node)
         if isinstance(column, Dates):
             raise SpecError("needs numbers or classes: dates are features only")
+        if isinstance(column, Range) and column.missing:
+            raise SpecError("needs a label in every record: a target may not be missing", "missing")
         return column if isinstance(column, Range) else Classes(column.values, column.default)
 
 
@@ -166,7 +185,7 @@ def _column(node: Node) -> Column:
         return _dates(convert(node, DatesColumn))
     if isinstance(value, dict):
         ranged = convert(node, RangeColumn)
-        return Range(*ranged.range, ranged.default)
+        return Range(*ranged.range, ranged.default, ranged.missing)
     if isinstance(value, list):
         texts = [entry.value for entry in value if isinstance(entry.value, str)]
         numbers = [
@@ -195,7 +214,7 @@ def _dates(text: DatesColumn) -> Dates:
     default = None if text.default is None else day(text.default)
     if default is not None and not found[0] <= default <= found[1]:
         raise SpecError("needs a date between the two", "default")
-    return Dates(found[0], found[1], default)
+    return Dates(found[0], found[1], default, text.missing)
 
 
 def declared_budget(text: BudgetText) -> PrivacyBudget:
@@ -223,6 +242,10 @@ def _metrics(text: SpecText, domain: Domain) -> tuple[str, ...]:
     """
     if text.evaluate is None:
         return ()
+    if not domain.labelled:
+        raise SpecError(
+            "evaluates predictions of a target, and the domain declares none", "evaluate"
+        )
     fitting = sorted(name for name in METRICS if METRICS[name].reach(domain.labels) is not None)
     for number, metric in enumerate(text.evaluate.metrics):
         if metric not in fitting:

@@ -40,22 +40,25 @@ def _all_methods(auto: "AutoAccountant") -> Mapping[str, Accountant]:
 class AutoAccountant(Accountant):
     """Composes with every method that supports all events, and quotes the least upper end.
 
-    Where all events are Gaussian the exact method is asked alone. Otherwise the quick ones and
-    numerical composition are; the others where they can matter: numerical composition refuses or is
-    wide, or an event is known by a claim that its curve does not tell all of. If one method's upper
-    end lies below another's certified lower end, one of them is wrong: that is an error naming
-    both, never the smaller number.
+    Where all events are Gaussian the exact method is asked alone, and of one event its own curve is
+    asked, which numerical composition would only round. Otherwise the quick methods and numerical
+    composition are; the others where they can matter: numerical composition refuses or is wide, or
+    an event is known by a claim that its curve does not tell all of. If one method's upper end lies
+    below another's certified lower end, one of them is wrong: that is an error naming both, never
+    the smaller number.
     """
 
     adjacency: Adjacency
     methods: Mapping[str, Accountant] = attrs.field(
         default=attrs.Factory(_all_methods, takes_self=True)
     )
+    applications: int = 0
 
     def compose(self, event: Event, count: int = 1) -> "AutoAccountant":
         """Compose in every method; a method that lacks support is dropped."""
         self.accept(event, count)
         methods: dict[str, Accountant] = {}
+        applied = count * sum(times for _, times in event.parts())
         for name, method in self.methods.items():
             try:
                 composed = method
@@ -64,7 +67,7 @@ class AutoAccountant(Accountant):
                 methods[name] = composed
             except UnsupportedEventError:
                 continue
-        return attrs.evolve(self, methods=methods)
+        return attrs.evolve(self, methods=methods, applications=self.applications + applied)
 
     def intervals(self, delta: float) -> tuple[dict[str, Interval], dict[str, str]]:
         """Every method's interval, and of those that have none the reason."""
@@ -85,6 +88,11 @@ class AutoAccountant(Accountant):
         """
         if _EXACT in self.methods and 0 < delta < 1:
             return {_EXACT: self.methods[_EXACT].epsilon(delta)}
+        if self.applications == 1:
+            others = self._of(*(name for name in self.methods if name != _NUMERICAL))
+            ends, _ = others.intervals(delta)
+            if ends:
+                return ends
         first = [name for name in self.methods if name not in (_ADDED, _RENYI)]
         ends, refusals = self._of(*first).intervals(delta)
         slow = self._of(*self._that_matter(delta, ends.get(_NUMERICAL)))

@@ -370,7 +370,7 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
     size = case.domain.at_most or 100
     for other_size in (max(1, size // 10), 10 * size if size < 300 else size // 3):
         yield f"n={other_size}", case.at_size(other_size)
-    if case.domain.classes < 3:
+    if case.domain.labelled and case.domain.classes < 3:
         labels = case.domain.labels
         wide = Range(labels.centre - 3 * labels.half_width, labels.centre + 3 * labels.half_width)
         yield "labels=3x", attrs.evolve(case, domain=attrs.evolve(case.domain, labels=wide))
