@@ -21,8 +21,8 @@ CLASS_CLIP = 0.5
 _CLASS_BELOW, _CLASS_SIGMA, _CLASS_PRIOR = 0.7, 0.5, 3.0
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR, _SMALL_PRIOR = 0.3, 2.0
-_LEAST, _SMALL_LEAST = 0.5, 0.25
-_SMALLEST = 400.0
+_LEAST = 0.5  # of a clip, in units of sigma
+_SMALL_CLIPS = {"screen": (2.0, 1.0), "fit": (1.0, 0.5)}
 
 OF_A_STEP = ("label", "weights", "clip")
 """Arguments that change between the asks of a round."""
@@ -109,13 +109,13 @@ class State:
         known = self.residuals
         if known is None:
             return CLASS_CLIP
-        if self.plan.small and self.plan.signal < _SMALLEST:
-            return min(1.0, 0.04 * (self.plan.signal / 300) ** 0.75)
-        query = self.queries[f"{stage}.gradient"]
-        least = _SMALL_LEAST if self.plan.small else _LEAST
-        noise = self.unit / math.sqrt(query.share)
-        assert self.dictionary is not None, "a round has its dictionary"
-        return best_clip(known, noise, self.records, self.dictionary.width, least)
+        assert self.descent is not None, "a descent is under way"
+        if self.plan.small:
+            later = self.descent.taken >= self.descent.count // 2
+            usual = 0.066 * (self.plan.signal / 300) ** 0.37
+            return min(1.0, _SMALL_CLIPS[stage][later] * usual)
+        noise = self.unit / math.sqrt(self.queries[f"{stage}.gradient"].share)
+        return best_clip(known, noise, self.records, self.descent.dictionary.width, _LEAST)
 
     def after(self, answer: Answer) -> "State":
         """One answer further."""
