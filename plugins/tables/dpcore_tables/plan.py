@@ -11,7 +11,7 @@ from typing import Literal
 import attrs
 
 from dpcore import Distance, Public, Query, Sum
-from dpcore.errors import NoClaimError, UnfitTargetError
+from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError
 from dpcore.rounding import up
 from dpcore_tables.layout import Layout
 from dpcore_tables.ranks import BINS
@@ -20,7 +20,7 @@ from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT
 Kind = Literal["number", "two", "several"]
 
 FEWEST = 20
-"""Records: below this nothing is planned, and a private number counts as this at least."""
+"""Fewer records are planned for, and divided by, as if they were so many."""
 
 WIDEST = 420
 """Functions of a round at most: the limit of what a Gram matrix costs."""
@@ -77,12 +77,10 @@ class Plan:
         known = domain.exact is not None
         records = domain.exact if known else (expected_records or domain.at_most)
         if records is None:
-            raise NoClaimError(
+            raise UnknownCountError(
                 "shape_functions plans by the number of records, which is private: "
                 "say how many you expect (expected_records), or declare at_most"
             )
-        if records < FEWEST:
-            raise NoClaimError(f"shape_functions needs {FEWEST} records or more, not {records}")
         layout = Layout.of(domain)
         needed = len(layout.once())
         if needed > WIDEST:
@@ -96,7 +94,7 @@ class Plan:
         kind: Kind = "number" if classes == 0 else "two" if classes == 2 else "several"
         return cls(
             layout=layout,
-            records=records,
+            records=max(records, FEWEST),
             known=known,
             mu=public.mu,
             kind=kind,

@@ -56,9 +56,9 @@ class ShapeFunctions(SummingLearner):
     How many there are grows with records times mu. The model gives its shapes, pairs and
     importances, with what the noise moved them by (`ShapeModel.shapes`).
 
-    It needs a budget with a delta and 20 records or more; where their number is private, a public
-    hint of it, on which no claim rests. A table without records, or with one class only, gives a
-    model too.
+    It needs a budget with a delta, and where the number of records is private a public hint of it,
+    on which no claim rests. Too few records, constant columns or one class only give a model near
+    the constant.
 
     Total, and its sums are exact: see `SummingLearner`.
 
