@@ -73,9 +73,7 @@ def second_terms(plan: Plan, screened: Dictionary, weights: NDArray[np.float64])
     return [found[at] for at in order[:width]]
 
 
-def kept(
-    old: Dictionary, weights: NDArray[np.float64], new: Dictionary
-) -> NDArray[np.float64]:
+def kept(old: Dictionary, weights: NDArray[np.float64], new: Dictionary) -> NDArray[np.float64]:
     """The old model's coefficients where a term is kept, as weights of the new; shape (d, m)."""
     start = np.zeros((new.width, weights.shape[1]))
     start[0] = weights[0]
@@ -85,5 +83,3 @@ def kept(
         if before is not None:
             start[at + 1] = weights[before + 1] * old.sizes[before] / new.sizes[at]
     return start
-
-

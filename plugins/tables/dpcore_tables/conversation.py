@@ -16,6 +16,7 @@ from dpcore_tables.metric import Metric
 from dpcore_tables.plan import FEWEST, Plan, Round
 from dpcore_tables.ranks import Ranks, released_shares, usual_shares
 from dpcore_tables.residuals import Residuals, best_clip, measured
+from dpcore_tables.sums import width_of
 
 CLASS_CLIP = 0.5
 _CLASS_BELOW, _CLASS_SIGMA, _CLASS_PRIOR = 0.7, 0.5, 3.0
@@ -97,11 +98,13 @@ class State:
             return {"label": self.label}
         if name.endswith((".gradient", ".residuals")):
             assert self.descent is not None, "a descent is under way"
-            width = self.queries[f"{name.split('.')[0]}.gradient"].shape[0]
-            own = self.descent.weights
-            weights = np.vstack([own, np.zeros((width - len(own), own.shape[1]))])
             clip = np.array([self.clip(name.split(".")[0])])
-            return {**self.fixed, "label": self.offset, "weights": weights, "clip": clip}
+            return {
+                **self.fixed,
+                "label": self.offset,
+                "weights": self.descent.weights,
+                "clip": clip,
+            }
         return dict(self.fixed) if "." in name else {}
 
     def clip(self, stage: str) -> float:
@@ -112,9 +115,9 @@ class State:
         assert self.descent is not None, "a descent is under way"
         if self.plan.small:
             later = self.descent.taken >= self.descent.count // 2
-            usual = 0.066 * (self.plan.signal / 300) ** 0.37
+            usual: float = 0.066 * (self.plan.signal / 300) ** 0.37
             return min(1.0, _SMALL_CLIPS[stage][later] * usual)
-        noise = self.unit / math.sqrt(self.queries[f"{stage}.gradient"].share)
+        noise: float = self.unit / math.sqrt(self.queries[f"{stage}.gradient"].share)
         return best_clip(known, noise, self.records, self.descent.dictionary.width, _LEAST)
 
     def after(self, answer: Answer) -> "State":
@@ -193,10 +196,9 @@ def _residuals(state: State, answer: Answer, stage: str) -> State:
 def _metric(state: State, answer: Answer, stage: str) -> State:
     plan, dictionary = state.plan, state.dictionary
     assert dictionary is not None, "a round has its dictionary"
-    width = answer.query.shape[0]
     metric = Metric.of(
         answer.value,
-        (math.isqrt(8 * width + 1) - 1) // 2,
+        width_of(answer.query.shape[0]),
         state.noise(answer),
         dictionary,
         state.records,

@@ -108,10 +108,13 @@ class Descent:
         steps = (*self.steps, made)
         chosen = [steps[j] for j in self.window(last)]
         amounts = np.array([1 / step.noise**2 for step in chosen])
-        mean = sum(
-            (a * step.target for a, step in zip(amounts, chosen, strict=True)),
-            start=np.zeros_like(target),
-        ) / amounts.sum()
+        mean = (
+            sum(
+                (a * step.target for a, step in zip(amounts, chosen, strict=True)),
+                start=np.zeros_like(target),
+            )
+            / amounts.sum()
+        )
         variance = float(1 / amounts.sum())
         if self.small and last < self.count - 1:
             variance = made.noise**2 / (self.count / 2)

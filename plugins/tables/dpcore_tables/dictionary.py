@@ -129,7 +129,7 @@ class Dictionary:
         return {
             "terms": self.terms,
             "sizes": self.sizes,
-            "weights": self.weights,
+            "term_weights": self.weights,
             "means": self.ranks.means,
             "widths": self.ranks.widths,
             "waves": self.ranks.waves,
@@ -141,8 +141,8 @@ class Dictionary:
         """The inverse of `arrays`."""
         names = ("means", "widths", "waves", "shares")
         ranks = Ranks(**{name: arrays[name] for name in names})
-        own = {name: arrays[name] for name in ("terms", "sizes", "weights")}
-        return cls(layout=layout, ranks=ranks, **own)
+        own = {name: arrays[name] for name in ("terms", "sizes")}
+        return cls(layout=layout, ranks=ranks, weights=arrays["term_weights"], **own)
 
 
 def _chebyshev(first: NDArray[np.float64], highest: int) -> list[NDArray[np.float64]]:

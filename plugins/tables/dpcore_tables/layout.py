@@ -82,6 +82,17 @@ class Layout:
         """The simplest functions of all columns."""
         return [term for column in range(self.columns) for term in self.simplest(column)]
 
+    @property
+    def simple(self) -> int:
+        """How many functions `once` has."""
+        return sum(levels if levels > 2 else 1 for levels in self.levels)
+
+    @property
+    def paired(self) -> int:
+        """How many products of them `pairs(1)` has."""
+        squares = sum((levels if levels > 2 else 1) ** 2 for levels in self.levels)
+        return (self.simple**2 - squares) // 2
+
     def levelled(self, column: int, highest: int) -> list[tuple[int, float]]:
         """Levels of a column for pairs, each with what its weight is divided by."""
         levels = self.levels[column]
@@ -95,9 +106,9 @@ class Layout:
         """Products of functions of different columns, with the product of their divisors."""
         sides = [self.levelled(column, highest) for column in range(self.columns)]
         return [
-            (Term(i, k, j, l), first * second)
+            (Term(i, k, j, other), first * second)
             for i in range(self.columns)
             for j in range(i + 1, self.columns)
             for k, first in sides[i]
-            for l, second in sides[j]
+            for other, second in sides[j]
         ]

@@ -12,6 +12,7 @@ from dpcore.domain.domain import Table
 from dpcore_tables.conversation import CLASS_CLIP
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
+from dpcore_tables.shapes import Shape, shapes_of
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -38,7 +39,7 @@ class ShapeModel:
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred predictions, shape (n,); of two classes 2p - 1, of several the class's code."""
         if self.kind == "several":
-            return np.argmax(self.outputs(encoded), axis=1).astype(np.float64)
+            return np.asarray(np.argmax(self.outputs(encoded), axis=1), dtype=np.float64)
         found = self.outputs(encoded)[:, 0]
         if self.kind == "two":
             return 2 * _unclipped(_sigmoid(found)) - 1
@@ -68,6 +69,11 @@ class ShapeModel:
         rows = self.dictionary.rows(self.domain.encode(table))
         found = np.sqrt(np.maximum(np.einsum("in,ij,jn->n", rows, self.spread, rows), 0.0))
         return np.asarray(found * (2 * self.domain.label_bound if self.kind == "number" else 1.0))
+
+    def shapes(self) -> tuple[Shape, ...]:
+        """What the model says of every column and pair, the most important first."""
+        unit = 2 * self.domain.label_bound if self.kind == "number" else 1.0
+        return shapes_of(self.domain, self.dictionary, self.weights, self.spread, unit)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Weights, what fixes the features, and the spread of the weights."""

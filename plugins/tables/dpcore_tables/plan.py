@@ -10,7 +10,7 @@ from typing import Literal
 
 import attrs
 
-from dpcore import Distance, Public, Query, Sum
+from dpcore import Distance, Domain, Public, Query, Sum
 from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError
 from dpcore.rounding import up
 from dpcore_tables.layout import Layout
@@ -25,9 +25,17 @@ FEWEST = 20
 WIDEST = 420
 """Functions of a round at most: the limit of what a Gram matrix costs."""
 
+_CLASSES = 50
 _SMALL, _WITH_BINS = 1200.0, 500.0
 _GRADIENTS = 800_000
 _USUAL = (150, 220)
+
+
+def kind_of(domain: Domain) -> Kind:
+    """What the target is."""
+    if domain.classes == 0:
+        return "number"
+    return "two" if domain.classes == 2 else "several"
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -82,23 +90,24 @@ class Plan:
                 "say how many you expect (expected_records), or declare at_most"
             )
         layout = Layout.of(domain)
-        needed = len(layout.once())
+        needed = layout.simple
         if needed > WIDEST:
             raise NoClaimError(
                 f"shape_functions fits at most {WIDEST} encoded columns, not {needed}: "
                 "leave some out"
             )
-        classes = domain.classes
-        if classes > 50:
-            raise UnfitTargetError(f"shape_functions fits at most 50 classes, not {classes}")
-        kind: Kind = "number" if classes == 0 else "two" if classes == 2 else "several"
+        if domain.classes > _CLASSES:
+            raise UnfitTargetError(
+                f"shape_functions fits at most {_CLASSES} classes, not {domain.classes}"
+            )
+        kind = kind_of(domain)
         return cls(
             layout=layout,
             records=max(records, FEWEST),
             known=known,
             mu=public.mu,
             kind=kind,
-            outputs=classes if kind == "several" else 1,
+            outputs=domain.classes if kind == "several" else 1,
         )
 
     @property
@@ -128,14 +137,16 @@ class Plan:
 
     def rounds(self) -> tuple[Round, Round]:
         """Both."""
-        once, pairs = len(self.layout.once()), len(self.layout.pairs(1))
+        once, pairs = self.layout.simple, self.layout.paired
         if self.small and once + pairs <= 120:
             first = max(once + pairs, int(self.signal / 20))
         else:
             first = min(_USUAL[0], int(self.signal / 20))
         first = max(first, once)
-        second = max(40, int(self.signal / 16)) if self.small else max(
-            int(1.5 * first), int(self.signal / 16)
+        second = (
+            max(40, int(self.signal / 16))
+            if self.small
+            else max(int(1.5 * first), int(self.signal / 16))
         )
         second = max(min(_USUAL[1], second), once)
         shares = self.shares()
@@ -181,7 +192,9 @@ class Plan:
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""
         shares = self.shares()
-        first = [name for name in ("count", "means", "squares", "bins") if name in shares]
+        first: list[str] = [
+            name for name in ("count", "means", "squares", "bins") if name in shares
+        ]
         first += [name for name in ("label", "residuals") if name in shares]
         for round_ in self.rounds():
             first.append(f"{round_.name}.metric")

@@ -73,7 +73,9 @@ def usual_shares(columns: int) -> NDArray[np.float64]:
     return _rounded_off(np.tile(np.diff(below), (columns, 1)))
 
 
-def released_shares(counts: NDArray[np.float64], noise: float, records: float) -> NDArray[np.float64]:
+def released_shares(
+    counts: NDArray[np.float64], noise: float, records: float
+) -> NDArray[np.float64]:
     """The shares of bins from their noisy counts, shape (columns, 24)."""
     kept = 1 / (1 + (BINS * noise / records) ** 2)
     usual = usual_shares(len(counts))

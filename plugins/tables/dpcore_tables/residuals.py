@@ -28,7 +28,7 @@ class Residuals(NamedTuple):
 
     def below(self, clip: float) -> float:
         """The share that is not clipped, from 0.3 to 1."""
-        return min(max(float(self.shares[_MIDDLES <= clip].sum()), 0.3), 1.0)
+        return min(max(float(self.shares[clip >= _MIDDLES].sum()), 0.3), 1.0)
 
     def beyond(self, clip: float) -> float:
         """The mean of what is cut off."""
@@ -66,7 +66,7 @@ def best_clip(known: Residuals, noise: float, records: float, width: int, least:
 
     def cost(clip: float) -> float:
         blurred = width * (clip * noise / records) ** 2
-        return blurred * variance / (blurred + variance) + known.beyond(clip) ** 2
+        return float(blurred * variance / (blurred + variance) + known.beyond(clip) ** 2)
 
     allowed = [clip for clip in CLIPS if clip >= least * known.sigma] or [1.0]
     return min(allowed, key=cost)

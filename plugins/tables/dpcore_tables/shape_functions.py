@@ -22,28 +22,22 @@ from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
 from dpcore_tables.model import ShapeModel
-from dpcore_tables.plan import Plan
+from dpcore_tables.plan import Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.sums import (
     BLOCK,
     EDGES,
     Rows,
     bins_of,
-    each_gradient,
     gradients,
     gram,
     integer_rows,
     logistic_residual,
     scores,
     softmax_residual,
-    squared_residual,
+    width_of,
 )
 
-_RESIDUALS = {
-    "number": squared_residual,
-    "two": logistic_residual,
-    "several": softmax_residual,
-}
 _KEPT = 150_000_000  # entries of rows, of four bytes
 
 
@@ -85,8 +79,8 @@ class ShapeFunctions(SummingLearner):
 
     def resources(self, domain: Domain) -> tuple[int, int]:
         """Rows of the widest round, which are kept between steps, and its Gram matrix."""
-        records = self.expected_records or domain.at_most or 0
-        width = max(220, len(Layout.of(domain).once()))
+        records = self._records(domain)
+        width = max(220, Layout.of(domain).simple)
         memory = 4 * width * min(records, _kept_records(width)) + 24 * width**2
         return memory + 40 * width * BLOCK, records * width * (width + 40)
 
@@ -102,9 +96,12 @@ class ShapeFunctions(SummingLearner):
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""
+        if query.name.endswith((".metric", ".gradient")):
+            alone = [self.partial(query, one, public).floats() for one in block.alone()]
+            return np.array(alone).reshape(-1, *query.shape)
         assert query.args is not None, "an ask carries what earlier answers fixed"
-        args, plan, name = query.args, self._plan(public), query.name
-        numbers = block.features[:, plan.layout.encoded]
+        args, name, domain = query.args, query.name, public.domain
+        numbers = block.features[:, Layout.of(domain).encoded]
         if name == "count":
             return np.ones((len(block), 1))
         if name == "means":
@@ -114,55 +111,56 @@ class ShapeFunctions(SummingLearner):
         if name == "bins":
             ranks = Ranks.of(args["means"], args["variances"], usual_shares(len(args["means"])))
             return np.eye(BINS)[cells(ranks.standard(numbers), BINS).T]
-        labels = _labels(plan, block, public.domain)
+        labels = _labels(block, domain)
         if name == "label":
-            return labels.T if plan.kind == "several" else labels.T - 0.5
+            return labels.T if kind_of(domain) == "several" else labels.T - 0.5
         if name == "residuals":
-            return np.eye(len(EDGES))[bins_of(np.abs(args["label"][:, None] - labels)[0])]
-        rows = self._rows(query, block, public)
-        if name.endswith("metric"):
-            return np.array([gram(_alone(rows, at)).floats() for at in range(len(block))])
-        residuals = self._residuals(query, rows, labels, plan)
-        if name.endswith("residuals"):
-            return np.eye(len(EDGES))[bins_of(np.abs(residuals[0]))]
-        return each_gradient(rows, residuals, float(args["clip"][0]))
+            sizes = np.abs(args["label"][:, None] - labels)[0]
+        else:
+            rows = self._rows(query, block, public)
+            sizes = np.abs(self._residuals(query, rows, labels, kind_of(domain)))[0]
+        return np.eye(len(EDGES))[bins_of(sizes)]
 
     def partial(self, query: Query, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum; of Gram matrices and gradients, by products of integers."""
-        name = query.name
-        if not name.endswith((".metric", ".gradient")):
+        if not query.name.endswith((".metric", ".gradient")):
             return super().partial(query, block, public)
         assert query.args is not None, "an ask carries what earlier answers fixed"
-        plan = self._plan(public)
         rows = self._rows(query, block, public)
-        if name.endswith("metric"):
-            return gram(rows)
-        residuals = self._residuals(query, rows, _labels(plan, block, public.domain), plan)
-        return gradients(rows, residuals, float(query.args["clip"][0]))
+        if query.name.endswith("metric"):
+            return gram(rows, width_of(query.shape[0]))
+        labels = _labels(block, public.domain)
+        residuals = self._residuals(query, rows, labels, kind_of(public.domain))
+        return gradients(rows, residuals, float(query.args["clip"][0]), query.shape[0])
 
     def _rows(self, query: Query, block: Records, public: Public) -> Rows:
         """PRIVATE: once for all steps of a round, where there is room for that."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
-        args, plan = query.args, self._plan(public)
-        screen, fit = plan.rounds()
-        width = (screen if query.name.startswith("screen") else fit).width
+        args, domain = query.args, public.domain
+        dictionary = Dictionary.from_arrays(Layout.of(domain), args)
 
         def rows() -> Rows:
-            dictionary = Dictionary.from_arrays(plan.layout, args)
-            return integer_rows(dictionary.rows(block.features), width + 1)
+            return integer_rows(dictionary.rows(block.features))
 
-        if plan.records > _kept_records(width):
+        if self._records(domain) > _kept_records(dictionary.width):
             return rows()
         fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
-        return block.derived((*fixed, self, public.domain, public.mu), rows)
+        return block.derived((*fixed, self, domain), rows)
+
+    def _records(self, domain: Domain) -> int:
+        return self.expected_records or domain.at_most or 0
 
     def _residuals(
-        self, query: Query, rows: Rows, labels: NDArray[np.float64], plan: Plan
+        self, query: Query, rows: Rows, labels: NDArray[np.float64], kind: Kind
     ) -> NDArray[np.float64]:
         """PRIVATE: shape (m, n)."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         found = scores(rows, query.args["weights"]) + query.args["label"][:, None]
-        return _RESIDUALS[plan.kind](found, labels)
+        if kind == "several":
+            return softmax_residual(found, labels)
+        if kind == "two":
+            return logistic_residual(found, labels)
+        return np.asarray(found - labels)
 
     def update(self, state: State, answer: Answer) -> State:
         """One answer further."""
@@ -186,13 +184,9 @@ def _kept_records(width: int) -> int:
     return _KEPT // (width + 1)
 
 
-def _alone(rows: Rows, at: int) -> Rows:
-    return Rows(rows.whole[:, at : at + 1])
-
-
-def _labels(plan: Plan, block: Records, domain: Domain) -> NDArray[np.float64]:
+def _labels(block: Records, domain: Domain) -> NDArray[np.float64]:
     """PRIVATE: in [0, 1], or indicators of classes; shape (m, n)."""
-    if plan.kind == "several":
+    if kind_of(domain) == "several":
         assert not isinstance(domain.labels, Range), "several classes"
         return np.ascontiguousarray(domain.labels.one_hot(block.labels).T)
     bound = domain.label_bound

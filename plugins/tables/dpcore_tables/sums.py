@@ -1,8 +1,8 @@
 r"""The sums of a round in integers: Gram matrices, clipped gradients, histograms of residuals.
 
 A record's row is shortened and rounded to integers a of at most 2^20 in length, so that
-:math:`a\cdot a\le2^{40}` exactly. Blocks have at most B = 2^12 records. All products of matrices are
-of integers, and no partial sum passes 2^53, in any order: they do not round.
+:math:`a\cdot a\le2^{40}` exactly. Blocks have at most B = 2^12 records. All products of matrices
+are of integers, and no partial sum passes 2^53, in any order: they do not round.
 
 1. *Row* :math:`a=\mathrm{rint}(2^{20}(1-\sqrt d\,2^{-21}-2^{-40})\phi)`: as phi is at most 1 long
    (up to (d + 4) roundings, which 2^-40 covers for d <= 4096), a is at most 2^20 long. A row that
@@ -47,9 +47,9 @@ class Rows(NamedTuple):
     whole: NDArray[np.float32]
 
 
-def integer_rows(features: NDArray[np.float64], width: int) -> Rows:
-    """PRIVATE: from phi, shape (d, n), columns at most 1 long; zeros up to the planned width."""
-    assert features.shape[0] <= width <= WIDEST, "the budget of bits is for at most 4096 columns"
+def integer_rows(features: NDArray[np.float64]) -> Rows:
+    """PRIVATE: from phi, shape (d, n), columns at most 1 long."""
+    assert features.shape[0] <= WIDEST, "the budget of bits is for at most 4096 columns"
     assert features.shape[1] <= BLOCK, "blocks are cut to size"
     room = 1 - math.ldexp(math.sqrt(features.shape[0]), -_PLACES - 1) - 2.0**-40
     with np.errstate(over="ignore", invalid="ignore"):
@@ -61,18 +61,26 @@ def integer_rows(features: NDArray[np.float64], width: int) -> Rows:
     usable = squares <= math.ldexp(1.0, 2 * _PLACES)
     if not usable.all():
         whole[:, ~usable] = 0.0
-    padded = np.zeros((width, whole.shape[1]), dtype=np.float32)
-    padded[: len(whole)] = whole
-    return Rows(padded)
+    return Rows(whole.astype(np.float32))
 
 
-def gram(rows: Rows) -> Exact:
-    """PRIVATE: 2^7 times the diagonal, 181 times what is above it; shape (d (d + 1)/2,)."""
+def gram(rows: Rows, width: int) -> Exact:
+    """PRIVATE: 2^7 times the diagonal, 181 times what is above it; shape (D (D + 1)/2,).
+
+    Args:
+        width: The planned D >= d; further coordinates are zeros.
+    """
     short = np.trunc(rows.whole.astype(np.float64) * 0.125)
-    products = (short @ short.T).astype(np.int64)
+    products = np.zeros((width, width), dtype=np.int64)
+    products[: len(short), : len(short)] = short @ short.T
     above = products[np.triu_indices(len(products), 1)]
     diagonal = products.diagonal()
     return Exact.of(np.concatenate([diagonal * 128, above * _ABOVE]), GRAM_UNIT)
+
+
+def width_of(size: int) -> int:
+    """D of a vector of D (D + 1)/2 entries."""
+    return (math.isqrt(8 * size + 1) - 1) // 2
 
 
 def gram_of(vector: NDArray[np.float64], width: int) -> NDArray[np.float64]:
@@ -97,13 +105,6 @@ def scores(rows: Rows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.ldexp(found, -_PLACES - places))
 
 
-def squared_residual(
-    found: NDArray[np.float64], labels: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """PRIVATE: score less label; shapes (1, n)."""
-    return found - labels
-
-
 def logistic_residual(
     found: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -125,23 +126,17 @@ def softmax_residual(
     return falling / total - labels
 
 
-def gradients(rows: Rows, residuals: NDArray[np.float64], clip: float) -> Exact:
-    """PRIVATE: the sum of clip(r/C) phi over the block, shape (d, m).
+def gradients(rows: Rows, residuals: NDArray[np.float64], clip: float, width: int) -> Exact:
+    """PRIVATE: the sum of clip(r/C) phi over the block, shape (D, m).
 
     Args:
-        residuals: Shape (m, n). clip: C.
+        residuals: Shape (m, n). clip: C. width: The planned D >= d.
     """
-    multiples = _clipped(residuals / clip)
-    return Exact.of(rows.whole.astype(np.float64) @ multiples.T, GRADIENT_UNIT)
-
-
-def each_gradient(
-    rows: Rows, residuals: NDArray[np.float64], clip: float
-) -> NDArray[np.float64]:
-    """PRIVATE: the same of each record, shape (n, d, m)."""
-    multiples = _clipped(residuals / clip)
-    products = rows.whole.astype(np.float64)[:, None, :] * multiples
-    return np.asarray(np.ldexp(np.moveaxis(products, -1, 0), GRADIENT_UNIT))
+    with np.errstate(over="ignore", invalid="ignore"):
+        multiples = _clipped(residuals / clip)
+    total = np.zeros((width, len(multiples)))
+    total[: len(rows.whole)] = rows.whole.astype(np.float64) @ multiples.T
+    return Exact.of(total, GRADIENT_UNIT)
 
 
 def bins_of(sizes: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -166,4 +161,6 @@ def _clipped(residuals: NDArray[np.float64]) -> NDArray[np.float64]:
     for row in kept:
         squares += row * row
     lengths = np.sqrt(squares)
-    return np.asarray(np.rint(kept * np.where(lengths > room, room / np.maximum(lengths, 1.0), 1.0)))
+    return np.asarray(
+        np.rint(kept * np.where(lengths > room, room / np.maximum(lengths, 1.0), 1.0))
+    )
