@@ -39,6 +39,7 @@ from dpcore_tables.sums import (
 )
 
 _KEPT = 150_000_000  # entries of rows, of four bytes
+_WIDE = 30_000_000  # entries, up to which they have eight bytes, which saves time
 
 
 @attrs.frozen(kw_only=True)
@@ -96,42 +97,42 @@ class ShapeFunctions(SummingLearner):
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""
-        if query.name.endswith((".metric", ".gradient")):
-            alone = [self.partial(query, one, public).floats() for one in block.alone()]
-            return np.array(alone).reshape(-1, *query.shape)
         assert query.args is not None, "an ask carries what earlier answers fixed"
-        args, name, domain = query.args, query.name, public.domain
-        numbers = block.features[:, Layout.of(domain).encoded]
-        if name == "count":
-            return np.ones((len(block), 1))
-        if name == "means":
-            return numbers
-        if name == "squares":
-            return np.asarray((numbers - args["means"]) ** 2)
-        if name == "bins":
-            ranks = Ranks.of(args["means"], args["variances"], usual_shares(len(args["means"])))
-            return np.eye(BINS)[cells(ranks.standard(numbers), BINS).T]
-        labels = _labels(block, domain)
-        if name == "label":
-            return labels.T if kind_of(domain) == "several" else labels.T - 0.5
-        if name == "residuals":
-            sizes = np.abs(args["label"][:, None] - labels)[0]
-        else:
-            rows = self._rows(query, block, public)
-            sizes = np.abs(self._residuals(query, rows, labels, kind_of(domain)))[0]
-        return np.eye(len(EDGES))[bins_of(sizes)]
+        if query.name in ("means", "squares"):
+            numbers = block.features[:, Layout.of(public.domain).encoded]
+            return numbers if query.name == "means" else (numbers - query.args["means"]) ** 2
+        if query.name == "label":
+            labels = _labels(block, public.domain).T
+            return labels if kind_of(public.domain) == "several" else labels - 0.5
+        alone = [self.partial(query, one, public).floats() for one in block.alone()]
+        return np.array(alone).reshape(-1, *query.shape)
 
     def partial(self, query: Query, block: Records, public: Public) -> Exact:
-        """PRIVATE: their sum; of Gram matrices and gradients, by products of integers."""
-        if not query.name.endswith((".metric", ".gradient")):
+        """PRIVATE: their sum; counts, and Gram matrices and gradients by products of integers.
+
+        A record counts once in every histogram: at most the root of their number.
+        """
+        if query.name in ("means", "squares", "label"):
             return super().partial(query, block, public)
         assert query.args is not None, "an ask carries what earlier answers fixed"
+        args, domain = query.args, public.domain
+        if query.name == "count":
+            return Exact.of([len(block)], 0)
+        if query.name == "bins":
+            numbers = block.features[:, Layout.of(domain).encoded]
+            ranks = Ranks.of(args["means"], args["variances"], usual_shares(numbers.shape[1]))
+            found = cells(ranks.standard(numbers), BINS)
+            return Exact.of([np.bincount(one, minlength=BINS) for one in found], 0)
+        labels = _labels(block, domain)
+        if query.name == "residuals":
+            return _histogram(args["label"][:, None] - labels)
         rows = self._rows(query, block, public)
         if query.name.endswith("metric"):
             return gram(rows, width_of(query.shape[0]))
-        labels = _labels(block, public.domain)
-        residuals = self._residuals(query, rows, labels, kind_of(public.domain))
-        return gradients(rows, residuals, float(query.args["clip"][0]), query.shape[0])
+        residuals = self._residuals(query, rows, labels, kind_of(domain))
+        if query.name.endswith("residuals"):
+            return _histogram(residuals)
+        return gradients(rows, residuals, float(args["clip"][0]), query.shape[0])
 
     def _rows(self, query: Query, block: Records, public: Public) -> Rows:
         """PRIVATE: once for all steps of a round, where there is room for that."""
@@ -140,8 +141,9 @@ class ShapeFunctions(SummingLearner):
         dictionary = Dictionary.from_arrays(Layout.of(domain), args)
 
         def rows() -> Rows:
-            return integer_rows(dictionary.rows(block.features))
+            return integer_rows(dictionary.rows(block.features), narrow=narrow)
 
+        narrow = self._records(domain) * dictionary.width > _WIDE
         if self._records(domain) > _kept_records(dictionary.width):
             return rows()
         fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
@@ -182,6 +184,11 @@ class ShapeFunctions(SummingLearner):
 def _kept_records(width: int) -> int:
     """Of how many records the rows are kept between steps."""
     return _KEPT // (width + 1)
+
+
+def _histogram(residuals: NDArray[np.float64]) -> Exact:
+    """PRIVATE: counts of the sizes of one output's residuals, shape (1, n)."""
+    return Exact.of(np.bincount(bins_of(np.abs(residuals[0])), minlength=len(EDGES)), 0)
 
 
 def _labels(block: Records, domain: Domain) -> NDArray[np.float64]:

@@ -44,11 +44,12 @@ _ABOVE = 181  # below sqrt(2) 2^7
 class Rows(NamedTuple):
     """PRIVATE: a, one column a record, as floats that hold integers; shape (d, n)."""
 
-    whole: NDArray[np.float32]
+    whole: NDArray[np.float32] | NDArray[np.float64]
 
 
-def integer_rows(features: NDArray[np.float64]) -> Rows:
-    """PRIVATE: from phi, shape (d, n), columns at most 1 long."""
+def integer_rows(features: NDArray[np.float64], *, narrow: bool = False) -> Rows:
+    """PRIVATE: from phi, shape (d, n), columns at most 1 long; in four bytes an entry if `narrow`,
+    which hold every integer up to 2^24."""
     assert features.shape[0] <= WIDEST, "the budget of bits is for at most 4096 columns"
     assert features.shape[1] <= BLOCK, "blocks are cut to size"
     room = 1 - math.ldexp(math.sqrt(features.shape[0]), -_PLACES - 1) - 2.0**-40
@@ -61,7 +62,7 @@ def integer_rows(features: NDArray[np.float64]) -> Rows:
     usable = squares <= math.ldexp(1.0, 2 * _PLACES)
     if not usable.all():
         whole[:, ~usable] = 0.0
-    return Rows(whole.astype(np.float32))
+    return Rows(whole.astype(np.float32) if narrow else whole)
 
 
 def gram(rows: Rows, width: int) -> Exact:
@@ -70,7 +71,7 @@ def gram(rows: Rows, width: int) -> Exact:
     Args:
         width: The planned D >= d; further coordinates are zeros.
     """
-    short = np.trunc(rows.whole.astype(np.float64) * 0.125)
+    short = np.trunc(np.asarray(rows.whole, dtype=np.float64) * 0.125)
     products = np.zeros((width, width), dtype=np.int64)
     products[: len(short), : len(short)] = short @ short.T
     above = products[np.triu_indices(len(products), 1)]
@@ -100,7 +101,7 @@ def scores(rows: Rows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     half = ((weights.shape[0] - 1).bit_length() + 1) // 2
     places = min(40, 30 - largest - half)
     whole = np.rint(np.ldexp(weights, places))
-    found = whole.T @ rows.whole.astype(np.float64)
+    found = whole.T @ np.asarray(rows.whole, dtype=np.float64)
     with np.errstate(under="ignore"):
         return np.asarray(np.ldexp(found, -_PLACES - places))
 
@@ -135,7 +136,7 @@ def gradients(rows: Rows, residuals: NDArray[np.float64], clip: float, width: in
     with np.errstate(over="ignore", invalid="ignore"):
         multiples = _clipped(residuals / clip)
     total = np.zeros((width, len(multiples)))
-    total[: len(rows.whole)] = rows.whole.astype(np.float64) @ multiples.T
+    total[: len(rows.whole)] = np.asarray(rows.whole, dtype=np.float64) @ multiples.T
     return Exact.of(total, GRADIENT_UNIT)
 
 

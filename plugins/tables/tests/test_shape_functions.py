@@ -118,7 +118,8 @@ def test_no_record_moves_a_sum_further_than_its_bound_and_some_nearly_do(kind, r
                 args["weights"] = rng.normal(size=args["weights"].shape) * 10 ** rng.uniform(-1, 3)
             if "weights" in args and trial % 3 == 0:  # two classes are equally likely, none else
                 args["weights"] = np.zeros_like(args["weights"])
-                args["label"] = np.array([0.0, 0.0, -30.0])[: len(args["label"])]
+                middle = [0.5] if kind == "number" else [0.0, 0.0, -30.0]
+                args["label"] = np.array(middle[: len(args["label"])])
             if "means" in args and "terms" not in args:
                 args["means"] = rng.choice([-0.9, 0.9], args["means"].shape)
             changed = attrs.evolve(query, args=args)
