@@ -21,7 +21,7 @@ from dpcore_tables.sums import width_of
 CLASS_CLIP = 0.5
 _CLASS_BELOW, _CLASS_SIGMA, _CLASS_PRIOR = 0.7, 0.5, 3.0
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
-_PRIOR, _SMALL_PRIOR = 0.3, 2.0
+_PRIOR, _SMALL_PRIOR = 0.3, 1.0
 _LEAST = 0.5  # of a clip, in units of sigma
 _SMALL_CLIPS = {"screen": (2.0, 1.0), "fit": (1.0, 0.5)}
 

@@ -150,8 +150,7 @@ class Plan:
         )
         second = max(min(_USUAL[1], second), once)
         shares = self.shares()
-        most = 40 if self.small else _GRADIENTS // self.records
-        steps = (min(max(most, 4), 40), min(max(most, 6), 40))
+        steps = self._steps()
         looks = {
             "screen": tuple(sorted({1, max(1, steps[0] // 3)})),
             "fit": tuple(sorted({0, steps[1] // 3, 2 * steps[1] // 3})),
@@ -170,6 +169,14 @@ class Plan:
                 )
             )
         return made[0], made[1]
+
+    def _steps(self) -> tuple[int, int]:
+        """T of both rounds: small tables get more where strong effects would not arrive."""
+        if self.small:
+            both = min(max(int(0.4 * self.signal), 40), 80)
+            return both, both
+        most = _GRADIENTS // self.records
+        return min(max(most, 4), 40), min(max(most, 6), 40)
 
     def shares(self) -> dict[str, float]:
         """Of mu^2, by query; what is not asked goes to the gradients."""
