@@ -68,6 +68,7 @@ from dpcore.functions.interactive import Interactive
 from dpcore.functions.kernels.base import Expansion, Kernel
 from dpcore.functions.learner import FunctionLearner
 from dpcore.mechanism import AnyMechanism, Mechanism
+from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.kinds import BOUND
@@ -332,6 +333,9 @@ def _refusing(
         reason = "it refuses whatever the kit makes up, and its example is as printed"
         if isinstance(mechanism, Interactive):
             reason += refuted_evidence(mechanism, effort.transcripts)
+        return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
+    if (kind := mechanism.answers) is not Query and not isinstance(mechanism, Interactive):
+        reason = f"it answers {kind.__name__} alone, which its plugin tests"
         return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
     reason = f"it refuses every {mechanism.distance} query that was tried"
     return Verdict(TESTABLE, name, Outcome.FAILED, reason)
