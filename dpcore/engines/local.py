@@ -149,7 +149,7 @@ class LocalEngine(Engine):
                     return total
                 records = self._sampled(blocks, number, task)
                 if len(records):
-                    total = added(total, _done(task, records))
+                    total = added(total, _done(task, records, stopped))
 
         total = task.zero
         for found in self._side_by_side(work, stopped):
@@ -197,8 +197,8 @@ class LocalEngine(Engine):
         self._held.clear()
 
 
-def _done(task: Task, records: Records) -> Folded:
-    """What a block adds.
+def _done(task: Task, records: Records, stopped: threading.Event) -> Folded:
+    """What a block adds; where it fails, the other threads stop.
 
     Raises:
         ReleaseError: it fails; only the type of its error is told, which may hold a record.
@@ -207,6 +207,7 @@ def _done(task: Task, records: Records) -> Folded:
         return task.part(records)
     except Exception as error:
         told = type(error).__name__
+    stopped.set()
     raise ReleaseError(f"a block's part of a total failed ({told})")
 
 

@@ -59,20 +59,29 @@ def exact_add_sensitivity(n, lam):
     return (k / (g + lam + k**2) * (1 + k * np.sqrt(n * g) / (g + lam))).max()
 
 
-@pytest.mark.parametrize("radius", [1.0, 20.0])
+@pytest.mark.parametrize("radius", [1.0, pytest.param(20.0, marks=pytest.mark.slow)])
 def test_t1_stands_and_is_attained_to_99_percent(radius):
     finding = attack(ProjectedMinNorm(radius=radius), Ball(), unit())
     assert 0.99 <= finding.worst <= 1
 
 
-@pytest.mark.parametrize(("records", "lam"), [(1000, 0.1), (1000, 0.06)])
+@pytest.mark.parametrize(
+    ("records", "lam"), [(1000, 0.1), pytest.param(1000, 0.06, marks=pytest.mark.slow)]
+)
 def test_t4_stands_and_is_attained_to_80_percent(records, lam):
     learner = Ridge(features=Identity(), regularization=lam)
     finding = attack(learner, RidgeReplaceOne(), unit(records))
     assert 0.80 <= finding.worst <= 1
 
 
-@pytest.mark.parametrize(("limit", "lam"), [(30, 2.0), (100, 5.0), (1000, 100.0)])
+@pytest.mark.parametrize(
+    ("limit", "lam"),
+    [
+        (30, 2.0),
+        pytest.param(100, 5.0, marks=pytest.mark.slow),
+        pytest.param(1000, 100.0, marks=pytest.mark.slow),
+    ],
+)
 def test_t5_reaches_95_percent_of_the_exact_value_and_never_passes_it(limit, lam):
     learner = SumRidge(total_regularization=lam)
     finding = attack(learner, SumRidgeAddRemove(), private(limit), ADD_REMOVE)
@@ -86,7 +95,9 @@ def test_t6a_stands_and_is_attained_to_95_percent(radius):
     assert 0.95 <= finding.worst <= 1
 
 
-@pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
+@pytest.mark.parametrize(
+    "adjacency", [REPLACE_ONE, pytest.param(ADD_REMOVE, marks=pytest.mark.slow)]
+)
 def test_t6b_stands_and_is_attained_to_95_percent(adjacency):
     where = private(20) if adjacency.membership else unit(20)
     finding = attack(HuberRidge(), HuberRidgeBound(), where, adjacency)
