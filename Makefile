@@ -39,13 +39,13 @@ $(VENV)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpcore needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -e ".[test,sklearn]" $(PLUGINS:%/pyproject.toml=-e %)
+	  -e ".[test,sklearn,arrow,sql]" $(PLUGINS:%/pyproject.toml=-e %)
 	touch $@
 
 $(HOSTS)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(HOSTS)
 	$(HOSTS)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -e ".[test,opendp,dp-accounting,diffprivlib]" -e plugins/linear
+	  -e ".[test,opendp,dp-accounting,diffprivlib,frames]" -e plugins/linear
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

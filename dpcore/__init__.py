@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dpcore.domain.columns import Categories as Categories
     from dpcore.domain.columns import Range as Range
     from dpcore.domain.domain import Domain as Domain
+    from dpcore.engines.base import Engine as Engine
     from dpcore.errors import DpcoreError as DpcoreError
     from dpcore.events.base import Direction as Direction
     from dpcore.events.base import Event as Event
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from dpcore.learner import Learner as Learner
     from dpcore.learner import Model as Model
     from dpcore.learner import Public as Public
+    from dpcore.learner import Reads as Reads
     from dpcore.learner import ScoringModel as ScoringModel
     from dpcore.learning.features.base import FeatureMap as FeatureMap
     from dpcore.learning.features.base import Features as Features
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from dpcore.pricing.price import price as price
     from dpcore.publish.folder import Run as Run
     from dpcore.publish.folder import load_run as load_run
+    from dpcore.publish.session import Session as Session
     from dpcore.publish.whole_run import replay as replay
     from dpcore.publish.whole_run import run as run
     from dpcore.query import Query as Query
@@ -69,6 +72,8 @@ if TYPE_CHECKING:
     from dpcore.randomness import SecretCoins as SecretCoins
     from dpcore.randomness import Stream as Stream
     from dpcore.records.records import Records as Records
+    from dpcore.records.source import Part as Part
+    from dpcore.records.source import Source as Source
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
     from dpcore.running.plan import Plan as Plan
@@ -108,6 +113,7 @@ _HOME = {
     "Distance": "distance",
     "Domain": "domain.domain",
     "DpcoreError": "errors",
+    "Engine": "engines.base",
     "Event": "events.base",
     "Exact": "exact",
     "Expansion": "functions.kernels.base",
@@ -132,6 +138,7 @@ _HOME = {
     "Oracle": "functions.interactive",
     "Order": "sampling.schemes",
     "OverCoins": "sensitivity",
+    "Part": "records.source",
     "Plan": "running.plan",
     "Poisson": "sampling.schemes",
     "PrivacyBudget": "accounting.budget",
@@ -141,6 +148,7 @@ _HOME = {
     "REPLACE_LABEL": "adjacency",
     "REPLACE_ONE": "adjacency",
     "Range": "domain.columns",
+    "Reads": "learner",
     "Records": "records.records",
     "Refused": "bound",
     "Refuted": "sensitivity",
@@ -154,6 +162,8 @@ _HOME = {
     "Sensitivity": "sensitivity",
     "SensitivityLaw": "sensitivity",
     "SensitivityBound": "bound",
+    "Session": "publish.session",
+    "Source": "records.source",
     "Spec": "spec.spec",
     "Status": "guarantee",
     "Stream": "randomness",

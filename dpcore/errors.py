@@ -192,6 +192,25 @@ class SourceError(DpcoreError):
     exit_code: ClassVar[int] = 5
 
 
+class MisfitError(SourceError):
+    """A record of a batch does not fit its column.
+
+    Args:
+        row: Its place in the batch, from 0.
+    """
+
+    def __init__(self, column: str, row: int, rule: str) -> None:
+        super().__init__(f"column {column!r}, record {row + 1}: needs {rule}")
+        self.column, self.row, self.rule = column, row, rule
+
+    def after(self, records: int, part: int = 0) -> SourceError:
+        """The same of a record behind so many others in a part of the source."""
+        where = f" of part {part + 1}" if part else ""
+        return SourceError(
+            f"column {self.column!r}, record {self.row + records + 1}{where}: needs {self.rule}"
+        )
+
+
 class ReleaseError(DpcoreError):
     """A release failed after the records were opened; what was reserved for it stays spent."""
 

@@ -26,6 +26,10 @@ class ReleaseKind(enum.StrEnum):
     FUNCTION = "function"
     PREDICTIONS = "predictions"
     PARAMETERS_AND_PREDICTIONS = "parameters and predictions"
+    STATISTICS = "statistics"
+    PARAMETERS_AND_STATISTICS = "parameters and statistics"
+    STATISTICS_AND_PREDICTIONS = "statistics and predictions"
+    ALL = "parameters, statistics and predictions"
 
 
 @attrs.frozen

@@ -1,8 +1,15 @@
-"""Interval: two certified ends of a number that is not known exactly."""
+"""Interval: two ends of a number that is not known exactly. Spread: the law of its noise."""
 
 import math
+from abc import ABC, abstractmethod
+from statistics import NormalDist
+from typing import Any, Self, cast
 
 import attrs
+
+_ROUND_UP = 1 + 2.0**-30  # covers the roundings of a sum of exponentials, and of a quantile
+_NARROW = 64.0  # widths in steps below which tails are summed
+_TINY = 1e-25  # and the least tail that a sum over 12 widths can tell
 
 
 @attrs.frozen
@@ -23,3 +30,129 @@ class Interval:
     def width(self) -> float:
         """How much is not known."""
         return self.upper - self.lower
+
+
+class Spread(ABC):
+    """The law of the noise on one released number: public, and the source of its error bar.
+
+    Args:
+        rounding: How far the statistic may lie, beside the noise, from what was rounded to a grid.
+    """
+
+    rounding: float
+
+    @property
+    @abstractmethod
+    def std(self) -> float:
+        """The noise's standard deviation, or a little more."""
+
+    @abstractmethod
+    def quantile(self, miss: float) -> float:
+        """w with P(|noise| > w) <= miss, the least one up to a step of a grid."""
+
+    def over(self, weight: float) -> Self:
+        """The law of what is left after division by a weight > 0."""
+        scaled = ("width", "scale", "step", "rounding")
+        own = {name: getattr(self, name) / weight for name in scaled if hasattr(self, name)}
+        scaled_law: Self = attrs.evolve(cast(Any, self), **own)
+        return scaled_law
+
+    def within(self, miss: float) -> float:
+        """How far a release lies from the truth at most, but for a probability of `miss`."""
+        return self.quantile(miss) + self.rounding
+
+
+@attrs.frozen(kw_only=True)
+class NormalSpread(Spread):
+    r"""A Gaussian, or a discrete one on multiples of `step`.
+
+    With s the width in steps, :math:`P(|Z|>w)\le P(|N(0,s^2)|>w)` for every integer w >= 0, as the
+    sum over k > w of a decreasing function is below its integral from w, and the sum over all k is
+    at least :math:`s\sqrt{2\pi}` (Poisson's summation). Below s = 64 the sum itself is taken.
+
+    Args:
+        width: Standard deviation of the Gaussian, or the parameter of the discrete one.
+        step: Of the grid; 0 for real noise.
+    """
+
+    width: float
+    step: float = 0.0
+    rounding: float = 0.0
+
+    @property
+    def std(self) -> float:
+        """`width`: a discrete Gaussian's standard deviation is no larger."""
+        return self.width
+
+    def quantile(self, miss: float) -> float:
+        """By the sum of the tail, or the normal quantile rounded up to a step."""
+        z = -NormalDist().inv_cdf(miss / 2) * _ROUND_UP
+        if not self.step:
+            return z * self.width
+        steps = self.width / self.step
+        if steps >= _NARROW or miss < _TINY:
+            return self.step * math.ceil(z * steps)
+        weights = [math.exp(-0.5 * (k / steps) ** 2) for k in range(math.ceil(12 * steps) + 2)]
+        total, tail = 2 * math.fsum(weights) - weights[0], 0.0
+        for w in range(len(weights) - 1, 0, -1):
+            tail += 2 * weights[w]
+            if tail * _ROUND_UP > miss * total:
+                return self.step * w
+        return 0.0
+
+
+@attrs.frozen(kw_only=True)
+class LaplaceSpread(Spread):
+    """A Laplace law, or P(z) proportional to exp(-|z|/scale) on multiples of `step`.
+
+    Args:
+        scale: Of the noise.
+        step: Of the grid; 0 for real noise.
+    """
+
+    scale: float
+    step: float = 0.0
+    rounding: float = 0.0
+
+    @property
+    def std(self) -> float:
+        """sqrt(2) scale: that of the discrete law is no larger."""
+        return math.sqrt(2.0) * self.scale
+
+    def quantile(self, miss: float) -> float:
+        """scale log(1/miss); on a grid the least w with 2 q^(w+1)/(1+q) <= miss."""
+        if not self.step:
+            return max(0.0, self.scale * math.log(1 / miss) * _ROUND_UP)
+        steps = self.scale / self.step
+        beyond = math.log(2 / (miss * (1 + math.exp(-1 / steps)))) * _ROUND_UP
+        return self.step * max(0, math.ceil(steps * beyond - 1))
+
+
+@attrs.frozen(kw_only=True)
+class ChoiceSpread(Spread):
+    """How far the score of a chosen candidate lies below the best one.
+
+    With probability proportional to exp(-gap/scale), B candidates: P(gap > w) <= B exp(-w/scale).
+
+    Args:
+        scale: Range sensitivity over epsilon.
+        candidates: B.
+    """
+
+    scale: float
+    candidates: int
+    rounding: float = 0.0
+
+    @property
+    def std(self) -> float:
+        """scale (1 + log B): what the gap is at most on average."""
+        return self.scale * (1 + math.log(self.candidates))
+
+    def quantile(self, miss: float) -> float:
+        """scale log(B/miss)."""
+        return self.scale * math.log(self.candidates / miss) * _ROUND_UP
+
+
+def apart(miss: float, count: int) -> float:
+    """What each of `count` independent bars may miss, so that all hold together but for `miss`."""
+    return -math.expm1(math.log1p(-miss) / count)

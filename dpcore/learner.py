@@ -7,7 +7,9 @@ answers alone, so that whatever is published is a function of what came through 
 
 from __future__ import annotations
 
+import enum
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
@@ -15,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.interval import Spread
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
@@ -55,22 +58,29 @@ class Answer:
         number: 1 for the first ask of this query, counting up.
         value: The released value, read-only, of the query's shape.
         mechanism: The calibrated mechanism that released it.
+        spread: The law of its noise on each coordinate, where the mechanism states one.
     """
 
     query: Query
     number: int
     value: NDArray[Any] = attrs.field(converter=_read_only)
     mechanism: AnyMechanism
+    spread: Spread | None = None
 
 
-class Model(Protocol):
-    """What a release publishes: predictions, and the arrays that determine them."""
-
-    def predict(self, table: Table) -> NDArray[Any]:
-        """Predictions in the file's units, clipped to the label range, or classes. Shape (n,)."""
+class Published(Protocol):
+    """What a release publishes, a function of its answers: a model, or tables of numbers."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything fitted, by name; what `model.npz` holds."""
+
+
+@runtime_checkable
+class Model(Published, Protocol):
+    """Predictions, and the arrays that determine them."""
+
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, clipped to the label range, or classes. Shape (n,)."""
 
 
 @runtime_checkable
@@ -79,6 +89,44 @@ class ScoringModel(Model, Protocol):
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred predictions before any clipping, shape (n,), of rows of shape (n, p)."""
+
+
+class Reads(enum.Enum):
+    """How a learner's private function reads the records; each needs more than those above it.
+
+    What is additive runs on data larger than memory and in any number of places (`dpcore.engines`).
+    """
+
+    SUMS = "sums"
+    """The statistic is a sum over records."""
+
+    FOLDS = "folds"
+    """A function of exact sums, bounded by a theorem of its own."""
+
+    LOOPS = "loops"
+    """A private iteration, each step a function of exact sums: many passes."""
+
+    ORDER = "order"
+    """One state, passed along a secret order of the records: all of them in one memory."""
+
+    ROWS = "rows"
+    """All records at once, in one memory."""
+
+    def describe(self) -> str:
+        """What it is, and what it needs."""
+        needs = "any number of records, in blocks" if self.in_blocks else "all records in memory"
+        return f"{self.value}: {needs}"
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether blocks of records, one after the other, suffice."""
+        return self in (Reads.SUMS, Reads.FOLDS, Reads.LOOPS)
+
+    @classmethod
+    def most(cls, several: Iterable[Reads]) -> Reads:
+        """What needs most; the first of none."""
+        order = list(cls)
+        return order[max((order.index(one) for one in several), default=0)]
 
 
 class AnyLearner(ABC):
@@ -94,6 +142,9 @@ class AnyLearner(ABC):
     """Whether the private function returns a fitting value for every dataset in the domain; the
     reason stands in the class's docstring."""
 
+    predicts: ClassVar[bool] = True
+    """Whether it publishes a `Model`, which needs a target; else it publishes tables of numbers."""
+
     scores: ClassVar[bool] = False
     """Whether its models predict from encoded columns too (`ScoringModel`), so that `best_of` may
     choose among them."""
@@ -101,9 +152,22 @@ class AnyLearner(ABC):
     several_classes: ClassVar[bool] = False
     """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
 
+    @property
+    def reads(self) -> Reads:
+        """How `compute` reads the records. What says less than it needs fails on large data."""
+        return Reads.ROWS
+
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Everything it may ask, each at most `at_most` times. Pure in `public`."""
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """How wide its error bars will be, one sentence each: known before any record is read.
+
+        Args:
+            spreads: The calibrated noise of its queries, by name, where mechanisms state it.
+        """
+        return ()
 
     @abstractmethod
     def compute(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
@@ -136,5 +200,5 @@ class Learner(AnyLearner):
         """The state after one more answer."""
 
     @abstractmethod
-    def model(self, state: State) -> Model:
-        """The published model, once `ask` has returned None."""
+    def model(self, state: State) -> Published:
+        """The published model, or tables, once `ask` has returned None."""

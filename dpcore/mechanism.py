@@ -14,6 +14,7 @@ from dpcore.distance import Distance
 from dpcore.errors import ContractError, ReleaseError
 from dpcore.events.base import Event
 from dpcore.exact import Exact
+from dpcore.interval import Spread
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import AnySensitivity, Sensitivity
@@ -96,6 +97,10 @@ class AnyMechanism(ABC):
         Asked when a plan is priced: what fails must not depend on records.
         """
         return ""
+
+    def spread(self, query: Query, sensitivity: Any) -> Spread | None:
+        """The law of the noise on each coordinate, for error bars; None where it states none."""
+        return None
 
     @abstractmethod
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:

@@ -18,12 +18,15 @@ object is read by one thread of one process.
   that nobody else can name. Views are keyed by (release, query, number of the ask).
 """
 
+from __future__ import annotations
+
 import enum
 import hashlib
 import secrets
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import attrs
 import numpy as np
@@ -54,6 +57,9 @@ class _Source(Protocol):
     def take(self, count: int) -> NDArray[np.uint64]:
         """The next words: exactly `count` of them or, from a source of blocks, any number > 0."""
 
+    def by_place(self) -> Words:
+        """All words from the start, by their places."""
+
 
 class _Shake:
     """SHAKE-256 over a seed and a block counter; gives the next block whatever is asked for."""
@@ -63,10 +69,57 @@ class _Shake:
         self._block = 0
 
     def take(self, count: int) -> NDArray[np.uint64]:
-        size = min(_FIRST_BLOCK << min(self._block, 16), _LARGEST_BLOCK)
-        digest = hashlib.shake_256(self._seed + struct.pack(">Q", self._block)).digest(8 * size)
+        found = _shake_block(self._seed, self._block)
         self._block += 1
-        return np.frombuffer(digest, dtype="<u8").astype(np.uint64)
+        return found
+
+    def by_place(self) -> Words:
+        return _ShakeWords(self._seed)
+
+
+def _shake_block(seed: bytes, block: int) -> NDArray[np.uint64]:
+    size = min(_FIRST_BLOCK << min(block, 16), _LARGEST_BLOCK)
+    digest = hashlib.shake_256(seed + struct.pack(">Q", block)).digest(8 * size)
+    return np.frombuffer(digest, dtype="<u8").astype(np.uint64)
+
+
+class Words(ABC):
+    """The words of a stream by their places. PRIVATE where the stream is secret."""
+
+    @abstractmethod
+    def at(self, first: int, count: int) -> NDArray[np.uint64]:
+        """Words first, ..., first + count - 1 of the stream, counted from 0. Shape (count,)."""
+
+
+@attrs.frozen(repr=False)
+class _ShakeWords(Words):
+    """Its seed holds the key of the whole run, so that it is not pickled."""
+
+    _seed: bytes
+
+    def at(self, first: int, count: int) -> NDArray[np.uint64]:
+        found, start, block = [np.empty(0, dtype=np.uint64)], 0, 0
+        while start < first + count:
+            size = min(_FIRST_BLOCK << min(block, 16), _LARGEST_BLOCK)
+            if start + size > first:
+                words = _shake_block(self._seed, block)
+                found.append(words[max(0, first - start) : first + count - start])
+            start, block = start + size, block + 1
+        return np.concatenate(found)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("secret words travel only where cryptography is installed (extra fast)")
+
+
+@attrs.frozen(repr=False)
+class _AesWords(Words):
+    """Its key is a digest of the run's key and the stream's path: it tells nothing of either."""
+
+    _key: bytes
+
+    def at(self, first: int, count: int) -> NDArray[np.uint64]:
+        source = _Aes.keyed(self._key, first // 2)
+        return source.take(count + first % 2)[first % 2 :]
 
 
 class _Aes:
@@ -77,10 +130,24 @@ class _Aes:
     """
 
     def __init__(self, seed: bytes) -> None:
+        self._start(hashlib.shake_256(b"dpcore AES-256-CTR" + seed).digest(32), 0)
+
+    def _start(self, key: bytes, block: int) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        key = hashlib.shake_256(b"dpcore AES-256-CTR" + seed).digest(32)
-        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        self._key = key
+        counter = modes.CTR(block.to_bytes(16, "big"))
+        self._encryptor = Cipher(algorithms.AES(key), counter).encryptor()
+
+    @classmethod
+    def keyed(cls, key: bytes, block: int) -> Self:
+        """The stream under a key, from a block of two words on."""
+        found = cls.__new__(cls)
+        found._start(key, block)
+        return found
+
+    def by_place(self) -> Words:
+        return _AesWords(self._key)
 
     def take(self, count: int) -> NDArray[np.uint64]:
         stream = self._encryptor.update(bytes(8 * count))
@@ -104,11 +171,14 @@ class Stream:
 
     Args:
         secret: Nobody needs to redraw it elsewhere, so that a faster source may be used.
+
+    `by_place` gives all its words from the start, by their places.
     """
 
     def __init__(self, key: bytes, path: Path, *, secret: bool = False) -> None:
         seed = struct.pack(">Q", len(key)) + key + _encode(path)
         self._source = _source(seed, secret=secret)
+        self.by_place = self._source.by_place()
         self._left: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
 
     def words(self, count: int) -> NDArray[np.uint64]:
@@ -129,7 +199,8 @@ class Stream:
     def uniform(self, shape: int | Sequence[int]) -> NDArray[np.float64]:
         """Uniform draws from the open interval (0, 1), 53 bits each."""
         words = self.words(_size(shape)) >> np.uint64(11)
-        return ((words.astype(np.float64) + 0.5) * 2.0**-53).reshape(shape)
+        found = (words.astype(np.float64) + 0.5) * 2.0**-53  # the last of them would round to 1
+        return np.minimum(found, 1 - 2.0**-53).reshape(shape)
 
     def normal(self, shape: int | Sequence[int]) -> NDArray[np.float64]:
         """Standard normal draws by inversion: one sign bit and 63 bits of half-tail each.
@@ -202,12 +273,12 @@ class PublicCoins:
         found: Made = latest[1]
         return found
 
-    def again(self) -> "PublicCoins":
+    def again(self) -> PublicCoins:
         """The same coins with nothing kept: for another run, or the other side of one."""
         return PublicCoins(self.key)
 
     @classmethod
-    def draw(cls) -> "PublicCoins":
+    def draw(cls) -> PublicCoins:
         """Coins with a fresh key from the operating system."""
         return cls(secrets.randbits(_PUBLIC_KEY_BITS))
 
@@ -278,12 +349,12 @@ class SecretCoins(Once):
             self._serve("these secret coins have served a run: draw new ones")
 
     @classmethod
-    def draw(cls) -> "SecretCoins":
+    def draw(cls) -> SecretCoins:
         """256 fresh bits from the operating system: new noise in every run."""
         return cls(secrets.token_bytes(32), secure=True)
 
     @classmethod
-    def rehearsal(cls, seed: int) -> "SecretCoins":
+    def rehearsal(cls, seed: int) -> SecretCoins:
         """Known coins, for rehearsals and tests: whatever they release is not private."""
         return cls(f"rehearsal {seed}".encode(), secure=False)
 

@@ -100,10 +100,13 @@ class Sensitivity(AnySensitivity):
         value: The bound, finite and > 0, rounded up, for the exact statistic.
         covers_fallback: Whether `value` also bounds the distance of every output from 0, so that
             0 may stand for a failed statistic.
+        range: Of scores, a bound on how far the largest and the least change of an entry may lie
+            apart, rounded up; twice `value` if left out.
     """
 
     value: float = attrs.field(validator=positive)
     covers_fallback: bool = False
+    range: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
     @property
     def unit(self) -> float:
@@ -111,6 +114,15 @@ class Sensitivity(AnySensitivity):
         if self.solver_error == 0.0:
             return self.value
         return up(self.value + 2 * self.solver_error, roundings=1)
+
+    @property
+    def reach(self) -> float:
+        """Range sensitivity: `range + 4 solver_error`, rounded up; at most twice `unit`."""
+        if self.range is None:
+            return 2 * self.unit
+        if self.solver_error == 0.0:
+            return self.range
+        return up(self.range + 4 * self.solver_error, roundings=1)
 
     @property
     def smallest(self) -> float:

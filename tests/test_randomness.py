@@ -126,6 +126,14 @@ def test_a_rehearsal_repeats_itself_and_secure_coins_do_not(source: str) -> None
     assert (one != two).all()
 
 
+def test_uniform_draws_are_inside_the_open_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At both ends of the words: (2^53 - 1/2) 2^-53 rounds to 1."""
+    ends = np.array([0, 2**64 - 1], dtype=np.uint64)
+    monkeypatch.setattr(Stream, "words", lambda self, count: ends)
+    low, high = noise().uniform(2)
+    assert 0 < low < high < 1
+
+
 def test_uniform_and_normal_draws_have_their_laws(source: str) -> None:
     assert stats.kstest(noise().uniform(100_000), "uniform").pvalue > 1e-4
     assert stats.kstest(noise().normal(100_000), "norm").pvalue > 1e-4

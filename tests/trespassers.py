@@ -104,6 +104,54 @@ class ByClass(Mean):
         return type(self).seen
 
 
+class Turncoat(Numbers):
+    """Tells an honest array first, and afterwards what a global holds."""
+
+    asked = 0
+
+    def arrays(self):
+        Turncoat.asked += 1
+        return super().arrays() if Turncoat.asked == 1 or not STORE else {"values": STORE[0]}
+
+
+class ByTelling(Mean):
+    """Publishes a model that says another thing when it is asked again."""
+
+    def statistic(self, query, records, public, secret):
+        STORE[:] = [records.labels[:3].copy()]
+        Turncoat.asked = 0
+        return super().statistic(query, records, public, secret)
+
+    def assemble(self, answers, public):
+        return Turncoat(np.zeros(3))
+
+
+class Remembers(Numbers):
+    """Predicts from the row before."""
+
+    before = 0.0
+
+    def predict(self, table):
+        (told, Remembers.before) = (Remembers.before, float(np.sum(table["a"])))
+        return np.full(len(table["a"]), told)
+
+
+class ByRows(Mean):
+    """Publishes a model whose prediction for one record depends on another."""
+
+    def assemble(self, answers, public):
+        return Remembers(np.zeros(3))
+
+
+class Keeping(Mean):
+    """Sorts the labels once for each number of them, in a global: the next run gets these."""
+
+    def statistic(self, query, records, public, secret):
+        if not STORE:
+            STORE.append(np.sort(records.labels))
+        return np.array([STORE[0].mean()])
+
+
 class ByRecords(Mean):
     """Writes to the records, which the next release reads."""
 
@@ -184,6 +232,7 @@ LEARNERS = {
     "trespassers.by_global": ByGlobal,
     "trespassers.by_class": ByClass,
     "trespassers.by_asking": ByAsking,
+    "trespassers.by_telling": ByTelling,
     "trespassers.mean": Mean,
 }
 

@@ -86,7 +86,7 @@ def order_for(epsilon: float, delta: float) -> float:
 def _offset(order: float, delta: float) -> float:
     """What the conversion adds to the divergence at one order, rounded up."""
     less = order - 1
-    terms = (math.log1p(-1 / order), (math.log(delta) + math.log(order)) / less)
+    terms = (math.log(less / order), (math.log(delta) + math.log(order)) / less)
     return terms[0] - terms[1] + 1e-13 * (1 + abs(terms[0]) + abs(terms[1]))
 
 

@@ -6,13 +6,37 @@ def main() -> None:
     import signal
     import sys
 
+    code: object
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both end a run in the same way
     try:
-        from dpcore.cli.app import app  # typer and rich are only needed here
-
-        app(prog_name="dpcore")
-    except (KeyboardInterrupt, SystemExit) as end:
-        if isinstance(end, SystemExit) and end.code != 130:  # what typer makes of an interrupt
-            raise
+        code = _code_of_command()
+        _ignore_signals()  # the command is done: its code stands
+    except KeyboardInterrupt:
+        _ignore_signals()
+        code = 130
+    if code == 130:  # what typer makes of an interrupt
         print("interrupted", file=sys.stderr)
-        sys.exit(1)
+        code = 1
+    sys.exit(code)  # type: ignore[arg-type]  # what SystemExit held
+
+
+def _code_of_command() -> object:
+    import sys
+
+    from dpcore.cli.app import app  # typer and rich are only needed here
+
+    try:
+        app(prog_name="dpcore")
+    except SystemExit as end:
+        return end.code
+    except OSError as error:  # help or version: the commands guard themselves
+        print(f"input or output failed: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _ignore_signals() -> None:
+    import signal
+
+    for which in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(which, signal.SIG_IGN)

@@ -100,7 +100,7 @@ def options(
     ),
 ) -> None:
     """Exit codes: 0 done, 1 failed, 2 wrong spec, 3 no claim, 4 ledger refuses, 5 wrong source,
-    6 spent but not published, 7 published without the operator's file.
+    6 spent but not published, 7 published without what goes to the operator.
     """
 
 

@@ -1,4 +1,4 @@
-"""`dpcore check SPEC`: the whole guarantee, without opening the data."""
+"""`dpcore check SPEC`: the whole guarantee, without opening the data unless asked to."""
 
 from __future__ import annotations
 
@@ -8,23 +8,35 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import err, guarded, out
-from dpcore.cli.memory import MemoryOption, limited
+from dpcore.cli.limits import MemoryOption, WorkOption, limited
 from dpcore.spec.spec import load_spec
 
 
 def check(
     spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
     memory: MemoryOption = None,
+    work: WorkOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print the priced plan as JSON.")] = False,
+    data: Annotated[
+        bool,
+        typer.Option("--data", help="Open the data, and list what does not fit: for you alone."),
+    ] = False,
 ) -> None:
-    """State the guarantee of a spec without opening its data, and lock the public coins."""
+    """State the guarantee of a spec, and lock the public coins. --data alone opens the data."""
     with guarded():
-        loaded = limited(load_spec(spec), memory)
+        loaded = limited(load_spec(spec), memory, work)
 
         import attrs
         import msgspec  # what follows is imported for a spec that is right
 
-        from dpcore.cli.plans import left_and_after, show_attacks, show_audits, show_plan
+        from dpcore.cli.plans import (
+            left_and_after,
+            reading,
+            show_attacks,
+            show_audits,
+            show_bars,
+            show_plan,
+        )
         from dpcore.publish.lock import locked
 
         found = locked(loaded)
@@ -34,11 +46,15 @@ def check(
         left = left_and_after(loaded, plan)
         if json:
             needed = attrs.asdict(plan.resources)
-            told = {**lock.plan, "resources": needed, **({} if left is None else {"ledger": left})}
+            told = {**lock.plan, "resources": needed, "reads": reading(plan)}
+            told |= {} if left is None else {"ledger": left}
             print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
             return
         show_plan(out(), plan.guarantee, lock)
+        show_bars(out(), plan)
         show_attacks(out(), loaded, plan)
+        for name, reads in reading(plan).items():
+            out().print(f"{name} reads {reads}.", markup=False)
         out().print(f"A run needs {plan.resources.describe()}.", markup=False)
         show_audits(out(), spec, lock)
         if left is not None:
@@ -46,3 +62,7 @@ def check(
                 f"Ledger {left['name']}: left {left['left']}; after this run {left['after']}.",
                 markup=False,
             )
+        if data:
+            from dpcore.cli.data_fit import show_fit
+
+            show_fit(out(), loaded)

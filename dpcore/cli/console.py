@@ -5,6 +5,9 @@ Rich is imported when something is shown by it; an error is told without.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -56,6 +59,7 @@ def guarded() -> Iterator[None]:
     """Turn errors into one line and an exit code; never a traceback, which could hold records."""
     try:
         yield
+        flush()
     except DpcoreError as error:
         _tell(str(error))
         raise typer.Exit(error.exit_code) from None
@@ -64,6 +68,13 @@ def guarded() -> Iterator[None]:
         raise typer.Exit(1) from None
     except (typer.Exit, typer.Abort):
         raise
+    except BrokenPipeError:  # whoever read has seen enough
+        give_up()
+        raise typer.Exit(1) from None
+    except OSError as error:
+        give_up()
+        _tell(f"input or output failed: {error.strerror or type(error).__name__}")
+        raise typer.Exit(1) from None
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno}"
@@ -71,8 +82,29 @@ def guarded() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
+def flush() -> None:
+    """Put out what was printed.
+
+    Raises:
+        OSError: it cannot be, as on a full disk.
+    """
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def give_up() -> None:
+    """Nothing more is printed: what is left in the buffer cannot be put out either."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        flush()
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 def _tell(message: str) -> None:
-    typer.secho(message, err=True, fg="red")
+    with contextlib.suppress(OSError):  # nobody listens; the exit code remains
+        typer.secho(message, err=True, fg="red")
 
 
 class SlowProgress:
@@ -87,13 +119,15 @@ class SlowProgress:
             TimeElapsedColumn,
         )
 
+        console = err()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            console=err(),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,  # a file would only get an empty line
         )
         self._task = self._bar.add_task(label, total=total)
         self._timer = threading.Timer(1.0, self._bar.start)

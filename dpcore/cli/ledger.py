@@ -13,11 +13,13 @@ import typer
 from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import columns, guarded, out
 from dpcore.cli.names import NamedCommands, options
+from dpcore.errors import ReplayError
 from dpcore.ledger.book import CREATED, UNCOVERED, Ledger, ledger_names
 from dpcore.ledger.journal import LedgerError, Row
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT
 from dpcore.ledger.total import Notion
 from dpcore.publish.folder import GUARANTEE_JSON
+from dpcore.publish.reading import read_bytes
 from dpcore.strict_yaml.located import parse
 from dpcore.strict_yaml.places import placed
 
@@ -155,10 +157,10 @@ def _verify_run(found: Ledger, folder: Path) -> None:
     """Raise `LedgerError` unless the run's guarantee is in the ledger, word for word."""
     path = folder / "public" / GUARANTEE_JSON
     try:
-        stated = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        stated = msgspec.json.decode(read_bytes(path), type=dict[str, Any])
         entered = stated["ledger"]
         digest = str(entered["digest"])
-    except (OSError, msgspec.MsgspecError, KeyError, TypeError, ValueError):
+    except (OSError, ReplayError, RecursionError, msgspec.MsgspecError, LookupError, TypeError):
         raise LedgerError(f"{path}: no guarantee that names a ledger") from None
     if found.guarantee_of(digest) != stated:
         raise LedgerError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,18 @@ from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
 from dpcore.errors import below
 from dpcore.guarantee import Guarantee
+from dpcore.learning.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures
 from dpcore.publish.lock import Lock
 from dpcore.publish.whole_run import ledger_of
+from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_EDGES = (ESTIMATE, LOW, HIGH)
+_SHOWN = 60  # rows of a table; its file holds all
 
 
 def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
@@ -33,6 +39,11 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
     with spec.placed(), below("ledger"):
         after = ledger.would_leave(plan.charge())
     return {"name": ledger.name, "left": ledger.left().describe(), "after": after.describe()}
+
+
+def reading(plan: Plan) -> dict[str, str]:
+    """By release, how it reads the records, and what that needs."""
+    return {one.name: one.learner.reads.describe() for one in plan.schedule.releases}
 
 
 def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
@@ -52,6 +63,37 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
                 describe_mechanism(query["mechanism"]),
             )
     console.print(table)
+
+
+def show_bars(console: Console, plan: Plan) -> None:
+    """How wide the error bars of a run will be, where public facts tell it."""
+    coins = plan.coins or PublicCoins(0)
+    for scheduled in plan.schedule.releases:
+        for sentence in scheduled.forecast(coins):
+            console.print(f"{scheduled.name}: {sentence}", markup=False)
+
+
+def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
+    """Every published table, its numbers with their intervals."""
+    for name, figures in tables.items():
+        shown, *others = _EDGES
+        listed = columns(
+            *figures.about, shown, *others, *([DISPLAY] if figures.display is not None else []),
+            title=name,
+        )  # fmt: skip
+        rows = figures.rows()
+        for row in rows[:_SHOWN]:
+            listed.add_row(*(_number(value) for value in row))
+        console.print(listed)
+        if len(rows) > _SHOWN:
+            console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
+        console.print(f"{figures.bars}.", markup=False)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.6g}"
 
 
 def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:

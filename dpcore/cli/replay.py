@@ -6,17 +6,18 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import guarded, out
-from dpcore.cli.memory import MemoryOption, in_bytes
+from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.publish.whole_run import replay as rebuilt
 
 
 def replay(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
     memory: MemoryOption = None,
+    work: WorkOption = None,
 ) -> None:
     """Rebuild a run's public folder from its answers alone, and compare every byte."""
     with guarded():
-        found = rebuilt(run, memory=in_bytes(memory))
+        found = rebuilt(run, memory=in_bytes(memory), work=in_number(work))
         console = out()
         console.print(found.guarantee.paragraph(), markup=False)
         console.print()

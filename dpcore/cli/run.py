@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcore.cli.console import SlowProgress, columns, err, guarded, out
-from dpcore.cli.memory import MemoryOption, limited
+from dpcore.cli.console import SlowProgress, columns, err, flush, give_up, guarded, out
+from dpcore.cli.limits import MemoryOption, WorkOption, limited
+from dpcore.errors import OperatorFileError
 from dpcore.spec.spec import load_spec
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dpcore.publish.folder import Run
     from dpcore.publish.whole_run import Progress
 
 
@@ -26,6 +28,7 @@ def run(
     ] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
     memory: MemoryOption = None,
+    work: WorkOption = None,
     rehearsal: Annotated[
         int | None,
         typer.Option(
@@ -35,9 +38,9 @@ def run(
 ) -> None:
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
-        loaded = limited(load_spec(spec), memory)
+        loaded = limited(load_spec(spec), memory, work)
 
-        from dpcore.cli.plans import show_plan  # imported for a spec that is right
+        from dpcore.cli.plans import show_figures, show_plan  # imported for a spec that is right
         from dpcore.publish.evaluation import UNCOVERED
         from dpcore.publish.whole_run import run as whole_run
 
@@ -45,18 +48,34 @@ def run(
             made = whole_run(
                 loaded, source=source, runs=runs, rehearsal=rehearsal, progress=progress
             )
-        if made.note:
-            err().print(f"note: {made.note}", markup=False)
-        console = out()
-        show_plan(console, made.guarantee, made.lock)
-        for name, note in made.operator.get("stand-ins", {}).items():
-            console.print(f"{name}: {note}.", markup=False)
-        if "evaluation" in made.operator:
-            _show_evaluation(console, made.operator["evaluation"], UNCOVERED)
-        if made.evaluation:
-            _show_look(console, made.evaluation)
-        what = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
-        console.print(f"{what} {made.kept}", markup=False)
+        with _published(made):
+            if made.note:
+                err().print(f"note: {made.note}", markup=False)
+            console = out()
+            show_plan(console, made.guarantee, made.lock)
+            show_figures(console, made.tables)
+            for name, note in made.operator.get("stand-ins", {}).items():
+                console.print(f"{name}: {note}.", markup=False)
+            if "evaluation" in made.operator:
+                _show_evaluation(console, made.operator["evaluation"], UNCOVERED)
+            if made.evaluation:
+                _show_look(console, made.evaluation)
+            what = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
+            console.print(f"{what} {made.kept}", markup=False)
+
+
+@contextlib.contextmanager
+def _published(made: Run) -> Iterator[None]:
+    """Showing a run that is published: nothing that fails here takes it back."""
+    told = f"published in {made.kept}"
+    try:
+        yield
+        flush()
+    except (OSError, SystemExit):  # a closed pipe ends rich
+        give_up()
+        raise OperatorFileError(f"{told}; standard output cannot be written") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(told) from None
 
 
 @contextlib.contextmanager

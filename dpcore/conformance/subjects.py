@@ -101,7 +101,7 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
     for example in _with_defaults(loaded, examples):
         learner = example.learner
         for name, bound in bounds.items():
-            if bound is not None and bound.learner is type(learner):
+            if bound is not None and bound.is_about(learner):
                 cases[name].append(attrs.evolve(example, bound=bound))
         if type(learner) in loaded.components["learners"].values():
             for held in _held(learner):

@@ -29,11 +29,14 @@ class Range:
     Args:
         low, high: Public ends, finite, low < high.
         default: Stands for what is not a number; the middle of the range if None.
+        missing: Whether what is not a number stays missing: a second encoded column is then 1 for
+            such an entry, and its first is 0.
     """
 
     low: float
     high: float
     default: float | None = None
+    missing: bool = False
 
     def __attrs_post_init__(self) -> None:
         for name in ("low", "high", "default"):
@@ -42,13 +45,22 @@ class Range:
                 raise ParameterError("range", "finite numbers", name, value)
         if not self.low < self.high or not math.isfinite(self.high - self.low):
             raise ParameterError("range", f"low < high, low={self.low!r}", "high", self.high)
+        if self.missing and self.default is not None:
+            raise ParameterError(
+                "range", "a default or missing values, not both", "default", self.default
+            )
         if self.default is not None and not self.low <= self.default <= self.high:
             raise ParameterError("range", "a default inside the range", "default", self.default)
 
+    def __repr__(self) -> str:
+        more = ", missing=True" if self.missing else ""
+        name = type(self).__name__
+        return f"{name}(low={self.low!r}, high={self.high!r}, default={self.default!r}{more})"
+
     @property
     def width(self) -> int:
-        """Encoded columns: one."""
-        return 1
+        """Encoded columns: one, and one more that marks missing entries where they are kept."""
+        return 2 if self.missing else 1
 
     @property
     def half_width(self) -> float:
@@ -79,19 +91,29 @@ class Range:
         return float(np.mean(labels))
 
     def encode(self, values: Any) -> NDArray[np.float64]:
-        """Shape (n, 1), every entry in [-1, 1]."""
-        inside = self.clip(self.numbers(values))
-        return np.clip(2 * (inside - self.low) / (self.high - self.low) - 1, -1, 1)[:, None]
+        """Shape (n, width), every entry in [-1, 1], every row at most 1 long."""
+        found = self.numbers(values)
+        inside = self.clip(found)
+        place = np.clip(2 * (inside - self.low) / (self.high - self.low) - 1, -1, 1)
+        if not self.missing:
+            return place[:, None]
+        absent = np.isnan(found)
+        return np.column_stack([np.where(absent, 0.0, place), absent.astype(np.float64)])
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are not inside the range, and no default stands for them. Shape (n,)."""
         found = self.numbers(values)
         inside = (found >= self.low) & (found <= self.high)
-        return ~(inside if self.default is None else inside | np.isnan(found))
+        stands = self.default is not None or self.missing
+        return ~(inside | np.isnan(found) if stands else inside)
 
     def describe(self) -> str:
         """The rule an entry must meet."""
-        return f"a number in [{self.low:g}, {self.high:g}]"
+        return f"a number in [{self.low:g}, {self.high:g}]{self._or_missing}"
+
+    @property
+    def _or_missing(self) -> str:
+        return ", or missing" if self.missing else ""
 
     def numbers(self, values: Any) -> NDArray[np.float64]:
         """What entries count as; NaN for what is no number. Shape (n,)."""
@@ -119,10 +141,14 @@ class Dates(Range):
                     "dates", "days of the years 1 to 9999", name, getattr(self, name)
                 )
 
+    __repr__ = Range.__repr__
+
     @classmethod
-    def between(cls, low: date, high: date, default: date | None = None) -> "Dates":
+    def between(
+        cls, low: date, high: date, default: date | None = None, missing: bool = False
+    ) -> "Dates":
         """From the first date to the last."""
-        return cls(day(low), day(high), None if default is None else day(default))
+        return cls(day(low), day(high), None if default is None else day(default), missing)
 
     def numbers(self, values: Any) -> NDArray[np.float64]:
         """Days since 1970-01-01; NaN for what is no date. Shape (n,)."""
@@ -134,7 +160,9 @@ class Dates(Range):
 
     def describe(self) -> str:
         """The rule an entry must meet."""
-        return f"a date in [{_moment(self.low).date()}, {_moment(self.high).date()}]"
+        return (
+            f"a date in [{_moment(self.low).date()}, {_moment(self.high).date()}]{self._or_missing}"
+        )
 
 
 def summary(values: Sequence[Any], most: int = 8) -> str:
@@ -197,6 +225,3 @@ class Categories:
     def describe(self) -> str:
         """The rule an entry must meet."""
         return "one of " + summary(self.values)
-
-
-Column = Range | Categories

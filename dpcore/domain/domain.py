@@ -6,7 +6,7 @@ every row of any table maps into the domain, so that adjacency can be stated on 
 Encoding: a range becomes 2(x - low)/(high - low) - 1 clipped to [-1, 1]; two categories one column
 of -1 and +1; more categories a one-hot. With `norm`, rows are scaled down to at most that l2 norm.
 Labels are centred at the middle of their range, in [-M, M] with M = (high - low)/2; of two classes
-they are -1 and +1, of more a code.
+they are -1 and +1, of more a code. A domain without a target has no labels: they are zeros.
 """
 
 import math
@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Column, Range
-from dpcore.errors import ParameterError, SourceError, UnknownCountError
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.texts import Texts
+from dpcore.errors import ParameterError, SourceError, UnfitTargetError, UnknownCountError
 from dpcore.records.cells import named
 from dpcore.records.lengths import row_lengths
 from dpcore.records.records import Records
 from dpcore.rounding import down, up
+
+Column = Range | Categories | Texts
+"""A declared column: numbers or dates, a public list of values, or texts that nobody listed."""
 
 Table = Mapping[str, Any]
 """Columns by name, all of one length, in the file's own units. A data frame serves."""
@@ -31,22 +35,25 @@ Table = Mapping[str, Any]
 _SHRINK = down(1.0, roundings=500)  # keeps a rescaled row inside `norm` in spite of rounding
 
 
-@attrs.frozen(kw_only=True)
+_TARGETLESS = "the domain declares no target, so that nothing can be predicted: declare one"
+
+
+@attrs.frozen(kw_only=True, repr=False)
 class Domain:
     """What is publicly known about the records, before any of them is read.
 
     Args:
         columns: Feature columns by name, in encoding order.
-        target: Name of the label column.
-        labels: Public range of the label, or its classes.
+        target: Name of the label column; None where nothing is to be predicted.
+        labels: Public range of the label, or its classes; given exactly if the target is.
         exact: The public number of records, where the adjacency makes it public.
         limit: A public upper bound on a private number of records, if there is one.
         norm: Rows are scaled down to at most this l2 norm after encoding, if given.
     """
 
     columns: Mapping[str, Column]
-    target: str
-    labels: Range | Classes
+    _target: str | None = attrs.field(default=None, alias="target")
+    _labels: Range | Classes | None = attrs.field(default=None, alias="labels")
     exact: int | None = None
     limit: int | None = None
     norm: float | None = None
@@ -54,8 +61,12 @@ class Domain:
     def __attrs_post_init__(self) -> None:
         if not self.columns:
             raise ParameterError("domain", "at least one feature column", "columns", {})
-        if self.target in self.columns:
-            raise ParameterError("domain", "a target that is no feature", "target", self.target)
+        if (self._target is None) != (self._labels is None):
+            raise ParameterError("domain", "a target with its labels", "target", self._target)
+        if isinstance(self._labels, Range) and self._labels.missing:
+            raise ParameterError("domain", "labels without missing ones", "labels", self._labels)
+        if self._target in self.columns:
+            raise ParameterError("domain", "a target that is no feature", "target", self._target)
         for name in ("exact", "limit"):
             count = getattr(self, name)
             if count is not None and (isinstance(count, bool) or count < 1):
@@ -66,6 +77,45 @@ class Domain:
             )
         if self.norm is not None and not (math.isfinite(self.norm) and self.norm > 0):
             raise ParameterError("domain", "a finite norm > 0", "norm", self.norm)
+
+    def __repr__(self) -> str:
+        fields = ("columns", "target", "labels", "exact", "limit", "norm")
+        own = (self.columns, self._target, self._labels, self.exact, self.limit, self.norm)
+        told = ", ".join(f"{name}={value!r}" for name, value in zip(fields, own, strict=True))
+        return f"Domain({told})"
+
+    @property
+    def labelled(self) -> bool:
+        """Whether a target is declared."""
+        return self._target is not None
+
+    @property
+    def target(self) -> str:
+        """Name of the label column.
+
+        Raises:
+            UnfitTargetError: there is none.
+        """
+        if self._target is None:
+            raise UnfitTargetError(_TARGETLESS)
+        return self._target
+
+    @property
+    def labels(self) -> Range | Classes:
+        """Public range of the label, or its classes.
+
+        Raises:
+            UnfitTargetError: there is no target.
+        """
+        if self._labels is None:
+            raise UnfitTargetError(_TARGETLESS)
+        return self._labels
+
+    @property
+    def rules(self) -> dict[str, Column | Classes]:
+        """What every declared column must hold, the target's last."""
+        target = {self.target: self.labels} if self.labelled else {}
+        return {**self.columns, **target}
 
     @property
     def records(self) -> int:
@@ -97,14 +147,14 @@ class Domain:
     @property
     def classes(self) -> int:
         """Number of classes of the target; 0 for a range."""
-        return self.labels.count if isinstance(self.labels, Classes) else 0
+        return self._labels.count if isinstance(self._labels, Classes) else 0
 
     @property
     def label_bound(self) -> float:
         """M: centred labels lie in [-M, M].
 
         Raises:
-            UnfitTargetError: labels are codes of three or more classes.
+            UnfitTargetError: labels are codes of three or more classes, or there are none.
         """
         return self.labels.half_width
 
@@ -141,9 +191,11 @@ class Domain:
             SourceError: a column is missing or the columns are not equally long.
         """
         table = named(table)
-        if self.target not in table:
+        if self.labelled and self.target not in table:
             raise SourceError(f"column {self.target!r} is missing")
         features = self.encode(table)
+        if not self.labelled:
+            return Records(features=features, labels=np.zeros(features.shape[0]))
         labels = self.centre(table[self.target])
         if labels.shape[0] != features.shape[0]:
             raise SourceError("the columns are not equally long")
@@ -152,9 +204,8 @@ class Domain:
     def misfits(self, table: Table) -> list[tuple[str, int, str]]:
         """Columns that do not fit: (column, first such row, the rule). For the operator only."""
         table = named(table)
-        rules: dict[str, Any] = {**self.columns, self.target: self.labels}
         found = []
-        for name, rule in rules.items():
+        for name, rule in self.rules.items():
             wrong = np.flatnonzero(rule.misfits(table[name]))
             if wrong.size:
                 found.append((name, int(wrong[0]), rule.describe()))

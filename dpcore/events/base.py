@@ -14,6 +14,8 @@ import enum
 import math
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +47,9 @@ class Event(ABC):
 
     adjacency: Adjacency
 
+    inverses: ClassVar[Mapping[str, str]] = {}
+    """Names under which a file may give one over a field (noise for a shift), by field."""
+
     @property
     def label(self) -> str:
         """What messages call it: `poisson_sampled` where the class is `PoissonSampledEvent`."""
@@ -75,7 +80,12 @@ class Event(ABC):
         return True
 
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """Lower end of the curve: `delta - delta_error`, rounded down."""
+        """Lower end of the curve: `delta - delta_error`, rounded down; 0 where none is proved.
+
+        None is proved where the curve is not `attained`: `delta` is an upper bound then.
+        """
+        if not self.attained:
+            return 0.0
         return max(0.0, down(self.delta(epsilon, direction) - self.delta_error, roundings=5000))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:

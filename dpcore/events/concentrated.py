@@ -18,6 +18,8 @@ from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import down, gamma
 
+_LEAST = -690.0  # of a logarithm: no delta > 0 is rounded to 0
+
 
 def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
     """Smallest delta that rho-zCDP implies at each epsilon >= 0.
@@ -52,7 +54,7 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
             best = np.minimum(best, np.fmin(at_left, at_right))
             down = at_left <= at_right
             low, high = np.where(down, low, left), np.where(down, right, high)
-    return np.exp(best)
+    return np.exp(np.maximum(best, _LEAST))
 
 
 @attrs.frozen(kw_only=True)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.events.base import Direction, VectorEvent
-from dpcore.rounding import half_square, up
+from dpcore.rounding import down, half_square, up
 
 
 @attrs.frozen(kw_only=True)
@@ -54,6 +54,10 @@ class ExponentialMechanismEvent(VectorEvent):
         root = np.expm1(np.minimum(0.5 * (epsilons - self.epsilon_0), 0.0))
         value = root * root / -math.expm1(-self.epsilon_0)
         return np.minimum(up(value, roundings=20), 1.0)
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """The same, rounded down: at one epsilon, the pair in the maximum attains it."""
+        return down(self.delta(epsilon, direction), roundings=100)
 
     def pure_epsilon(self) -> float:
         """epsilon_0."""

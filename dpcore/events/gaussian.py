@@ -8,6 +8,7 @@ Corollary 3.3 (composition: the mu add in squares).
 """
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
 
 import attrs
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
+from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
-from dpcore.rounding import gamma, half_square
+from dpcore.rounding import gamma, half_square, up
 
 _ULPS = gamma(8)  # relative error granted to each of the two terms of the difference
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
@@ -69,17 +71,20 @@ def gaussian_curve(
     lower: bool = False,
 ) -> NDArray[np.float64]:
     """Upper (or lower) ends of the curve at arrays that broadcast, by the same formula."""
-    epsilons, mu = np.broadcast_arrays(np.asarray(epsilons, float), np.asarray(mu, float))
+    epsilons, mu = np.asarray(epsilons, float), np.asarray(mu, float)
     ulps = -_ULPS if lower else _ULPS
-    a = epsilons / mu - mu / 2
-    b = epsilons / mu + mu / 2
+    middle = epsilons / mu
+    a, b = middle - mu / 2, middle + mu / 2
     with np.errstate(over="ignore"):
         square = a * a
     density = np.where(square < _UNDERFLOW, 0.5 * np.exp(-0.5 * np.minimum(square, 2000.0)), 0.0)
-    right = np.where(a >= 0, scipy.special.erfcx(np.maximum(a, 0.0) * _SQRT_HALF), 0.0)
-    first = np.where(a >= 0, density * right, scipy.special.ndtr(-a))
-    left = np.exp(np.minimum(epsilons, 0.0)) * scipy.special.ndtr(-np.minimum(b, 0.0))
-    second = np.where(b >= 0, density * scipy.special.erfcx(np.maximum(b, 0.0) * _SQRT_HALF), left)
+    first = density * scipy.special.erfcx(np.maximum(a, 0.0) * _SQRT_HALF)
+    if np.any(near := a < 0):
+        first = np.where(near, scipy.special.ndtr(-a), first)
+    second = density * scipy.special.erfcx(np.maximum(b, 0.0) * _SQRT_HALF)
+    if np.any(near := b < 0):
+        left = np.exp(np.minimum(epsilons, 0.0)) * scipy.special.ndtr(-np.minimum(b, 0.0))
+        second = np.where(near, left, second)
     reach = (1 + np.minimum(np.abs(a), 1e8)) * np.minimum(np.maximum(np.abs(a), np.abs(b)), 1e8)
     value = np.clip(first - second + ulps * (1 + reach) * (first + second), 0.0, 1.0)
     nothing = (density == 0.0) & (a > 0)
@@ -144,9 +149,22 @@ class GaussianEvent(Event):
     """
 
     symmetric: ClassVar[bool] = True
+    inverses: ClassVar[Mapping[str, str]] = {"noise_multiplier": "mu"}
 
     mu: float = attrs.field(validator=positive)
     adjacency: Adjacency
+
+    @classmethod
+    def of_noise(cls, noise_multiplier: float, adjacency: Adjacency) -> "GaussianEvent":
+        """The event of noise of `noise_multiplier` sensitivities, rounded up.
+
+        Raises:
+            ParameterError: it is not finite and > 0.
+        """
+        if not (math.isfinite(noise_multiplier) and noise_multiplier > 0):
+            needed = "a finite noise_multiplier > 0"
+            raise ParameterError("GaussianEvent", needed, "noise_multiplier", noise_multiplier)
+        return cls(mu=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def delta(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""

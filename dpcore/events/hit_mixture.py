@@ -8,7 +8,7 @@ all, and then the outputs differ by mu_i noise widths with probability w_i (sum 
 
 It needs that, given a hit, resampling the hits among the other records gives the law of the outputs
 without a hit, and moves them by no more than mu_i (true for drawing with replacement). No pair is
-shown to attain it: a composition of these curves is no lower bound.
+shown to attain it: it has no lower end.
 
 Source: advanced joint convexity: Balle, Barthe & Gaboardi (2018), arXiv:1807.01647v2, Theorem 2,
 with a coupling for its second term.
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, TwoEnds
+from dpcore.events.base import Direction, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import gamma, half_square, up
 
@@ -37,7 +37,7 @@ def _floats(values: object) -> tuple[float, ...]:
 
 
 @attrs.frozen(kw_only=True)
-class HitMixtureEvent(TwoEnds):
+class HitMixtureEvent(VectorEvent):
     """A mixture of Gaussian shifts, amplified by the probability of no hit.
 
     Args:
@@ -72,42 +72,32 @@ class HitMixtureEvent(TwoEnds):
                 "HitMixtureEvent", "a replacement relation", "adjacency", str(self.adjacency)
             )
 
-    def ends(
-        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
-    ) -> NDArray[np.float64]:
-        """The same in both directions."""
-        sign = -1 if lower else 1
-        extra = 0.0 if lower else self.uncovered
-        q = min(1.0, (math.fsum(self.weights) + extra) * (1 + sign * gamma(32)))
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The bound above; the same in both directions."""
+        q = min(1.0, (math.fsum(self.weights) + self.uncovered) * (1 + gamma(32)))
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
         inner = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
-        inner = inner * (1 - sign * gamma(32))
-        total = self._weighted(inner, lower=lower)
-        if lower:  # beyond the largest exponent no lower end is claimed
-            total = np.where(epsilons > 700.0, 0.0, total)
-        rounding = 1 + sign * gamma(128 + 2 * len(self.mus))
-        return np.minimum((total + extra) * rounding, 1.0)
+        total = self._weighted(inner * (1 - gamma(32))) + self.uncovered
+        return np.minimum(total * (1 + gamma(128 + 2 * len(self.mus))), 1.0)
 
-    def _weighted(self, inner: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
+    def _weighted(self, inner: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weighted sum of curves, some atoms at a time."""
         mus, weights = np.array(self.mus), np.array(self.weights)
         total = np.zeros_like(inner)
         together = max(1, _CELLS // max(1, inner.size))
         for start in range(0, mus.size, together):
             part = slice(start, start + together)
-            curves = gaussian_curve(inner[:, None], mus[part], lower=lower)
-            total += curves @ weights[part]
+            total += gaussian_curve(inner[:, None], mus[part]) @ weights[part]
         return total
 
     def _sectioned(
         self, direction: Direction, delta: float, below: float, above: float, *, lower: bool
     ) -> tuple[float, float]:
         """By interpolation: a value costs one Gaussian curve per atom, and many would cost more."""
-        curve = self.delta_lower if lower else self.delta
 
         def excess(epsilon: float) -> float:
-            return math.log(max(curve(epsilon, direction), 1e-300) / delta)
+            return math.log(max(self.delta(epsilon, direction), 1e-300) / delta)
 
         root = scipy.optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
         near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))

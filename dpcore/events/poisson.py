@@ -156,7 +156,9 @@ class PoissonSampledEvent(TwoEnds):
             return base
         wanted = orders[small]
         whole = np.unique(np.concatenate([np.floor(wanted), np.ceil(wanted)])).astype(int)
-        moments = [0.0 if n == 1 else (n - 1) * _sampled_gaussian(q, mu, int(n)) for n in whole]
+        moments = np.zeros(len(whole))
+        above = whole > 1
+        moments[above] = (whole[above] - 1) * _sampled_gaussian(q, mu, whole[above])
         with np.errstate(invalid="ignore"):
             between = up(np.interp(wanted, whole, moments) / (wanted - 1), roundings=200)
         values = base.copy()
@@ -164,28 +166,35 @@ class PoissonSampledEvent(TwoEnds):
         return values
 
 
-def _sampled_gaussian(q: float, mu: float, order: int) -> float:
-    """The sum above, from logarithms; an ulp of the largest of them is added per term."""
-    k = np.arange(order + 1.0)
-    choose = (
-        scipy.special.gammaln(order + 1.0)
-        - scipy.special.gammaln(k + 1)
-        - scipy.special.gammaln(order - k + 1)
-    )
+def _sampled_gaussian(q: float, mu: float, orders: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The sum above, from logarithms; an ulp of the largest of them is added per term.
+
+    Args:
+        orders: Integers >= 2, increasing, shape (m,).
+    """
+    n = orders[:, None].astype(float)
     # the terms k = 0 and 1 have exponent 0: what exceeds the binomial's total of 1 is the rest
-    with np.errstate(over="ignore"):
-        exponent = k * (k - 1) * (mu * mu / 2)
-    if not np.all(np.isfinite(exponent)):
-        return math.inf
-    logs = choose[2:] + (order - k[2:]) * math.log1p(-q) + k[2:] * math.log(q)
-    grown = np.where(
-        exponent[2:] < 1e-3,
-        np.log(np.expm1(np.minimum(exponent[2:], 1e-3))),
-        exponent[2:] + np.log1p(-np.exp(-np.maximum(exponent[2:], 1e-3))),
+    k = np.arange(2.0, orders[-1] + 1)
+    inside = k <= n
+    rest = np.maximum(n - k, 0.0)
+    choose = (
+        scipy.special.gammaln(n + 1)
+        - scipy.special.gammaln(k + 1)
+        - scipy.special.gammaln(rest + 1)
     )
-    size = np.abs(choose[2:]) + order * (abs(math.log(q)) + abs(math.log1p(-q))) + exponent[2:]
-    terms = logs + grown + gamma(128) * (size + order * 8)
-    peak = float(np.max(terms))
-    excess = peak + math.log(float(np.sum(np.exp(terms - peak))))
-    total = math.log1p(math.exp(excess)) if excess < 700 else excess + 1e-12
-    return up(total / (order - 1), roundings=200)
+    with np.errstate(over="ignore", invalid="ignore"):
+        exponent = k * (k - 1) * (mu * mu / 2)
+        grown = np.where(
+            exponent < 1e-3,
+            np.log(np.expm1(np.minimum(exponent, 1e-3))),
+            exponent + np.log1p(-np.exp(-np.maximum(exponent, 1e-3))),
+        )
+        logs = choose + rest * math.log1p(-q) + k * math.log(q)
+        size = np.abs(choose) + n * (abs(math.log(q)) + abs(math.log1p(-q))) + exponent
+        terms = np.where(inside, logs + grown + gamma(128) * (size + n * 8), -np.inf)
+        peak = np.max(terms, axis=1)
+        excess = peak + np.log(np.sum(np.exp(terms - peak[:, None]), axis=1))
+    small = np.minimum(excess, 700.0)
+    total = np.where(excess < 700, np.log1p(np.exp(small)), excess + 1e-12)
+    total = np.where(np.isfinite(peak), total, np.inf)
+    return np.asarray(up(total / (orders - 1), roundings=200))

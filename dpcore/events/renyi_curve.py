@@ -13,6 +13,9 @@ from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.rounding import up
 
+_ALLOWED = 1e-13  # 450 ulps of the terms' sizes
+_LEAST = -690.0  # of a logarithm: no delta > 0 is rounded to 0
+
 
 def renyi_to_delta(
     orders: NDArray[np.float64], divergence: NDArray[np.float64], epsilons: NDArray[np.float64]
@@ -28,9 +31,13 @@ def renyi_to_delta(
     best = np.full(np.shape(epsilons), np.inf)
     for one, alpha, bound in zip(less, orders, divergence, strict=True):
         if math.isfinite(bound):
-            log = one * (bound - epsilons) - math.log(one) + alpha * math.log1p(-1 / alpha)
-            best = np.minimum(best, log + 1e-13 * (1 + one * (bound + epsilons)))
-    return np.asarray(np.exp(np.minimum(best, 0.0)))
+            own = math.log(one)
+            # 1 / alpha loses what alpha is above 1; alpha - 1 is exact below 2
+            share = own - math.log(alpha) if one < 1 else math.log1p(-1 / alpha)
+            log = one * (bound - epsilons) - own + alpha * share
+            size = max(1.0, abs(own) / 39) + one * (bound + epsilons)
+            best = np.minimum(best, log + _ALLOWED * size)
+    return np.asarray(np.exp(np.clip(best, _LEAST, 0.0)))
 
 
 def _floats(values: object) -> tuple[float, ...]:
@@ -68,16 +75,6 @@ class RenyiEvent(VectorEvent):
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
         return renyi_to_delta(np.array(self.orders), np.array(self.divergences), epsilons)
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """0: the claim may be loose."""
-        return 0.0
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
-        """0: the claim may be loose."""
-        return np.zeros_like(epsilons)
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """Between given orders by convexity of (alpha - 1) times the divergence; none beyond."""

@@ -56,10 +56,6 @@ class TruncatedLaplaceEvent(VectorEvent):
                 "TruncatedLaplaceEvent", "a truncation in (0, 1/2]", "truncation", self.truncation
             )
 
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """0: the bound need not be attained."""
-        return 0.0
-
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The same, vectorised."""
         t, delta_0 = self.shift, self.truncation

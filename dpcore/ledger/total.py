@@ -223,16 +223,17 @@ class Left:
         """One clause."""
         parts = []
         if self.mu > 0:
-            parts.append(f"Gaussian releases of mu = {_down(self.mu)}")
+            parts.append(f"Gaussian releases of mu = {shown_down(self.mu)}")
         if self.epsilon > 0:
-            parts.append(f"pure releases of epsilon = {_down(self.epsilon)}")
+            parts.append(f"pure releases of epsilon = {shown_down(self.epsilon)}")
         if not parts:
             return "nothing"
-        kept = f", and {_down(self.failures)} of delta for failures" if self.failures > 0 else ""
-        return " or ".join(parts) + kept
+        kept = shown_down(self.failures)
+        more = f", and {kept} of delta for failures" if self.failures > 0 else ""
+        return " or ".join(parts) + more
 
 
-def _down(value: float) -> str:
+def shown_down(value: float) -> str:
     """Six digits, rounded down."""
     text = f"{value:.6g}"
     if float(text) <= value:

@@ -11,6 +11,7 @@ from dpcore.events.base import Event
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian import GaussianEvent
+from dpcore.interval import NormalSpread
 from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable, whole_numbers_only
@@ -65,6 +66,11 @@ class DiscreteGaussian(Executed):
             mu = up(far / width / math.sqrt(1 - (3 / width) ** 2), roundings=5)
             return GaussianEvent(mu=mu, adjacency=adjacency)
         return ZcdpEvent(rho=up(0.5 * (far / width) ** 2, roundings=3), adjacency=adjacency)
+
+    def spread(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:
+        """The law itself: nothing is rounded."""
+        assert self.noise_width is not None, "calibrate the mechanism first"
+        return NormalSpread(width=self.noise_width, step=1.0)
 
     def unable(self, query: Query) -> str:
         """Reals."""

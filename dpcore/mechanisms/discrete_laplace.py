@@ -10,6 +10,7 @@ from dpcore.distance import Distance
 from dpcore.events.base import Event
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.randomized_response import PureEvent
+from dpcore.interval import LaplaceSpread
 from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
 from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable, whole_numbers_only
@@ -51,6 +52,11 @@ class DiscreteLaplace(Executed):
             shift = max(1, math.floor(sensitivity.unit))  # two integers differ by an integer
             return DiscreteLaplaceEvent(noise_scale=scale, shift=shift, adjacency=adjacency)
         return PureEvent(epsilon=up(sensitivity.unit / scale, roundings=3), adjacency=adjacency)
+
+    def spread(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
+        """The law itself: nothing is rounded."""
+        assert self.noise_scale is not None, "calibrate the mechanism first"
+        return LaplaceSpread(scale=self.noise_scale, step=1.0)
 
     def unable(self, query: Query) -> str:
         """Reals."""

@@ -11,6 +11,7 @@ from dpcore.distance import Distance
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
+from dpcore.interval import NormalSpread
 from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.grid import Grid
@@ -89,6 +90,14 @@ class Gaussian(Executed):
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         steps = _steps(self.grid(query, sensitivity), sensitivity.smallest)
         return up(math.hypot(self.noise_multiplier * steps, _SMOOTHING), roundings=3)
+
+    def spread(self, query: Query, sensitivity: AnySensitivity) -> NormalSpread:
+        """A discrete Gaussian on the grid, whose rounding adds half a step."""
+        if self.noise == "float":
+            return NormalSpread(width=self.noise_std(sensitivity))
+        step = self.grid(query, sensitivity).step
+        width = self.width(query, sensitivity) * step
+        return NormalSpread(width=width, step=step, rounding=step / 2)
 
     def event(self, query: Query, sensitivity: AnySensitivity) -> Event:
         """A Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its atoms.

@@ -8,6 +8,7 @@ import attrs
 from dpcore.checks import one_of, positive
 from dpcore.distance import Distance
 from dpcore.events.laplace import LaplaceEvent
+from dpcore.interval import LaplaceSpread
 from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.continuous import laplace
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
@@ -65,6 +66,15 @@ class Laplace(Executed):
         assert self.noise_scale is not None, "calibrate the mechanism first"
         steps = self.grid(query, sensitivity).sensitivity(sensitivity.unit)
         return Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
+
+    def spread(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
+        """A Laplace law; on the grid two roundings of half a step each are added."""
+        assert self.noise_scale is not None, "calibrate the mechanism first"
+        if self.noise == "float":
+            return LaplaceSpread(scale=self.noise_scale)
+        step = self.grid(query, sensitivity).step
+        scale = up(float(self.scale(query, sensitivity)), roundings=1) * step
+        return LaplaceSpread(scale=scale, rounding=step)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> LaplaceEvent:
         """A Laplace shifted by l1_sensitivity / noise_scale, rounded up.

@@ -11,11 +11,13 @@ from dpcore.checks import positive
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.events.randomized_response import PureEvent
+from dpcore.interval import ChoiceSpread
 from dpcore.mechanism import Arithmetic, Mechanism, free, summed
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.mechanisms.noise.permute_and_flip import permute_and_flip
 from dpcore.query import Query
 from dpcore.randomness import Stream
+from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
 
@@ -62,6 +64,15 @@ class PermuteAndFlip(Mechanism):
             raise ParameterError("PermuteAndFlip", "real scores", "field", query.field)
         self.grid(query, sensitivity)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
+
+    def spread(self, query: Query, sensitivity: Sensitivity) -> ChoiceSpread:
+        """Of the chosen score below the best one: no worse than the exponential mechanism's."""
+        assert self.epsilon is not None, "calibrate the mechanism first"
+        grid = self.grid(query, sensitivity)
+        scale = 2 * float(grid.sensitivity(sensitivity.unit)) * grid.step / self.epsilon
+        return ChoiceSpread(
+            scale=up(scale, roundings=4), candidates=query.real_size, rounding=grid.step
+        )
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream

@@ -97,7 +97,13 @@ class Bounds:
 
     def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
         owner = type(release.learner).__name__
-        if not release.learner.several_classes and public.domain.classes > 2:
+        if release.learner.predicts and not public.domain.labelled:
+            return Refused(f"{owner} predicts a target, and the domain declares none")
+        if (
+            release.learner.predicts
+            and not release.learner.several_classes
+            and public.domain.classes > 2
+        ):
             return Refused(
                 f"{owner} fits a target range or two classes, the target has "
                 f"{public.domain.classes} classes"

@@ -41,7 +41,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         NoClaimError: a bound refuses or is refuted, an assumption is not accepted, or no noise
             meets the budget.
         SpecError: components do not fit together.
-        ResourceError: the run needs more memory than it may use.
+        ResourceError: the run needs more memory or work than it may use.
     """
     request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
     if request.sealed and request.on_invalid == "refuse":
@@ -179,5 +179,5 @@ def _look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
     """What is asked of the hold-out about a group."""
     if request.look is None:
         return ()
-    names = tuple(scheduled.name for scheduled in group)
+    names = tuple(scheduled.name for scheduled in group if scheduled.learner.predicts)
     return request.look.asks(names, request.domain, request.adjacency, request.holdout)

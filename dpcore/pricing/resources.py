@@ -1,13 +1,18 @@
-"""The price in memory and work, beside the price in privacy, and the limit that a run must keep.
+"""The price in memory and work, beside the price in privacy, and the limits that a run must keep.
 
-It is made of public facts alone: where the number of records is private, of the upper bound that
-is declared (`at_most`), or of no records where none is. So a refusal tells nothing of the records.
-It is asked for before anything is priced: a component's count may fill the memory by itself.
+Work is counted in multiplications, so that a limit means the same on every machine. Both prices are
+made of public facts alone: where the number of records is private, of the upper bound that is
+declared (`at_most`), or of no records where none is. So a refusal tells nothing of the records.
+They are asked for before anything is priced: a component's count may fill the memory by itself.
+
+Where records come in blocks (`Request.blocks`) and every learner reads in blocks, some blocks are
+in memory, and all records on disk; else all are in memory.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -18,16 +23,24 @@ import attrs
 
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below
+from dpcore.learner import Reads
 from dpcore.learning.features.base import FeatureMap
+from dpcore.query import Query
 from dpcore.running.request import Request
-from dpcore.running.resources import Resources, in_bytes, stated
+from dpcore.running.resources import Resources, in_bytes, in_powers, stated
 from dpcore.running.schedule import Scheduled
+from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 
 _NUMBER = 8  # bytes
 _BLOCK = 10_000  # features
+_IN_FLIGHT = 1 << 16  # records of a batch that is read, or of the blocks of some threads
 _CELL = 100  # bytes of a cell while a file is read
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?)(i?)B?\Z")
+_COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:[eE]\+?([0-9]{1,3}))?\Z")
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+MOST_WORK = 10**14
+"""Multiplications that a run may need where no limit is given: hours of one processor."""
 
 
 def read_memory(text: str) -> int:
@@ -41,6 +54,21 @@ def read_memory(text: str) -> int:
         raise ParameterError("--memory", "a size such as 500MB or 4GB", "memory", text)
     base = 1024 if found[3] else 1000
     return int(float(found[1]) * base ** " kMGT".index(found[2] or " "))
+
+
+def read_work(text: str) -> int:
+    """Multiplications: `1e15`, or a plain number.
+
+    Raises:
+        ParameterError: it is neither.
+    """
+    found = _COUNT.match(text.strip())
+    if found is None or len(text) > 40 or not float(found[1]) > 0:
+        raise ParameterError("--work", "a number such as 1e15", "work", text)
+    whole, _, part = found[1].partition(".")
+    power = int("1" + "0" * int(found[2] or 0))
+    shift = int("1" + "0" * len(part))
+    return int(whole + part) * power // shift
 
 
 def machine_memory() -> int | None:
@@ -59,49 +87,123 @@ def require_room(request: Request, part: Domain) -> Resources:
     Raises:
         ResourceError: more than the limit, at the release that needs most.
     """
-    limit = machine_memory() if request.memory is None else request.memory
-    whole = _table(request.domain)
+    limits, blocks = _Limits.of(request), in_blocks(request)
+    table = _spooled(request) if blocks else _table(request.domain)
+    whole = table
     for number, release in enumerate(request.releases):
         own = Resources()
         for component in _parts(release.learner):
-            own += _of_part(component, part)
+            found = _of_part(component, part)
+            if blocks:
+                found = attrs.evolve(found, memory=_of_part(component, _some(part)).memory)
+            own += found
         with below("releases", number, "learner"):
-            _require(own + _table(request.domain), limit)
-        whole = whole.largest(own + _table(request.domain))
+            limits.require(own.memory + table.memory, whole.work + own.work)
+        whole = whole.largest(attrs.evolve(own, memory=own.memory + table.memory))
     return whole
 
 
+def in_blocks(request: Request) -> bool:
+    """Whether blocks of the records are in memory, not all of them."""
+    reads = Reads.most(release.learner.reads for release in request.releases)
+    return request.blocks and reads.in_blocks
+
+
 def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:
-    """The same with the answers of the plan.
+    """The same with the queries of the plan, each as often as it may be asked.
 
     Raises:
         ResourceError: more than the limit.
     """
-    limit = machine_memory() if request.memory is None else request.memory
-    whole = known
+    limits, whole = _Limits.of(request), known
     for number, one in enumerate(releases):
-        sizes = [(ask.query.real_size, ask.query.at_most) for ask in one.asks.values()]
-        memory = sum(_NUMBER * size * (most + 3) for size, most in sizes)
-        answers = Resources(memory, sum(size * most for size, most in sizes))
+        answers = Resources()
+        for ask in one.asks.values():
+            answers += _of_query(ask.query, one.part)
+        if in_blocks(request):
+            answers = attrs.evolve(answers, disk=known.disk + _derived(one, request))
         with below("releases", number, "learner"):
-            _require(known + answers, limit)
+            limits.require(known.memory + answers.memory, whole.work + answers.work)
         whole += answers
     return whole
 
 
-def _require(needed: Resources, limit: int | None) -> None:
-    if limit is not None and needed.memory > limit:
-        raise ResourceError(
-            f"needs about {in_bytes(needed.memory)} of memory, the limit is {in_bytes(limit)}; "
-            f"nothing was opened or spent (--memory sets another limit)"
+def _of_query(query: Query, part: Domain) -> Resources:
+    """Its answers; and a statistic whose every number looks at every record that an ask sees.
+
+    What is made of an answer is taken as a product of square matrices of so many numbers.
+    """
+    size, most, records = query.real_size, query.at_most, part.at_most or 0
+    rows, memory = records, _NUMBER * size * (most + 3)
+    match query.sampling:
+        case Poisson(probability=probability):
+            rows = math.ceil(probability * records)
+        case WithoutReplacement(size=taken):
+            rows = taken
+        case Order(steps=steps):
+            rows, memory = steps, memory + 2 * _NUMBER * steps
+    once = rows * (size + part.width) + size * (math.isqrt(size) + 1)
+    return Resources(memory, most * once, most)
+
+
+@attrs.frozen
+class _Limits:
+    """Of one release's memory, and of the work of all."""
+
+    memory: int | None
+    work: int
+
+    @classmethod
+    def of(cls, request: Request) -> _Limits:
+        return cls(
+            machine_memory() if request.memory is None else request.memory,
+            MOST_WORK if request.work is None else request.work,
         )
+
+    def require(self, memory: int, work: int) -> None:
+        """Refuse a release with these figures: its own memory, the work up to its end."""
+        if self.memory is not None and memory > self.memory:
+            raise ResourceError(
+                f"needs about {in_bytes(memory)} of memory, the limit is "
+                f"{in_bytes(self.memory)}; nothing was opened or spent (--memory sets another "
+                "limit)"
+            )
+        if work > self.work:
+            raise ResourceError(
+                f"needs about {in_powers(work)} multiplications, the limit is "
+                f"{in_powers(self.work)}; nothing was opened or spent (--work sets another limit)"
+            )
 
 
 def _table(domain: Domain) -> Resources:
     """Reading and encoding the records."""
     records = domain.at_most or 0
     cells = records * (len(domain.columns) + 1)
-    return Resources(_CELL * cells + 2 * _NUMBER * records * domain.width, cells)
+    return Resources(_CELL * cells + 2 * _NUMBER * records * domain.width, cells, 1)
+
+
+def _spooled(request: Request) -> Resources:
+    """Reading and encoding in batches; the hold-out stays in memory, all else goes to disk."""
+    domain = request.domain
+    records, columns = domain.at_most or 0, len(domain.columns) + 1
+    held = math.ceil(records * request.holdout)
+    memory = _table(_some(domain)).memory + _CELL * held * columns
+    twice = 2 if held else 1
+    return Resources(memory, records * columns, 1, twice * _NUMBER * records * (domain.width + 1))
+
+
+def _derived(one: Scheduled, request: Request) -> int:
+    """What a descent derives once for all its steps: 32-bit rows, and two numbers a record."""
+    widths = [ask.query.real_size for ask in one.asks.values() if ask.query.at_most > 1]
+    return (request.domain.at_most or 0) * (4 * max(widths) + 2 * _NUMBER) if widths else 0
+
+
+def _some(domain: Domain) -> Domain:
+    """The domain with as many records as are in memory at a time."""
+    count = _IN_FLIGHT if domain.at_most is None else min(_IN_FLIGHT, domain.at_most)
+    if domain.exact is not None:
+        return attrs.evolve(domain, exact=count)
+    return attrs.evolve(domain, limit=count)
 
 
 def _of_part(component: Any, part: Domain) -> Resources:

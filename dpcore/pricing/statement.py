@@ -12,8 +12,15 @@ from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Sta
 from dpcore.pricing.calibration import compose
 from dpcore.running.ask import Ask
 from dpcore.running.private_look import PrivateLook
+from dpcore.running.request import Request
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
+
+_BESIDE_STATISTICS = {
+    ReleaseKind.PARAMETERS: ReleaseKind.PARAMETERS_AND_STATISTICS,
+    ReleaseKind.PREDICTIONS: ReleaseKind.STATISTICS_AND_PREDICTIONS,
+    ReleaseKind.PARAMETERS_AND_PREDICTIONS: ReleaseKind.ALL,
+}
 
 
 def statement(
@@ -43,6 +50,7 @@ def statement(
         assumptions=assumptions,
         premises=(
             *_premises(request.domain, request.on_invalid),
+            *_room(request),
             *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
             *_questions(kind),
         ),
@@ -114,10 +122,25 @@ def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> Rele
         SpecError: some functions are asked and others are not, or a paid look needs a function.
     """
     kinds = [scheduled.publishes for scheduled in releases]
-    several = {*kinds}
+    several = {*kinds} - {ReleaseKind.STATISTICS}
+    if not several:
+        if look is not None:
+            raise SpecError(
+                "a private look evaluates published models, and only statistics are published",
+                "evaluate.private",
+            )
+        return ReleaseKind.STATISTICS
+    kind = _of_models(kinds, several, look)
+    return _BESIDE_STATISTICS[kind] if ReleaseKind.STATISTICS in kinds else kind
+
+
+def _of_models(
+    kinds: Sequence[ReleaseKind], several: set[ReleaseKind], look: PrivateLook | None
+) -> ReleaseKind:
+    """What a run publishes besides statistics."""
     if several == {ReleaseKind.PARAMETERS}:
         return ReleaseKind.PARAMETERS
-    if ReleaseKind.FUNCTION in several and len(several) > 1:
+    if ReleaseKind.FUNCTION in several and len({*kinds}) > 1:
         path = f"releases.{kinds.index(ReleaseKind.FUNCTION)}.predictions_at"
         if ReleaseKind.PREDICTIONS in several:
             raise SpecError(
@@ -133,7 +156,7 @@ def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> Rele
             "evaluate.private",
         )
     if len(several) == 1:
-        return kinds[0]
+        return next(iter(several))
     return ReleaseKind.PARAMETERS_AND_PREDICTIONS
 
 
@@ -160,8 +183,7 @@ def _target(budget: PrivacyBudget) -> str:
 
 
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
-    columns = {**domain.columns, domain.target: domain.labels}
-    rules = ", ".join(f"{name}: {column.describe()}" for name, column in columns.items())
+    rules = ", ".join(f"{name}: {column.describe()}" for name, column in domain.rules.items())
     fits = (
         f"every record fits the declared columns ({rules})"
         if on_invalid == "refuse"
@@ -175,9 +197,20 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     return (fits, *count, "one person is at most one record")
 
 
+def _room(request: Request) -> tuple[str, ...]:
+    """A sealed run that fails for want of room tells how many records there are."""
+    if not request.sealed or request.domain.exact is not None:
+        return ()
+    return ("memory, disk and time suffice for every admissible number of records",)
+
+
 def _questions(kind: ReleaseKind) -> tuple[str, ...]:
     """Where answers are published, who may choose the questions."""
-    if kind is ReleaseKind.PARAMETERS:
+    if kind in (
+        ReleaseKind.PARAMETERS,
+        ReleaseKind.STATISTICS,
+        ReleaseKind.PARAMETERS_AND_STATISTICS,
+    ):
         return ()
     return ("questions are chosen without the records, though maybe from earlier answers",)
 

@@ -7,16 +7,24 @@ published ones, are seen by the operator only, and are no part of what the guara
 """
 
 import copy
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.domain.domain import Domain
+from dpcore.engines.records import EngineRecords
+from dpcore.exact import Exact
+from dpcore.learner import Model
 from dpcore.randomness import SecretCoins
+from dpcore.records.records import Records
 from dpcore.running.conversation import Conversation
 from dpcore.running.metrics import METRICS
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.reuse import Reuse
+
+_PLACES, _ROWS = -30, 4096
 
 UNCOVERED = (
     "Operator channel: computed from private records, NOT covered by the guarantee. Do not publish."
@@ -25,6 +33,28 @@ UNCOVERED = (
 
 def _error(metric: str, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
     return METRICS[metric].stated(METRICS[metric].mean(predicted, truth))
+
+
+def _typical(domain: Domain, train: Records | EngineRecords) -> float:
+    """What a constant predictor says; behind an engine of labels rounded to 2^-30 of M."""
+    if isinstance(train, Records):
+        return domain.labels.typical(train.labels)
+    codes = max(domain.classes, 1)
+    zero = Exact.zeros((codes,), 0 if domain.classes else _PLACES)
+    (total,) = train.fold(partial(_label_totals, domain), (zero,), _ROWS)
+    if not domain.classes:
+        return float(total.floats()[0]) * domain.label_bound / max(len(train), 1)
+    values = (-1.0, 1.0) if codes == 2 else tuple(map(float, range(codes)))
+    return values[int(np.argmax(total.floats()))]
+
+
+def _label_totals(domain: Domain, block: Records) -> tuple[Exact]:
+    """The sum of a block's labels, or how often each class stands in it."""
+    if not domain.classes:
+        whole = np.rint(np.ldexp(block.labels / domain.label_bound, -_PLACES)).astype(np.int64)
+        return (Exact.of([int(whole.sum())], _PLACES),)
+    codes = block.labels if domain.classes > 2 else (block.labels + 1) / 2
+    return (Exact.of(np.bincount(codes.astype(np.intp), minlength=domain.classes), 0),)
 
 
 def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str, Any]:
@@ -42,20 +72,22 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
     if truth.size == 0:
         return {}
     domain = plan.request.domain
-    typical = domain.labels.typical(opened.train.labels)
+    typical = _typical(domain, opened.train)
     constant = domain.uncentre(np.full(truth.shape, typical))
     found: dict[str, Any] = {}
     reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
+        if not scheduled.learner.predicts:
+            continue
         held = Conversation(
             number=number,
-            records=opened.train,
+            records=cast(Records, opened.train),  # folds alone, as in the run
             coins=outcome.coins,
             secret=SecretCoins.draw(),
             reuse=reuse,
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        private, exact = scheduled.evaluated(held, model, opened.holdout)
+        private, exact = scheduled.evaluated(held, cast(Model, model), opened.holdout)
         found[scheduled.name] = {
             metric: {
                 "private": _error(metric, private, truth),

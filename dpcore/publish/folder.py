@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ReplayError
+from dpcore.errors import ReplayError, RequestError
 from dpcore.guarantee import Guarantee, Recorded
-from dpcore.learner import Answer, Model
+from dpcore.learner import Answer, Model, Published
+from dpcore.learning.figures import Figures, Statistics
 from dpcore.publish.lock import Lock, lock_of, require_same
 from dpcore.publish.reading import names_in, read_arrays, read_bytes
+from dpcore.publish.stacking import Asked, stacked, unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.boundary import Arrays, told_once
 from dpcore.running.plan import Plan
 from dpcore.running.private_look import RELEASE, stated
 from dpcore.running.serving import Predictions, Serving
-from dpcore.spec.spec import Spec, spec_of_text
+from dpcore.spec.spec import Spec, spec_of_plain
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
@@ -43,16 +46,20 @@ def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 def public_files(
     lock: Lock,
     answers: Mapping[str, tuple[Answer, ...]],
-    models: Mapping[str, Model],
+    models: Mapping[str, Published],
+    fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    """Every file of `public/`, by name: a function of the lock, the answers and nothing else."""
-    numbered = {
-        f"{name}.{order:06d}.{answer.query.name}": np.asarray(answer.value)
+    """Every file of `public/`, by name: a function of the lock, the answers and nothing else.
+
+    Args:
+        fitted: The arrays of each model, by its name.
+    """
+    asked = {
+        name: Asked([a.query.name for a in given], [np.asarray(a.value) for a in given])
         for name, given in answers.items()
-        for order, answer in enumerate(given)
     }
-    return _files(lock, numbered, means(answers), models, guarantee)
+    return _files(lock, stacked(asked), means(answers), models, fitted, guarantee)
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
@@ -62,40 +69,62 @@ def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
 
 def _files(
     lock: Lock,
-    numbered: Mapping[str, NDArray[Any]],
+    kept: Mapping[str, NDArray[Any]],
     means: Mapping[str, NDArray[Any]],
-    models: Mapping[str, Model],
+    models: Mapping[str, Published],
+    fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    fitted = {
-        f"{name}.{key}": array
-        for name, model in models.items()
-        for key, array in sorted(model.arrays().items())
-    }
+    named = {f"{name}.{key}": a for name, own in fitted.items() for key, a in own.items()}
     evaluation = {EVALUATION: _json(stated(means))} if means else {}
     predictions = {
         f"{name}.{PREDICTIONS}": _column(model)
         for name, model in models.items()
-        if isinstance(model, Predictions)
+        if type(model) is Predictions  # a class derived from it may say other values now
+    }
+    figures = {
+        f"{name}.csv": _written(list(table), table.rows())
+        for name, table in tables_of(models).items()
+    }
+    told = {
+        f"{name}.table.json": _json({key or name: one.data() for key, one in model.tables.items()})
+        for name, model in models.items()
+        if isinstance(model, Statistics)
     }
     return {
         LOCK: lock.encode(),
-        ANSWERS: _npz(numbered),
-        MODEL: _npz(fitted),
+        ANSWERS: _npz(kept),
+        MODEL: _npz(named),
         GUARANTEE_JSON: _json(guarantee.to_dict()),
         GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
         **evaluation,
         **predictions,
+        **figures,
+        **told,
+    }
+
+
+def tables_of(models: Mapping[str, Published]) -> dict[str, Figures]:
+    """Every table of a run: `RELEASE`, or `RELEASE.NAME` where a release has several."""
+    return {
+        f"{name}.{key}".rstrip("."): figures
+        for name, model in models.items()
+        if isinstance(model, Statistics)
+        for key, figures in model.tables.items()
     }
 
 
 def _column(model: Predictions) -> bytes:
     """A CSV file of one column, in the order of the points."""
+    return _written([model.domain.target], [(value,) for value in model.values.tolist()])
+
+
+def _written(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    """A CSV file, whose numbers are read back as they are."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([model.domain.target])
-    values = model.values.tolist()
-    writer.writerows([value if isinstance(value, str) else repr(value)] for value in values)
+    writer.writerow(header)
+    writer.writerows([v if isinstance(v, str) else repr(v) for v in row] for row in rows)
     return text.getvalue().encode()
 
 
@@ -126,7 +155,7 @@ class Run:
     spec: Spec
     lock: Lock
     guarantee: Guarantee
-    models: Mapping[str, Model]
+    models: Mapping[str, Published]
     answers: Mapping[str, tuple[NDArray[Any], ...]]
     evaluation: Mapping[str, Mapping[str, float]]
     files: Mapping[str, bytes] = attrs.field(repr=False)
@@ -143,14 +172,40 @@ class Run:
         """The only model.
 
         Raises:
-            ValueError: there are several.
+            ValueError: there are several, or none.
         """
-        (model,) = self.models.values()
+        (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
+
+    @property
+    def tables(self) -> dict[str, Figures]:
+        """Every published table: `RELEASE`, or `RELEASE.NAME` where a release has several."""
+        return tables_of(self.models)
+
+    def table(self, name: str = "") -> Figures:
+        """One published table: a mapping of columns, with `to_pandas` and `to_arrow`.
+
+        Args:
+            name: Of `tables`; not needed where there is one.
+
+        Raises:
+            RequestError: there is no such table, or there are several and none is named.
+        """
+        tables = self.tables
+        if not name and len(tables) == 1:
+            return next(iter(tables.values()))
+        if name not in tables:
+            listed = ", ".join(tables) or "none"
+            raise RequestError(f"the run has no table {name!r}; it publishes {listed}")
+        return tables[name]
 
 
 def load_run(
-    folder: Path | str, registry: Registry | None = None, *, memory: int | None = None
+    folder: Path | str,
+    registry: Registry | None = None,
+    *,
+    memory: int | None = None,
+    work: int | None = None,
 ) -> Run:
     """Price the locked spec again and rebuild the models from `answers.npz`.
 
@@ -168,30 +223,27 @@ def load_run(
         told = msgspec.json.decode(read_bytes(kept / GUARANTEE_JSON), type=dict[str, Any])
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
-    spec = spec_of_text(msgspec.json.encode(lock.spec).decode(), LOCK, registry)
-    spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory))
+    spec = spec_of_plain(lock.spec, LOCK, registry)
+    spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
     coins = PublicCoins(lock.key)
     plan = spec.price(reproduce=printed)
     if plan.coins is not None:  # None: a bound holds over the coins, and is priced without them
         plan = spec.price(coins, reproduce=printed)
     require_same(lock, lock_of(spec, plan, coins))
+    numbers, most = _most(plan)
+    orders = len(plan.schedule.releases)  # each of one number an answer, at most
     try:
-        arrays = read_arrays(kept / ANSWERS, *_most(plan))
+        arrays = read_arrays(kept / ANSWERS, numbers + most, most + orders)
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
-    values: dict[str, list[NDArray[Any]]] = {}
-    looked = {}
-    for name, array in arrays.items():
-        if name.count(".") < 2:
-            raise ReplayError(f"{folder}: damaged (an answer called {name!r})")
-        release, _, query = name.split(".", 2)
-        values.setdefault(release, []).append(array)
-        if release == RELEASE:
-            looked[query] = array
-    given = {name: tuple(group) for name, group in values.items()}
+    asked = unstacked(arrays, most)
+    given = {name: tuple(one.values) for name, one in asked.items()}
+    look = asked.get(RELEASE, Asked((), ()))
+    looked = dict(zip(look.queries, look.values, strict=True))
     models = plan.rebuild(given, coins)
+    fitted = {name: told_once(model) for name, model in models.items()}
     guarantee = plan.guarantee
     if voided := told.get("not private"):
         guarantee = guarantee.void(voided)
@@ -206,12 +258,12 @@ def load_run(
         models=models,
         answers=given,
         evaluation=stated(looked),
-        files=_files(lock, arrays, looked, models, guarantee),
+        files=_files(lock, arrays, looked, models, fitted, guarantee),
     )
 
 
 def _most(plan: Plan) -> tuple[int, int]:
-    """How many numbers, and how many arrays, a run of a plan may publish as answers."""
+    """How many numbers, and how many answers, a run of a plan may publish."""
     asks = [ask for one in plan.schedule.releases for ask in one.asks.values()]
     numbers = sum(ask.query.real_size * ask.query.at_most for ask in asks)
     if any(isinstance(one, Serving) for one in plan.schedule.releases):

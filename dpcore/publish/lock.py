@@ -13,6 +13,7 @@ import msgspec
 from dpcore.errors import ReplayError
 from dpcore.mechanism import AnyMechanism
 from dpcore.publish.files import replace_file
+from dpcore.publish.reading import read_bytes
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
@@ -171,8 +172,8 @@ def locked(spec: Spec, *, write: bool = True) -> Locked:
 def _read_lock(path: Path) -> Lock | None:
     """A lock file, or None if there is none or it is not one."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Lock)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(read_bytes(path), type=Lock)
+    except (OSError, ReplayError, msgspec.DecodeError, RecursionError):
         return None
 
 

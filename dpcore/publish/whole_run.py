@@ -16,6 +16,8 @@ import attrs
 import msgspec
 
 from dpcore.domain.domain import Table
+from dpcore.engines.base import Engine
+from dpcore.engines.local import LocalEngine
 from dpcore.errors import (
     DpcoreError,
     NotPublishedError,
@@ -41,11 +43,13 @@ from dpcore.publish.folder import (
 )
 from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
+from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
 from dpcore.running.clean import CleanProcess, Replaying
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.private_look import stated
 from dpcore.running.silence import silenced
+from dpcore.sources.opening import open_source
 from dpcore.sources.text import load_points, load_table
 from dpcore.spec.spec import Spec, load_spec
 
@@ -96,7 +100,9 @@ def run(
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
     book = ledger_of(spec, ledger)
-    with _folder(runs, spec) as folder:
+    with contextlib.ExitStack() as held:
+        folder = held.enter_context(_folder(runs, spec))
+        work = attrs.evolve(work, engine=held.enter_context(LocalEngine(spool=folder)))
         reservation = None
         if book is not None and rehearsal is None:
             reservation = plan.reserve(book, folder.name, _uncovered(spec))
@@ -105,11 +111,11 @@ def run(
         with _spent(reservation):
             outcome = work.sealed(reservation) if sealed else work.open(reservation)
             made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
-    made = attrs.evolve(made, note="; ".join(filter(None, (priced.note, outcome.note))))
-    if sealed:
-        return made
-    with _published(made):
-        return attrs.evolve(made, operator=_operator(spec, plan, outcome, folder, started))
+        made = attrs.evolve(made, note="; ".join(filter(None, (priced.note, outcome.note))))
+        if sealed:
+            return made
+        with _published(made):
+            return attrs.evolve(made, operator=_operator(spec, plan, outcome, folder, started))
 
 
 def reproduce(
@@ -139,7 +145,11 @@ def reproduce(
 
 
 def replay(
-    folder: Path | str, registry: Registry | None = None, *, memory: int | None = None
+    folder: Path | str,
+    registry: Registry | None = None,
+    *,
+    memory: int | None = None,
+    work: int | None = None,
 ) -> Run:
     """Rebuild a run's files from its answers alone, and compare every byte.
 
@@ -148,12 +158,13 @@ def replay(
 
     Args:
         memory: Bytes that the plan may need; the machine's if None.
+        work: Multiplications that it may need; 10^14 if None.
 
     Raises:
         ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
-    found = load_run(folder, registry, memory=memory)
+    found = load_run(folder, registry, memory=memory, work=work)
     if wrong := differing(found):
         raise ReplayError(f"{found.kept}: {', '.join(wrong)} do not replay")
     return found
@@ -171,10 +182,11 @@ class _Work:
     source: str | None
     progress: Progress | None
     replaying: Replaying = attrs.field(factory=CleanProcess)
+    engine: Engine | None = None
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
-        table, done, most = self._table(), 0, self.plan.most_asks
+        records, done, most = self._records(), 0, self.plan.most_asks
         tell = self.progress or (lambda so_far, most: None)
         tell(0, most)
 
@@ -183,16 +195,18 @@ class _Work:
             done += 1
             tell(done, most)
 
-        return self._run(table, step, reservation)
+        return self._run(records, step, reservation)
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
         """The same; once records are opened, nothing is told but success or one fixed sentence."""
-        return silenced(lambda: self._run(self._table(), lambda: None, reservation))
+        return silenced(lambda: self._run(self._records(), lambda: None, reservation))
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
         lock = lock_of(self.spec, self.plan, outcome.coins)
-        files = public_files(lock, outcome.answers, outcome.models, outcome.guarantee)
+        files = public_files(
+            lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee
+        )
         _publish(folder, channel, files)
         return Run(
             folder=folder,
@@ -207,10 +221,11 @@ class _Work:
         )
 
     def _run(
-        self, table: Table, step: Callable[[], None], reservation: Reservation | None
+        self, records: Table | Source, step: Callable[[], None], reservation: Reservation | None
     ) -> Outcome:
         return self.plan.run(
-            table,
+            records,
+            engine=self.engine,
             secret=self.secret,
             progress=step,
             points=self.points,
@@ -218,17 +233,17 @@ class _Work:
             replaying=self.replaying,
         )
 
-    def _table(self) -> Table:
+    def _records(self) -> Table | Source:
+        """A table, or a source where every learner reads in blocks."""
         if self.table is not None:
             return self.table
         spec, domain = self.spec, self.spec.request.domain
         refuse = spec.request.on_invalid == "refuse"
+        opened = open_source if self.plan.schedule.in_blocks else load_table
         if self.source is not None:
-            return load_table(
-                self.source, Path(), spec.csv, domain, refuse=refuse, total=not refuse
-            )
+            return opened(self.source, Path(), spec.csv, domain, refuse=refuse, total=not refuse)
         with spec.placed():
-            return load_table(
+            return opened(
                 spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse
             )
 

@@ -32,8 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import SourceError
+from dpcore.records.pieces import columns_of_stream, distinct, numbers_of, pieces_of
 
 Value = TypeVar("Value")
+Number = TypeVar("Number", bound=np.generic)
 
 _BLANKS = " \t"
 _NUMBER = re.compile(
@@ -57,13 +59,24 @@ MISSING = None
 
 
 def named(table: Any) -> Any:
-    """A table as columns by name: pyarrow's tables and polars' lazy frames become mappings."""
+    """A table as columns by name: pyarrow's tables, streams and polars' lazy frames are mapped.
+
+    Raises:
+        SourceError: a stream of Arrow batches fails, or pyarrow is not installed to read it.
+    """
     if not isinstance(table, Mapping):
         if hasattr(table, "collect_schema") and hasattr(table, "collect"):
             table = table.collect()
         if hasattr(table, "column_names") and hasattr(table, "column"):
             return {name: table.column(name) for name in table.column_names}
+        if hasattr(table, "__arrow_c_stream__") and not _is_frame(table):
+            return columns_of_stream(table)
     return table
+
+
+def _is_frame(table: Any) -> bool:
+    """Whether it gives its columns by name, cell by cell: their types need not fit Arrow's."""
+    return type(table).__module__.partition(".")[0] in ("pandas", "polars")
 
 
 def cells(column: Any) -> NDArray[Any]:
@@ -72,6 +85,8 @@ def cells(column: Any) -> NDArray[Any]:
     Raises:
         SourceError: the column is no sequence of cells in one dimension.
     """
+    if (held := pieces_of(column)) is not None:
+        return _joined([cells(piece) for piece in held])
     if not isinstance(column, np.ndarray):
         column = _unwrapped(column)
     if isinstance(column, np.ndarray):
@@ -88,6 +103,14 @@ def cells(column: Any) -> NDArray[Any]:
         raise SourceError("a column needs a sequence of cells")
     else:
         listed = column if isinstance(column, list) else list(column)
+    return np.fromiter(listed, dtype=object, count=len(listed))
+
+
+def _joined(found: list[NDArray[Any]]) -> NDArray[Any]:
+    """One array of the cells of all pieces; of objects, where the pieces are not of one type."""
+    if len({piece.dtype for piece in found}) == 1:
+        return np.concatenate(found)
+    listed = [cell for piece in found for cell in piece]
     return np.fromiter(listed, dtype=object, count=len(listed))
 
 
@@ -123,6 +146,12 @@ def _one_by_one(whole: Callable[[], Any], count: int, entry: Callable[[int], obj
 
 def numbers(column: Any) -> NDArray[np.float64]:
     """The number that each cell is; NaN where it is none. Shape (n,)."""
+    if (held := pieces_of(column)) is not None:
+        return _each_piece(numbers, held, np.float64)
+    if (typed := numbers_of(column)) is not None:
+        return typed
+    if (pair := distinct(column)) is not None:
+        return _numbers_of_distinct(pair[0])[pair[1]]
     found = cells(column)
     if found.dtype.kind in "fiub":
         with np.errstate(over="ignore", invalid="ignore"):
@@ -136,8 +165,21 @@ def numbers(column: Any) -> NDArray[np.float64]:
     return np.array(_each(listed, number), dtype=np.float64)
 
 
+def _numbers_of_distinct(values: list[Any]) -> NDArray[np.float64]:
+    """The same of texts, decimals and None; what is empty keeps the rest from no short way."""
+    found = np.full(len(values), math.nan)
+    filled = [place for place, value in enumerate(values) if value is not None and value != ""]
+    if filled:
+        found[filled] = numbers([values[place] for place in filled])
+    return found
+
+
 def days(column: Any) -> NDArray[np.float64]:
     """Days since 1970-01-01 that each cell is; NaN where it is no date. Shape (n,)."""
+    if (held := pieces_of(column)) is not None:
+        return _each_piece(days, held, np.float64)
+    if (pair := distinct(column)) is not None:
+        return days(pair[0])[pair[1]]
     found = cells(column)
     if found.dtype.kind in "fiub":
         return np.full(found.shape, math.nan)
@@ -147,6 +189,10 @@ def days(column: Any) -> NDArray[np.float64]:
 
 def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np.intp]:
     """The code of each cell by its `key`; `unknown` where it has none. Shape (n,)."""
+    if (held := pieces_of(column)) is not None:
+        return _each_piece(lambda piece: coded(piece, code, unknown), held, np.intp)
+    if (pair := distinct(column)) is not None:
+        return coded(pair[0], code, unknown)[pair[1]]
     found = cells(column)
     if found.dtype.kind in "fiub":
         values, places = np.unique(found, return_inverse=True)
@@ -155,6 +201,39 @@ def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np
     listed = list(found) if found.dtype.kind == "M" else found.tolist()
     codes = _each(listed, lambda cell: code.get(key(cell), unknown))
     return np.array(codes, dtype=np.intp)
+
+
+def empty(column: Any) -> NDArray[np.bool_]:
+    """Which cells hold nothing: None, NaN, NaT, null, and texts of blanks alone. Shape (n,)."""
+    if (held := pieces_of(column)) is not None:
+        return _each_piece(empty, held, np.bool_)
+    if (pair := distinct(column)) is not None:
+        return empty(pair[0])[pair[1]]
+    typed = numbers_of(column)
+    found = cells(column) if typed is None else typed
+    if found.dtype.kind == "M":
+        return np.isnat(found)
+    if found.dtype.kind in "fiub":
+        return np.isnan(found) if found.dtype.kind == "f" else np.zeros(found.shape, np.bool_)
+    return np.array(_each(found.tolist(), _holds_nothing), dtype=np.bool_)
+
+
+def _holds_nothing(cell: object) -> bool:
+    kind = type(cell)
+    if issubclass(kind, str):
+        return not str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
+    if issubclass(kind, float | np.floating):
+        return math.isnan(number(cell))
+    if issubclass(kind, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(cell))  # type: ignore[call-overload]  # a moment by its type
+    return cell is None or kind.__name__ in ("NAType", "NaTType")  # pandas' two
+
+
+def _each_piece(
+    read: Callable[[Any], NDArray[Number]], held: tuple[Any, ...], kind: type[Number]
+) -> NDArray[Number]:
+    found = [read(piece) for piece in held]
+    return np.concatenate(found) if found else np.zeros(0, kind)
 
 
 def number(cell: object) -> float:

@@ -1,11 +1,16 @@
 """Records: what a private function sees, after projection into the domain."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+
+from dpcore.exact import Exact
+
+Folded = tuple[Exact, ...]
+"""What one fold adds up."""
 
 Derived = TypeVar("Derived")
 
@@ -20,9 +25,29 @@ def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
     return unwritable(np.asarray(array, dtype=np.float64))
 
 
+def same_key(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
+    """Whether two keys of `Records.derived` are the same, and not empty."""
+    return len(old) == len(new) > 0 and all(map(_same, old, new))
+
+
 def _same(old: object, new: object) -> bool:
-    """The very same object, or equal floats."""
+    """The very same object, equal floats, or arrays of the same bytes."""
+    if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
+        alike = old.dtype == new.dtype != object and old.shape == new.shape
+        return old is new or (alike and old.tobytes() == new.tobytes())
     return old is new or (type(old) is float and type(new) is float and old == new)
+
+
+def added(one: Folded, other: Folded) -> Folded:
+    """Two folds as one."""
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+class Keeper(Protocol):
+    """Where what is derived from a block is kept, if not in memory."""
+
+    def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
+        """As `Records.derived`."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -34,11 +59,13 @@ class Records:
         labels: Shape (n_records,).
         order: Row numbers in the order in which an ask is to use them, drawn by the runtime; None
             unless the query asks for one. Shape (steps,).
+        keeper: Keeps what is derived from these records; memory if None.
     """
 
     features: NDArray[np.float64] = attrs.field(converter=_read_only)
     labels: NDArray[np.float64] = attrs.field(converter=_read_only)
     order: NDArray[np.intp] | None = attrs.field(default=None)
+    keeper: Keeper | None = None
     _pieces: dict[int, tuple["Records", ...]] = attrs.field(factory=dict, init=False)
     _latest: list[tuple[tuple[object, ...], Any]] = attrs.field(factory=list, init=False)
 
@@ -63,12 +90,27 @@ class Records:
 
         The same pieces at every call, so that each keeps what is `derived` from it.
         """
+        if 0 < len(self) <= rows and self.order is None:
+            return (self,)
         if rows not in self._pieces:
             self._pieces[rows] = tuple(
                 Records(features=self.features[at : at + rows], labels=self.labels[at : at + rows])
                 for at in range(0, len(self), rows)
             )
         return self._pieces[rows]
+
+    def fold(self, part: Callable[["Records"], Folded], zero: Folded, rows: int) -> Folded:
+        """The sum of `part` over blocks of at most `rows` records: one after the other here, in any
+        order and in many places behind an engine.
+
+        Args:
+            part: What a block adds; additive, and pure.
+            zero: What no records add.
+        """
+        total = zero
+        for block in self.blocks(rows):
+            total = added(total, part(block))
+        return total
 
     def alone(self) -> Iterator["Records"]:
         """Every record in a fresh copy of its own."""
@@ -82,11 +124,13 @@ class Records:
 
         Args:
             key: Everything that determines the result; the same only if it is the very same
-                objects (or equal floats), so that a doubt costs time and never a stale value.
+                objects (or equal floats, or arrays of equal bytes), so that a doubt costs time and
+                never a stale value.
         """
+        if self.keeper is not None:
+            return self.keeper.derived(key, make)
         latest: tuple[tuple[object, ...], Any] = self._latest[0] if self._latest else ((), None)
-        known = len(latest[0]) == len(key) > 0
-        if not known or not all(map(_same, latest[0], key)):
+        if not same_key(latest[0], key):
             latest = (key, make())
             self._latest[:] = [latest]
         found: Derived = latest[1]

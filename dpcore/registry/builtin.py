@@ -13,6 +13,7 @@ from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.mechanism import AnyMechanism
+from dpcore.records.location import Location
 from dpcore.registry.hookspecs import hookimpl
 from dpcore.registry.lazily import Lazily
 
@@ -46,6 +47,7 @@ def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
         {
             "discrete_gaussian": ("dpcore.mechanisms.discrete_gaussian", "DiscreteGaussian"),
             "discrete_laplace": ("dpcore.mechanisms.discrete_laplace", "DiscreteLaplace"),
+            "exponential": ("dpcore.mechanisms.exponential", "Exponential"),
             "gaussian": ("dpcore.mechanisms.gaussian", "Gaussian"),
             "gaussian_process": ("dpcore.mechanisms.gaussian_process", "GaussianProcess"),
             "gaussian_sampling": ("dpcore.mechanisms.gaussian_sampling", "GaussianSampling"),
@@ -103,5 +105,18 @@ def dpcore_kernels() -> Mapping[str, type[Kernel]]:
             "linear": ("dpcore.functions.kernels.linear", "LinearKernel"),
             "matern_3_2": ("dpcore.functions.kernels.matern", "Matern32Kernel"),
             "matern_5_2": ("dpcore.functions.kernels.matern", "Matern52Kernel"),
+        }
+    )
+
+
+@hookimpl
+def dpcore_sources() -> Mapping[str, type[Location]]:
+    """Sources with bare names."""
+    return Lazily(
+        {
+            "csv": ("dpcore.sources.csv_file", "CsvFile"),
+            "parquet": ("dpcore.sources.parquet", "ParquetFiles"),
+            "sklearn": ("dpcore.sources.sklearn_data", "SklearnData"),
+            "sql": ("dpcore.sources.sql", "SqlQuery"),
         }
     )

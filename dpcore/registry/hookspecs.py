@@ -24,6 +24,7 @@ from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.mechanism import AnyMechanism
+from dpcore.records.location import Location
 
 hookspec = pluggy.HookspecMarker("dpcore")
 hookimpl = pluggy.HookimplMarker("dpcore")
@@ -62,6 +63,11 @@ def dpcore_events() -> Mapping[str, type[Event]]:  # type: ignore[empty-body]  #
 @hookspec
 def dpcore_kernels() -> Mapping[str, type[Kernel]]:  # type: ignore[empty-body]  # same
     """Kernels, by the name a spec gives under a learner's `kernel:`."""
+
+
+@hookspec
+def dpcore_sources() -> Mapping[str, type[Location]]:  # type: ignore[empty-body]  # same
+    """Kinds of source, by the name a spec gives under `data.source`."""
 
 
 @hookspec

@@ -13,6 +13,7 @@ from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.mechanism import AnyMechanism
+from dpcore.records.location import Location
 
 
 @attrs.frozen
@@ -47,5 +48,6 @@ ACCOUNTANT = Kind("accountant", "accountants", Accountant)
 FEATURES = Kind("feature map", "features", FeatureMap)
 EVENT = Kind("event", "events", Event)
 KERNEL = Kind("kernel", "kernels", Kernel)
+SOURCE = Kind("source", "sources", Location)
 
-KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL)
+KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL, SOURCE)

@@ -49,6 +49,7 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
         """Names of one kind."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
+from dpcore.interval import Spread
 from dpcore.mechanism import AnyMechanism, Mechanism, Prepared
 from dpcore.query import Query
 from dpcore.sensitivity import AnySensitivity, OverCoins
@@ -49,13 +50,20 @@ class Ask:
         """The calibrated mechanism, with what the plan determines computed once."""
         return self._releasing.prepared(self.query, self.taken)
 
+    @cached_property
+    def spread(self) -> Spread | None:
+        """The law of the calibrated noise on each coordinate, where the mechanism states one."""
+        return self.mechanism.spread(self.query, self.taken)
+
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
         """PRIVATE: what releases of a value spread around."""
         return self._releasing.noiseless(value, query)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is computed from it."""
-        return {name: value for name, value in vars(self).items() if name != "release"}
+        return {
+            name: value for name, value in vars(self).items() if name not in ("release", "spread")
+        }
 
     @property
     def taken(self) -> Any:

@@ -16,11 +16,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learner import Answer
+from dpcore.learner import Answer, Published
+from dpcore.learning.figures import Statistics
 from dpcore.query import Query
 from dpcore.records.records import unwritable
 
 Thing = TypeVar("Thing")
+
+Arrays = Mapping[str, NDArray[Any]]
+"""Of one model, by name."""
 
 
 class Before(Generic[Thing]):
@@ -68,10 +72,27 @@ def transcript(answers: Iterable[Answer]) -> str:
     return digest.hexdigest()
 
 
-def published(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """A digest of a model's arrays: names, types, shapes and every byte."""
+def settled(model: Published) -> Published:
+    """Tables as they are now, in plain values: nothing can tell another number, or text, later."""
+    return model.settled() if isinstance(model, Statistics) else model
+
+
+def told_once(model: Published) -> Arrays:
+    """A model's arrays as it tells them now: what is compared is what is written, byte for byte."""
+    return {str(name): np.array(array) for name, array in sorted(model.arrays().items())}
+
+
+def published(model: Published, arrays: Arrays) -> str:
+    """A digest of a model's arrays: names, types, shapes and every byte; and of all tables' texts.
+
+    Args:
+        model: `settled`.
+        arrays: What it told once.
+    """
     digest = hashlib.sha256()
     _tell(digest, {name: np.asarray(array) for name, array in arrays.items()})
+    if isinstance(model, Statistics):
+        _tell(digest, {name: figures.data() for name, figures in model.tables.items()})
     return digest.hexdigest()
 
 

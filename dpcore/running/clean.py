@@ -20,17 +20,35 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, Any
 
+import attrs
+
 from dpcore.errors import ReleaseError
-from dpcore.learner import Answer, Model
+from dpcore.learner import Answer, Published
 from dpcore.randomness import PublicCoins
-from dpcore.running.boundary import published, transcript
+from dpcore.running.boundary import Arrays, published, settled, told_once, transcript
 from dpcore.running.schedule import Scheduled
 
 Answers = Sequence[Sequence[Answer]]
 """By release, in order of asking."""
 
-Replayed = Callable[[Answers], tuple[tuple[Model, ...], str]]
-"""The models that are to be published, and why they were not tried in a clean process, if so."""
+
+@attrs.frozen(kw_only=True)
+class Retold:
+    """What the answers alone give, and is to be published.
+
+    Args:
+        models: One for each release.
+        arrays: What they told when they were compared: a model that tells another thing later
+            would not be found out.
+        note: Why they were not tried in a clean process, or empty.
+    """
+
+    models: tuple[Published, ...]
+    arrays: tuple[Arrays, ...]
+    note: str = ""
+
+
+Replayed = Callable[[Answers], Retold]
 
 Told = list[list[str]]
 """By release: a digest of the model, and one of the asks."""
@@ -58,9 +76,8 @@ class Here(Replaying):
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
         """From copies."""
 
-        def replayed(answers: Answers) -> tuple[tuple[Model, ...], str]:
-            models, _ = _again(releases, coins, answers)
-            return models, ""
+        def replayed(answers: Answers) -> Retold:
+            return _again(releases, coins, answers)[0]
 
         yield replayed
 
@@ -85,16 +102,16 @@ class CleanProcess(Replaying):
         except Exception as error:  # whatever a field of a third party's class raises
             cause = type(error).__name__
             with HERE.of(releases, coins) as here:
-                yield lambda answers: (here(answers)[0], _note(cause))
+                yield lambda answers: attrs.evolve(here(answers), note=_note(cause))
             return
 
-        def replayed(answers: Answers) -> tuple[tuple[Model, ...], str]:
-            models, told = _again(releases, coins, answers)
+        def replayed(answers: Answers) -> Retold:
+            retold, told = _again(releases, coins, answers)
             values = [[answer.value for answer in given] for given in answers]
             sent = pickle.dumps((plan, values))
             found = json.loads(child.communicate(sent)[0] or b'["none"]')
             if found[0] == "unknown":
-                return models, _note(found[1])
+                return attrs.evolve(retold, note=_note(found[1]))
             if found != ["told", told]:
                 raise ReleaseError(
                     "in a process that saw no record, the answers give other asks or another "
@@ -102,7 +119,7 @@ class CleanProcess(Replaying):
                     "attribute, or the public part is not determined by its answers; nothing is "
                     "released"
                 )
-            return models, ""
+            return retold
 
         try:
             yield replayed
@@ -123,13 +140,13 @@ def _note(cause: str) -> str:
 
 def _again(
     releases: tuple[Scheduled, ...], coins: PublicCoins, answers: Answers
-) -> tuple[tuple[Model, ...], Told]:
-    """The models, and digests.
+) -> tuple[Retold, Told]:
+    """The models with their arrays, and digests.
 
     Raises:
         ReleaseError: the public part asked, or asks, something else than the answers determine.
     """
-    models, digests = [], []
+    models, arrays, digests = [], [], []
     for scheduled, given in zip(releases, answers, strict=True):
         try:
             model, told = scheduled.retold(coins, [answer.value for answer in given])
@@ -142,9 +159,10 @@ def _again(
                 f"the public part of the release {scheduled.name!r} does not follow from its "
                 f"answers; nothing is released"
             ) from None
-        models.append(model)
-        digests.append([published(model.arrays()), asked])
-    return tuple(models), digests
+        models.append(settled(model))
+        arrays.append(told_once(models[-1]))
+        digests.append([published(models[-1], arrays[-1]), asked])
+    return Retold(models=tuple(models), arrays=tuple(arrays)), digests
 
 
 def answer() -> None:
@@ -164,7 +182,8 @@ def _answer(sent: IO[bytes]) -> list[Any]:
         told = []
         for scheduled, given in zip(releases, values, strict=True):
             model, asked = scheduled.retold(coins, given)
-            told.append([published(model.arrays()), transcript(asked)])
+            model = settled(model)
+            told.append([published(model, told_once(model)), transcript(asked)])
         return ["told", told]
     except Exception:
         return ["failed"]

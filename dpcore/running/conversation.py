@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.engines.records import EngineRecords
 from dpcore.exact import Exact
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
@@ -46,7 +47,7 @@ class Conversation:
 
     Args:
         number: Of the release among the run's, so that its coins are its own.
-        records: The learners' part.
+        records: The learners' part; behind an engine, `EngineRecords` in their place.
         coins: The public side's.
         hidden: The private side's own object of the same coins: what a private function keeps
             there, nobody publishes.
@@ -76,8 +77,16 @@ class Conversation:
         return self.secret.noise(self.number, query.name, number)
 
     def seen(self, query: Query, number: int) -> Records:
-        """What one ask sees of the records."""
+        """What one ask sees of the records.
+
+        Of a table the places are those after the secret shuffle, behind an engine those in the
+        source: another draw of the same law.
+        """
         if query.sampling is None:
             return self.records
         drawn = self.secret.sampling(self.number, query.name, number)
+        if isinstance(self.records, EngineRecords):
+            held: EngineRecords = self.records
+            chosen = query.sampling.chosen(drawn.by_place, held.places, len(held), held.split)
+            return cast(Records, held.sampled(chosen))
         return query.sampling.draw(self.records, drawn)

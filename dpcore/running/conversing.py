@@ -19,7 +19,7 @@ from dpcore.domain.domain import Table
 from dpcore.errors import ContractError, ReleaseError, ReplayError, RequestError, SpecError
 from dpcore.exact import Exact
 from dpcore.guarantee import ReleaseKind
-from dpcore.learner import Answer, Learner, Model, Public, State
+from dpcore.learner import Answer, Learner, Model, Public, Published, State
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
 from dpcore.records.records import Records
@@ -43,8 +43,8 @@ class Conversing(Scheduled):
 
     @property
     def publishes(self) -> ReleaseKind:
-        """Parameters."""
-        return ReleaseKind.PARAMETERS
+        """Parameters, or tables of numbers."""
+        return ReleaseKind.PARAMETERS if self.learner.predicts else ReleaseKind.STATISTICS
 
     def points(self, tables: Mapping[str, Table]) -> None:
         """None."""
@@ -70,14 +70,14 @@ class Conversing(Scheduled):
                 raise ContractError(f"{owner} changed the shape of {query.name}")
             if not np.isfinite(released).all():
                 raise ContractError(f"{type(ask.mechanism).__name__} released what is no number")
-            answer = Answer(query=query, number=number, value=released, mechanism=ask.mechanism)
+            answer = _answer(ask, query, number, released)
             state = speaker.update(state, answer)
             held.progress()
             yield answer
 
     def retold(
         self, coins: PublicCoins, values: Sequence[NDArray[Any]]
-    ) -> tuple[Model, tuple[Answer, ...]]:
+    ) -> tuple[Published, tuple[Answer, ...]]:
         """By the learner's state machine."""
         learner, public = self._speaker(coins)
         asks, waiting = _Asks(self.asks), iter(values)
@@ -89,7 +89,7 @@ class Conversing(Scheduled):
             value = next(waiting, None)
             if value is None or value.shape != query.shape:
                 raise ReplayError(f"release {self.name}: no fitting answer to {query.name!r}")
-            answer = Answer(query=query, number=number, value=value, mechanism=ask.mechanism)
+            answer = _answer(ask, query, number, value)
             state = learner.update(state, answer)
             told.append(answer)
         if next(waiting, None) is not None:
@@ -101,11 +101,18 @@ class Conversing(Scheduled):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """The model's, and those of the same learner from exact answers."""
         exact = [answer.value for answer in self.answers(attrs.evolve(held, door=wide_open))]
-        return model.predict(holdout), self.rebuild(held.coins, exact).predict(holdout)
+        without_noise = cast(Model, self.rebuild(held.coins, exact))
+        return model.predict(holdout), without_noise.predict(holdout)
 
     def _speaker(self, coins: PublicCoins) -> tuple[Learner, Public]:
         learner, part = self.before.copy()
         return cast(Learner, learner), Public(domain=part, coins=coins, mu=self.mu)
+
+
+def _answer(ask: Ask, query: Query, number: int, value: NDArray[Any]) -> Answer:
+    return Answer(
+        query=query, number=number, value=value, mechanism=ask.mechanism, spread=ask.spread
+    )
 
 
 class _Asks:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
-from dpcore.learner import Answer, Model
+from dpcore.learner import Answer, Model, Published
 from dpcore.randomness import SecretCoins
 from dpcore.running.ask import Ask
 from dpcore.running.conversation import Door
 from dpcore.running.metrics import METRICS
-from dpcore.running.runtime import Opened
+from dpcore.running.opening import Opened
 
 
 def look(
     asks: tuple[Ask, ...],
-    models: Mapping[str, Model],
+    models: Mapping[str, Published],
     opened: Opened,
     domain: Domain,
     secret: SecretCoins,
@@ -33,7 +33,7 @@ def look(
     """
     for ask in asks:
         release, metric = ask.query.name.rsplit(".", 1)
-        predicted = _predictions(models[release], opened, domain)
+        predicted = _predictions(cast(Model, models[release]), opened, domain)
         mean = np.array([METRICS[metric].mean(predicted, opened.holdout_labels)])
         value = door(ask, ask.query, mean, secret.noise(number, ask.query.name, 1))
         yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)

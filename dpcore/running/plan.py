@@ -1,8 +1,9 @@
 """Plan: a priced run. It states its guarantee before any record is opened, and then keeps it."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -10,20 +11,26 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.domain.domain import Table
+from dpcore.engines.base import Engine
+from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below
 from dpcore.guarantee import Guarantee, Status
-from dpcore.learner import Answer, Model
+from dpcore.learner import Answer, Model, Published
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
 from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.records.records import Records
+from dpcore.records.source import Source
 from dpcore.running.ask import failure_over_coins
+from dpcore.running.boundary import Arrays
 from dpcore.running.clean import HERE, Replaying
 from dpcore.running.conversation import Conversation, Door, through_mechanism
 from dpcore.running.looking import look
+from dpcore.running.opening import Opened
 from dpcore.running.private_look import RELEASE
 from dpcore.running.request import Request
 from dpcore.running.resources import Resources
-from dpcore.running.runtime import Opened, open_records, release
+from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictor, Serving
 from dpcore.running.silence import silenced
@@ -37,7 +44,8 @@ class Outcome:
     """What a run published, and (private) what it opened.
 
     Args:
-        models: By release name, rebuilt from the answers.
+        models: By release name, rebuilt from the answers; tables where nothing is predicted.
+        arrays: Of the models, by release name: what the replay compared, and files are made of.
         answers: By release name, in order of asking; "evaluation" holds a private look's.
         guarantee: Of this run; `none` if its coins were known or its door was not private.
         coins: The published key.
@@ -45,7 +53,8 @@ class Outcome:
         note: Why the answers were not replayed in a clean process, or empty.
     """
 
-    models: Mapping[str, Model]
+    models: Mapping[str, Published]
+    arrays: Mapping[str, Arrays]
     answers: Mapping[str, tuple[Answer, ...]]
     guarantee: Guarantee
     coins: PublicCoins
@@ -57,9 +66,9 @@ class Outcome:
         """The only model.
 
         Raises:
-            ValueError: there are several.
+            ValueError: there are several, or none.
         """
-        (model,) = self.models.values()
+        (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
 
 
@@ -93,8 +102,9 @@ class Plan:
 
     def run(
         self,
-        table: Table,
+        table: Table | Source,
         *,
+        engine: Engine | None = None,
         secret: SecretCoins | None = None,
         door: Door = through_mechanism,
         progress: Callable[[], None] = lambda: None,
@@ -108,7 +118,10 @@ class Plan:
         gave the same asks and the same models from the answers alone, byte for byte.
 
         Args:
-            table: Columns by name, in the file's units.
+            table: Columns by name, in the file's units; or a source, whose records are held in
+                blocks outside memory where every learner reads sums, folds or loops.
+            engine: Holds the records of a source; a local one for this call if None. It is the
+                caller's to close.
             secret: Fresh secure coins if None; known ones void the guarantee.
             door: Anything but the mechanism's own voids the guarantee.
             progress: Called after every answer.
@@ -120,7 +133,8 @@ class Plan:
 
         Raises:
             SourceError: the table does not fit the domain.
-            RequestError: a function release has no points, or more than are paid for.
+            RequestError: a function release has no points, or more than are paid for; or a learner
+                needs all records in one memory, and the engine holds them in several.
             ContractError: the reservation is not for this plan, has been used, or cannot be: known
                 coins, or a door of no privacy.
             ReleaseError: a private function failed, or the answers alone give something else; of a
@@ -128,18 +142,43 @@ class Plan:
             LedgerError: the guarantee could not be committed; nothing is released.
         """
         encoded = self.encode_points({} if points is None else points)
+        if engine is not None:
+            self._require_fit(engine)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
         secret.begin()
         sealed = self.request.sealed
         step = _nothing if sealed else progress  # of a sealed run no more is told than its end
-        work = partial(self._released, table, secret, door, step, encoded, reservation, replaying)
-        return silenced(work) if sealed else work()
+        with LocalEngine() if engine is None else contextlib.nullcontext(engine) as holding:
+            work = partial(
+                self._released,
+                table,
+                holding,
+                secret,
+                door,
+                step,
+                encoded,
+                reservation,
+                replaying,
+            )
+            return silenced(work) if sealed else work()
+
+    def _require_fit(self, engine: Engine) -> None:
+        for number, one in enumerate(self.schedule.releases):
+            reads = one.learner.reads
+            if not (reads.in_blocks or engine.one_memory):
+                with below("releases", number, "learner"):
+                    raise RequestError(
+                        f"{one.name}: {type(one.learner).__name__} reads {reads.value}, which "
+                        f"needs all records in one memory, and {type(engine).__name__} holds them "
+                        f"in several: use the local engine, or a learner that reads sums"
+                    )
 
     def _released(
         self,
-        table: Table,
+        table: Table | Source,
+        engine: Engine,
         secret: SecretCoins,
         door: Door,
         progress: Callable[[], None],
@@ -150,9 +189,9 @@ class Plan:
         """PRIVATE inside: from the records to what is published."""
         coins = PublicCoins.draw() if self.coins is None else self.coins.again()
         with replaying.of(self.schedule.releases, coins.again()) as replayed:
-            opened = open_records(self.schedule, table, secret)
+            opened = open_records(self.schedule, table, secret, engine)
             answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
-            models, note = replayed(answers)
+            retold = replayed(answers)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -167,12 +206,13 @@ class Plan:
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
         return Outcome(
-            models=dict(zip(names, models, strict=True)),
+            models=dict(zip(names, retold.models, strict=True)),
+            arrays=dict(zip(names, retold.arrays, strict=True)),
             answers=given,
             guarantee=guarantee,
             coins=coins,
             opened=opened,
-            note=note,
+            note=retold.note,
         )
 
     def open(
@@ -220,7 +260,8 @@ class Plan:
         """PRIVATE inside: from the records to an oracle."""
         coins = PublicCoins.draw() if self.coins is None else self.coins.again()
         opened = open_records(self.schedule, table, secret)
-        held = Conversation(number=0, records=opened.train, coins=coins, secret=secret)
+        records = cast(Records, opened.train)  # a function's records are in memory
+        held = Conversation(number=0, records=records, coins=coins, secret=secret)
         oracle = served.oracle(served.function(held), held)
         guarantee = self._guarantee(secret)
         if reservation is not None:
@@ -288,7 +329,7 @@ class Plan:
 
     def rebuild(
         self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins
-    ) -> dict[str, Model]:
+    ) -> dict[str, Published]:
         """The models that released answers determine, by release name.
 
         Raises:

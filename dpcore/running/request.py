@@ -76,6 +76,9 @@ class Request:
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
         registry: Where a learner's bounds are looked up by name; the default one if None.
         memory: Bytes that a run may need by public facts; the machine's if None.
+        work: Multiplications that it may need; 10^14 if None.
+        blocks: Whether the records come as a source that is read in blocks, so that learners which
+            read in blocks need no memory for all of them.
         reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
     """
 
@@ -95,6 +98,8 @@ class Request:
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_names)
     registry: Registry | None = None
     memory: int | None = None
+    work: int | None = None
+    blocks: bool = False
     reproduce: bool = False
 
     @classmethod

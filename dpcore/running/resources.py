@@ -18,22 +18,35 @@ class Resources:
     Args:
         memory: Bytes at the peak.
         work: Multiplications of numbers.
+        passes: How often all records are gone through, their reading included.
+        disk: Bytes of the spool, where records are held in blocks.
     """
 
     memory: int = 0
     work: int = 0
+    passes: int = 0
+    disk: int = 0
 
     def __add__(self, other: Self) -> Resources:
         """Both, one after the other, nothing given back."""
-        return Resources(self.memory + other.memory, self.work + other.work)
+        return self._with(other, self.memory + other.memory)
 
     def largest(self, other: Self) -> Resources:
         """One after the other, the memory given back in between."""
-        return Resources(max(self.memory, other.memory), self.work + other.work)
+        return self._with(other, max(self.memory, other.memory))
+
+    def _with(self, other: Self, memory: int) -> Resources:
+        return Resources(
+            memory, self.work + other.work, self.passes + other.passes, max(self.disk, other.disk)
+        )
 
     def describe(self) -> str:
         """One clause."""
-        return f"about {in_bytes(self.memory)} of memory, {float(self.work):.1g} multiplications"
+        passes = f", {self.passes} {'passes' if self.passes > 1 else 'pass'} over the records"
+        disk = f", {in_bytes(self.disk)} of disk" if self.disk else ""
+        work = f"{in_powers(self.work)} multiplications"
+        told = f"about {in_bytes(self.memory)} of memory{disk}, {work}"
+        return told + (passes if self.passes else "")
 
 
 @runtime_checkable
@@ -53,7 +66,15 @@ def stated(component: Any, domain: Domain) -> Resources:
 
 def in_bytes(count: int) -> str:
     """`1.5 GB`."""
-    size, unit = float(count), 0
+    size, unit = float(min(count, 10**300)), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
     return f"{size:.3g} {_UNITS[unit]}"
+
+
+def in_powers(count: int) -> str:
+    """`2e+09`, of a number of any size."""
+    digits = str(count)
+    if len(digits) > 300:
+        return f"1e+{len(digits) - 1}"
+    return f"{float(count):.1g}"

@@ -4,71 +4,46 @@ Every answer passes a door; the only door whose answers a guarantee covers is `t
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import cast
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Table
-from dpcore.errors import SourceError
+from dpcore.engines.base import Engine
+from dpcore.engines.records import EngineRecords
 from dpcore.learner import Answer
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records.cells import cells, named
 from dpcore.records.records import Records
+from dpcore.records.source import Source
 from dpcore.running.conversation import Conversation, Door, through_mechanism
-from dpcore.running.parts import held_out
+from dpcore.running.opening import Opened, in_memory, open_source, open_table
 from dpcore.running.schedule import Schedule
 
 
-@attrs.frozen(eq=False, repr=False)
-class Opened:
-    """PRIVATE: the projected records, shuffled and split."""
+def open_records(
+    schedule: Schedule, records: Table | Source, secret: SecretCoins, engine: Engine | None = None
+) -> Opened:
+    """Project, and split: a table in memory, a source in blocks where the learners can.
 
-    train: Records
-    holdout: Table
-    holdout_labels: NDArray[Any]
-
-
-def open_records(schedule: Schedule, table: Table, secret: SecretCoins) -> Opened:
-    """Project, shuffle in secret, and split: never by values.
+    Args:
+        engine: Holds the records of a source; closed by the caller.
 
     Raises:
         SourceError: a column is missing, the number of records is not the declared one, or a
             record does not fit and the schedule refuses that.
     """
-    request = schedule.request
-    domain, table = request.domain, named(table)
-    absent = [name for name in (*domain.columns, domain.target) if name not in table]
-    if absent:
-        raise SourceError(f"column {absent[0]!r} is missing")
-    if request.on_invalid == "refuse":
-        for column, row, rule in domain.misfits(table):
-            raise SourceError(f"column {column!r}, record {row + 1}: needs {rule}")
-    records = domain.project(table)
-    count = len(records)
-    if domain.exact is not None and count != domain.exact:
-        raise SourceError(f"{domain.exact} records are declared, the source has {count}")
-    if domain.limit is not None and count > domain.limit:
-        raise SourceError(f"at most {domain.limit} records are declared, the source has more")
-    order = secret.runtime("shuffle").permutation(count)
-    if request.adjacency.membership:
-        kept_out = secret.runtime("split").uniform(count) < request.holdout
-        holdout, train = order[kept_out], order[~kept_out]
-    else:
-        cut = held_out(count, request.holdout)
-        holdout, train = order[:cut], order[cut:]
-    columns = (*domain.columns, domain.target)
-    return Opened(
-        train=records.take(train),
-        holdout={name: cells(table[name])[holdout] for name in columns},
-        holdout_labels=domain.uncentre(records.labels[holdout]),
-    )
+    if not isinstance(records, Source):
+        return open_table(schedule.request, records, secret)
+    if engine is None or not schedule.reads.in_blocks:
+        return open_table(schedule.request, in_memory(records, schedule.request.domain), secret)
+    return open_source(schedule.request, records, secret, engine)
 
 
 def release(
     schedule: Schedule,
-    records: Records,
+    records: Records | EngineRecords,
     coins: PublicCoins,
     secret: SecretCoins,
     door: Door = through_mechanism,
@@ -86,7 +61,7 @@ def release(
     """
     first = Conversation(
         number=0,
-        records=records,
+        records=cast(Records, records),  # folds alone, of learners that read in blocks
         coins=coins,
         secret=secret,
         door=door,

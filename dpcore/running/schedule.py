@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpcore.bound import SensitivityBound
 from dpcore.domain.domain import Domain, Table
 from dpcore.guarantee import ReleaseKind
-from dpcore.learner import Answer, AnyLearner, Model, Public
+from dpcore.learner import Answer, AnyLearner, Model, Public, Published, Reads
 from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import Before
@@ -91,14 +91,14 @@ class Scheduled(ABC):
     @abstractmethod
     def retold(
         self, coins: PublicCoins, values: Sequence[NDArray[Any]]
-    ) -> tuple[Model, tuple[Answer, ...]]:
+    ) -> tuple[Published, tuple[Answer, ...]]:
         """The model and all asks, from released values in order: by the public part alone.
 
         Raises:
             ReplayError: the values do not fit.
         """
 
-    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Model:
+    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Published:
         """The model, from released values in order of asking.
 
         Raises:
@@ -106,11 +106,17 @@ class Scheduled(ABC):
         """
         return self.retold(coins, values)[0]
 
+    def forecast(self, coins: PublicCoins) -> tuple[str, ...]:
+        """How wide its error bars will be, one sentence each, by public facts alone."""
+        known = {name: ask.spread for name, ask in self.asks.items() if ask.query.args is None}
+        spreads = {name: spread for name, spread in known.items() if spread is not None}
+        return self.learner.forecast(self.public(coins), spreads)
+
     @abstractmethod
     def evaluated(
         self, held: Conversation, model: Model, holdout: Table
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """PRIVATE: predictions on a hold-out, with noise and without, for the operator alone."""
+        """PRIVATE: a model's predictions on a hold-out, and without noise: for the operator."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -125,6 +131,16 @@ class Schedule:
     request: Request
     releases: tuple[Scheduled, ...]
     look: tuple[Ask, ...]
+
+    @property
+    def reads(self) -> Reads:
+        """How the records are read by the learner that needs most."""
+        return Reads.most(one.learner.reads for one in self.releases)
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether records come in blocks, and every learner reads in blocks."""
+        return self.request.blocks and self.reads.in_blocks
 
     @property
     def asks(self) -> tuple[Ask, ...]:

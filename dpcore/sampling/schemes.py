@@ -26,8 +26,9 @@ from dpcore.errors import ContractError, ParameterError
 from dpcore.events.base import Event
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
-from dpcore.randomness import Stream
+from dpcore.randomness import Stream, Words
 from dpcore.records.records import Records
+from dpcore.sampling.selection import Coins, Selection, Smallest
 
 
 class Sampling(ABC):
@@ -44,6 +45,17 @@ class Sampling(ABC):
     @abstractmethod
     def draw(self, records: Records, stream: Stream) -> Records:
         """PRIVATE: what the private function sees."""
+
+    def chosen(self, words: Words, places: int, records: int, among: Selection) -> Selection:
+        """PRIVATE: the same law for records that stay where they are, by words of their places.
+
+        Args:
+            places: Of the source. records: How many of them are in `among`.
+
+        Raises:
+            ContractError: it needs all records in one place.
+        """
+        raise ContractError(f"{type(self).__name__} needs all records in one memory")
 
     @abstractmethod
     def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
@@ -78,9 +90,17 @@ class Poisson(Sampling):
 
         A record is taken with `probability` rounded down to 63 bits, never with more.
         """
-        below = np.uint64(int(self.probability * 2.0**63))
+        below = np.uint64(self._below)
         kept = stream.words(len(records)) >> np.uint64(1) < below
         return records.take(np.flatnonzero(kept))
+
+    def chosen(self, words: Words, places: int, records: int, among: Selection) -> Selection:
+        """A coin for each place."""
+        return Coins(words, self._below)
+
+    @property
+    def _below(self) -> int:
+        return int(self.probability * 2.0**63)
 
     def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
         """All of them: every subset is possible, and the attack tries datasets of any size."""
@@ -120,8 +140,17 @@ class WithoutReplacement(Sampling):
         Raises:
             ContractError: there are not `records` records.
         """
-        _require(records, self.records)
+        _require(len(records), self.records)
         return records.take(stream.permutation(len(records))[: self.size])
+
+    def chosen(self, words: Words, places: int, records: int, among: Selection) -> Selection:
+        """The places with the smallest words.
+
+        Raises:
+            ContractError: there are not `records` records.
+        """
+        _require(records, self.records)
+        return Smallest.of(words, self.size, places, among)
 
     def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
         """The changed record stands at a random place of the subset."""
@@ -187,9 +216,9 @@ class Order(Sampling):
         return attrs.evolve(records, order=rows)
 
 
-def _require(records: Records, count: int) -> None:
-    if len(records) != count:
-        raise ContractError(f"a sample of {count} records was planned, there are {len(records)}")
+def _require(records: int, count: int) -> None:
+    if records != count:
+        raise ContractError(f"a sample of {count} records was planned, there are {records}")
 
 
 def _uniform(size: int, count: int, stream: Stream) -> NDArray[np.intp]:

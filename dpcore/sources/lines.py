@@ -1,8 +1,9 @@
-"""Lines: a CSV file in which one line is one record, whatever stands in it.
+"""Lines: a CSV file in which one line is one record, and what is wrong with a line that is none.
 
-For runs whose success may not depend on the text of one record. A line that is not the declared
-number of fields is *malformed*: no UTF-8 text, a stray or open quote, a NUL, a carriage return
-inside, too many or too few fields, longer than a limit, or empty. Its neighbours are read as ever.
+A line ends at a line feed, or at the end of the file; a carriage return before that belongs to the
+end. Quotes open at the start of a cell and close at its end, in the same line; a doubled quote
+between them is one. Elsewhere a quote is a character like any other. This module is the definition:
+the fast reader looks at chunks, and asks here about every line that is not plain.
 """
 
 from __future__ import annotations
@@ -11,34 +12,80 @@ import csv
 from collections.abc import Iterator
 from typing import BinaryIO
 
-LONGEST = 1 << 20  # bytes of a line
+import attrs
+
+LONGEST = 1 << 20  # bytes of a line, without its end
+LONGEST_CELL = 1 << 17  # characters: the limit of Python's csv module
 
 
-def rows(file: BinaryIO, delimiter: str, width: int) -> Iterator[list[str] | None]:
-    """The fields of every line from here on; None for a malformed one.
+@attrs.frozen
+class Faulty:
+    """A line that is no record.
 
     Args:
-        width: Number of fields of a record.
+        why: What is wrong with it, without anything that stands in it.
     """
-    for line in _lines(file):
-        yield None if line is None else _fields(line, delimiter, width)
+
+    why: str
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Lines without their ends; None for one that is too long, of which no more is kept."""
-    while line := file.readline(LONGEST + 2):
-        if line.endswith(b"\n") or len(line) <= LONGEST:
-            yield line.removesuffix(b"\n").removesuffix(b"\r")
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(LONGEST)
-        yield None
+TOO_LONG = Faulty(f"a line is longer than {LONGEST} bytes")
+
+Line = list[str] | Faulty
+"""The cells of a line, none where it is empty; or what is wrong with it."""
 
 
-def _fields(line: bytes, delimiter: str, width: int) -> list[str] | None:
+def rows(file: BinaryIO, delimiter: str, width: int) -> Iterator[Line]:
+    """Every line from here on.
+
+    Args:
+        width: Number of cells of a record.
+    """
+    for line in _bodies(file):
+        yield TOO_LONG if line is None else row(line, delimiter, width)
+
+
+def row(line: bytes, delimiter: str, width: int | None) -> Line:
+    """What one line is, given without its end.
+
+    Args:
+        width: Number of cells of a record; None for a header, which may have any.
+    """
+    if len(line) > LONGEST:
+        return TOO_LONG
     try:
         text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        return Faulty("not UTF-8 text")
+    if "\0" in text:
+        return Faulty("not a text file: it holds a NUL")
+    if "\r" in text:
+        return Faulty("a carriage return inside a line; lines end with a line feed")
+    found = cells(text, delimiter)
+    if width is not None and isinstance(found, list) and found and len(found) != width:
+        return Faulty(f"{width} fields were needed, {len(found)} came")
+    return found
+
+
+def cells(text: str, delimiter: str) -> Line:
+    """The cells of one line of text, or what is wrong with its quotes or sizes."""
+    if '"' not in text and len(text) <= LONGEST_CELL:
+        return text.split(delimiter) if text else []
+    try:
         (found,) = csv.reader([text], delimiter=delimiter, strict=True)
-    except (UnicodeDecodeError, csv.Error, ValueError):
-        return None
-    return found if len(found) == width and "\0" not in text else None
+    except csv.Error:
+        return Faulty(
+            "not a CSV file with these delimiters and quotes: a quote is not closed at the end of "
+            "its cell in the same line, or a cell is too long"
+        )
+    return found
+
+
+def _bodies(file: BinaryIO) -> Iterator[bytes | None]:
+    """Lines without their ends; None for one that is too long, of which no more is kept."""
+    while line := file.readline(LONGEST + 2):
+        body = line.removesuffix(b"\n").removesuffix(b"\r")
+        whole = line.endswith(b"\n") or len(line) < LONGEST + 2
+        while line and not line.endswith(b"\n"):
+            line = file.readline(LONGEST)
+        yield body if whole and len(body) <= LONGEST else None

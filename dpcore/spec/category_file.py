@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from dpcore.errors import SpecError, below, shown
-from dpcore.strict_yaml.located import LARGEST_FILE, Node
+from dpcore.strict_yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, Node
 
 _KEY = "categories_from"
 
@@ -21,42 +21,69 @@ def with_lists(node: Node, folder: Path | None) -> Node:
     A file holds one category a line, in UTF-8; empty lines are left out.
 
     Raises:
-        SpecError: a file is missing, too large or no text.
+        SpecError: a file is missing, too large or no text, or they list too many in all.
     """
-    return _changed(node, ("data", "domain"), folder)
+    return _Reader(folder).changed(node, ("data", "domain"))
 
 
-def _changed(node: Node, path: tuple[str, ...], folder: Path | None) -> Node:
-    """`node` with the columns and the target below `path` read; what is no mapping stays."""
-    if not isinstance(node.value, dict):
-        return node
-    value = dict(node.value)
-    for key in path[:1]:
-        if key in value:
-            with below(key):
-                value[key] = _changed(value[key], path[1:], folder)
-    if not path and "target" in value:
-        with below("target"):
-            value["target"] = _listed(value["target"], folder)
-    columns = None if path else value.get("columns")
-    if columns is not None and isinstance(columns.value, dict):
-        listed = {}
-        for name, column in columns.value.items():
-            with below("columns", name):
-                listed[name] = _listed(column, folder)
-        value["columns"] = attrs.evolve(columns, value=listed)
-    return attrs.evolve(node, value=value)
+@attrs.define
+class _Reader:
+    """Where the files stand, and how many categories may still come."""
+
+    folder: Path | None
+    left: int = MOST_LISTED - MOST_NODES
+
+    def changed(self, node: Node, path: tuple[str, ...]) -> Node:
+        """`node` with the columns and the target below `path` read; what is no mapping stays."""
+        if not isinstance(node.value, dict):
+            return node
+        value = dict(node.value)
+        for key in path[:1]:
+            if key in value:
+                with below(key):
+                    value[key] = self.changed(value[key], path[1:])
+        if not path and "target" in value:
+            with below("target"):
+                value["target"] = self.listed(value["target"])
+        columns = None if path else value.get("columns")
+        if columns is not None and isinstance(columns.value, dict):
+            listed = {}
+            for name, column in columns.value.items():
+                with below("columns", name):
+                    listed[name] = self.listed(column)
+            value["columns"] = attrs.evolve(columns, value=listed)
+        return attrs.evolve(node, value=value)
+
+    def listed(self, column: Node) -> Node:
+        """`column` with its list, if it names a file."""
+        if not isinstance(column.value, dict) or _KEY not in column.value:
+            return column
+        node = column.value[_KEY]
+        name = node.value
+        if not isinstance(name, str) or "categories" in column.value:
+            raise SpecError("needs the path of a file, and no 'categories' beside it", _KEY)
+        texts = _lines(Path(name) if self.folder is None else self.folder / name, name)
+        self.left -= len(texts)
+        if self.left < 0:
+            raise SpecError(f"more than {MOST_LISTED - MOST_NODES} categories in all", _KEY)
+        entries: list[Node] = [attrs.evolve(node, value=text) for text in texts]
+        rest = {key: value for key, value in column.value.items() if key != _KEY}
+        keys = {**column.keys, "categories": (node.line, node.column)}
+        return attrs.evolve(
+            column, value={**rest, "categories": attrs.evolve(node, value=entries)}, keys=keys
+        )
 
 
-def _listed(column: Node, folder: Path | None) -> Node:
-    if not isinstance(column.value, dict) or _KEY not in column.value:
-        return column
-    node = column.value[_KEY]
-    name = node.value
-    if not isinstance(name, str) or "categories" in column.value:
-        raise SpecError("needs the path of a file, and no 'categories' beside it", _KEY)
+def _lines(path: Path, name: str) -> list[str]:
+    """The lines of a file that are not empty.
+
+    Raises:
+        SpecError: it is no regular file of UTF-8 text, or too large.
+    """
     try:
-        with (Path(name) if folder is None else folder / name).open("rb") as file:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise SpecError(f"{shown(name)}: not a regular file", _KEY)
+        with path.open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
         texts = [line.strip(" \t") for line in raw.decode("utf-8-sig").splitlines()]
     except OSError as error:
@@ -65,9 +92,4 @@ def _listed(column: Node, folder: Path | None) -> Node:
         raise SpecError(f"{shown(name)}: not a file of UTF-8 text", _KEY) from None
     if len(raw) > LARGEST_FILE:
         raise SpecError(f"{shown(name)}: more than {LARGEST_FILE} bytes", _KEY)
-    entries: list[Node] = [attrs.evolve(node, value=text) for text in texts if text]
-    rest = {key: value for key, value in column.value.items() if key != _KEY}
-    keys = {**column.keys, "categories": (node.line, node.column)}
-    return attrs.evolve(
-        column, value={**rest, "categories": attrs.evolve(node, value=entries)}, keys=keys
-    )
+    return [text for text in texts if text]

@@ -16,8 +16,9 @@ from dpcore.adjacency import (
     replace_features,
 )
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Column, Dates, Range
-from dpcore.domain.domain import Domain
+from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.domain import Column, Domain
+from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, shown
 from dpcore.records.cells import day
 from dpcore.running.metrics import METRICS
@@ -32,6 +33,7 @@ from dpcore.spec.grammar import (
     RangeColumn,
     ReplaceFeatures,
     SpecText,
+    TextsColumn,
 )
 from dpcore.spec.sweep import Point, points
 from dpcore.strict_yaml.conversion import convert
@@ -121,11 +123,11 @@ def _domain(here: Node, data: DataText) -> Domain:
     columns, domain = child(here, "columns"), data.domain
     if not isinstance(columns.value, dict) or not columns.value:
         raise SpecError("needs a mapping of columns", "columns")
-    if data.target in columns.value:
+    if data.target is not None and data.target in columns.value:
         raise SpecError(
             f"the target {shown(data.target)} may not be a feature too", "columns", key=data.target
         )
-    labels = _labels(child(here, "target"))
+    labels = _labelled(here, data)
     read = {}
     for name, column in columns.value.items():
         with below("columns", name):
@@ -141,6 +143,23 @@ def _domain(here: Node, data: DataText) -> Domain:
     )
 
 
+def _labelled(here: Node, data: DataText) -> Range | Classes | None:
+    """The target's labels, where there is a target.
+
+    Raises:
+        SpecError: its column is named and not described, or the reverse.
+    """
+    described = "target" in cast(dict[str, Node], here.value)
+    if described != (data.target is not None):
+        lacking = (
+            "a range or classes, as data.target names a column"
+            if data.target
+            else ("data.target, the name of the column that it describes")
+        )
+        raise SpecError(f"needs {lacking}; a domain without a target leaves both out", "target")
+    return _labels(child(here, "target")) if described else None
+
+
 def _count(domain: DomainText) -> tuple[int | None, int | None]:
     """(exact, limit)."""
     if isinstance(domain.records, AtMost):
@@ -152,8 +171,10 @@ def _labels(node: Node) -> Range | Classes:
     """`data.domain.target`, in the forms of a column: a range, or categories as classes."""
     with below("target"):
         column = _column(node)
-        if isinstance(column, Dates):
-            raise SpecError("needs numbers or classes: dates are features only")
+        if isinstance(column, Dates | Texts):
+            raise SpecError("needs numbers or classes: dates and texts are features only")
+        if isinstance(column, Range) and column.missing:
+            raise SpecError("needs a label in every record: a target may not be missing", "missing")
         return column if isinstance(column, Range) else Classes(column.values, column.default)
 
 
@@ -162,11 +183,13 @@ def _column(node: Node) -> Column:
     if isinstance(value, dict) and "categories" in value:
         listed = convert(node, CategoriesColumn)
         return Categories(tuple(listed.categories), listed.default)
+    if isinstance(value, dict) and "texts" in value:
+        return Texts(convert(node, TextsColumn).texts)
     if isinstance(value, dict) and "dates" in value:
         return _dates(convert(node, DatesColumn))
     if isinstance(value, dict):
         ranged = convert(node, RangeColumn)
-        return Range(*ranged.range, ranged.default)
+        return Range(*ranged.range, ranged.default, ranged.missing)
     if isinstance(value, list):
         texts = [entry.value for entry in value if isinstance(entry.value, str)]
         numbers = [
@@ -180,7 +203,7 @@ def _column(node: Node) -> Column:
             return Range(numbers[0], numbers[1])
     raise SpecError(
         "needs [low, high], a list of texts, {range: [low, high]}, {dates: [first, last]}, "
-        "{categories: [...]} or {categories_from: FILE}"
+        "{categories: [...]}, {categories_from: FILE} or {texts: BYTES}"
     )
 
 
@@ -195,7 +218,7 @@ def _dates(text: DatesColumn) -> Dates:
     default = None if text.default is None else day(text.default)
     if default is not None and not found[0] <= default <= found[1]:
         raise SpecError("needs a date between the two", "default")
-    return Dates(found[0], found[1], default)
+    return Dates(found[0], found[1], default, text.missing)
 
 
 def declared_budget(text: BudgetText) -> PrivacyBudget:
@@ -223,6 +246,10 @@ def _metrics(text: SpecText, domain: Domain) -> tuple[str, ...]:
     """
     if text.evaluate is None:
         return ()
+    if not domain.labelled:
+        raise SpecError(
+            "evaluates predictions of a target, and the domain declares none", "evaluate"
+        )
     fitting = sorted(name for name in METRICS if METRICS[name].reach(domain.labels) is not None)
     for number, metric in enumerate(text.evaluate.metrics):
         if metric not in fitting:

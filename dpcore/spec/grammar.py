@@ -38,8 +38,25 @@ COLUMN_SCHEMA: dict[str, Any] = {
                     "description": "Stands for what is not a number; the middle if left out.",
                     "type": "number",
                 },
+                "missing": {
+                    "description": "Whether what is not a number stays missing.",
+                    "type": "boolean",
+                },
             },
             "required": ["range"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {
+                "texts": {
+                    "description": "Bytes of a value that nobody listed, at most.",
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 384,
+                },
+            },
+            "required": ["texts"],
             "additionalProperties": False,
         },
         {
@@ -76,6 +93,10 @@ COLUMN_SCHEMA: dict[str, Any] = {
                     "description": "Stands for what is no date; the middle if left out.",
                     "type": "string",
                 },
+                "missing": {
+                    "description": "Whether what is no date stays missing.",
+                    "type": "boolean",
+                },
             },
             "required": ["dates"],
             "additionalProperties": False,
@@ -86,6 +107,7 @@ COLUMN_SCHEMA: dict[str, Any] = {
 
 LearnerText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/learner"})]
 BoundText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/bound"})]
+SourceText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/source"})]
 AccountantText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/accountant"})]
 
 
@@ -95,10 +117,12 @@ class RangeColumn(Struct, frozen=True, forbid_unknown_fields=True):
     Args:
         range: Public ends of the values, low < high.
         default: Stands for what is not a number; the middle of the range if left out.
+        missing: Whether what is not a number stays missing, instead of a default.
     """
 
     range: tuple[float, float]
     default: float | None = None
+    missing: bool = False
 
 
 class CategoriesColumn(Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,10 +143,22 @@ class DatesColumn(Struct, frozen=True, forbid_unknown_fields=True):
     Args:
         dates: Public ends, such as 2020-01-31.
         default: Stands for what is no date; the middle if left out.
+        missing: Whether what is no date stays missing, instead of a default.
     """
 
     dates: tuple[str, str]
     default: str | None = None
+    missing: bool = False
+
+
+class TextsColumn(Struct, frozen=True, forbid_unknown_fields=True):
+    """`{texts: INT}`: values that nobody listed.
+
+    Args:
+        texts: How many bytes of a value are kept, in UTF-8; a longer one does not fit.
+    """
+
+    texts: Annotated[int, Meta(ge=1, le=384)]
 
 
 class AtMost(Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,7 +178,7 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
         records: The exact number where records are replaced; `private`, or `{at_most: INT}`, under
             add_remove.
         columns: The feature columns by name: a range or a list of categories each.
-        target: The public range of the label, or its classes.
+        target: The public range of the label, or its classes; left out where there is no target.
         norm: Encoded rows are scaled down to at most this l2 norm.
     """
 
@@ -157,7 +193,7 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
             }
         ),
     ]
-    target: Annotated[Any, Meta(extra_json_schema=COLUMN_SCHEMA)]
+    target: Annotated[Any, Meta(extra_json_schema=COLUMN_SCHEMA)] = None
     norm: float | None = None
 
 
@@ -177,15 +213,16 @@ class DataText(Struct, frozen=True, forbid_unknown_fields=True):
     """`data`: where the records are, and what is publicly known about them.
 
     Args:
-        source: A CSV file relative to the spec, or LOADER:NAME such as sklearn:diabetes.
-        target: The column to be predicted.
+        source: A CSV or Parquet file relative to the spec, LOADER:NAME such as sklearn:diabetes,
+            or a component such as {sql: "select ...", connection: clinic}.
         domain: What is publicly known about the records; never taken from them.
+        target: The column to be predicted; left out where nothing is.
         csv: How the file is written.
     """
 
-    source: Text
-    target: Text
+    source: SourceText
     domain: DomainText
+    target: Text | None = None
     csv: Csv = Csv()
 
 

@@ -11,11 +11,12 @@ from dpcore.adjacency import Adjacency
 from dpcore.errors import SpecError, below, shown
 from dpcore.mechanism import Mechanism
 from dpcore.randomness import PublicCoins
-from dpcore.registry.kinds import ACCOUNTANT, BOUND, LEARNER, MECHANISM
+from dpcore.records.location import Location
+from dpcore.registry.kinds import ACCOUNTANT, BOUND, LEARNER, MECHANISM, SOURCE
 from dpcore.registry.registry import Registry
 from dpcore.running.private_look import PrivateLook
 from dpcore.running.request import Release, Request
-from dpcore.spec.components import bind
+from dpcore.spec.components import NAME, bind
 from dpcore.spec.declared import Declared, child
 from dpcore.spec.grammar import ReleaseText
 from dpcore.spec.sweep import Point, releases
@@ -51,7 +52,32 @@ def requested(said: Declared, node: Node, registry: Registry) -> Request:
         on_invalid=said.on_invalid,
         accept_assumptions=text.accept_assumptions,
         registry=registry,
+        blocks=True,
     )
+
+
+def location_of(node: Node, registry: Registry) -> Location | str:
+    """`data.source` of the spec at `node`: a text, or a component.
+
+    The component's `name` may be left out where a key is the name of a source: `{sql: ...}`.
+
+    Raises:
+        SpecError: it is neither, or the component does not take what it is given.
+    """
+    given = child(node, "data", "source")
+    with below("data", "source"):
+        if isinstance(given.value, str) and given.value:
+            return given.value
+        if not isinstance(given.value, dict):
+            raise SpecError(f"needs text, or a mapping with a source, got {shown(given.plain())}")
+        if NAME not in given.value:
+            names = [key for key in given.value if key in registry.names(SOURCE)]
+            if len(names) != 1:
+                valid = ", ".join(registry.names(SOURCE))
+                raise SpecError(f"needs the key of one source, or its name; valid: {valid}")
+            named = attrs.evolve(given.value[names[0]], value=names[0])
+            given = attrs.evolve(given, value={NAME: named, **given.value})
+        return cast(Location, bind(given, SOURCE, registry))
 
 
 def _releases(swept: tuple[Point, ...], registry: Registry) -> tuple[Release, ...]:

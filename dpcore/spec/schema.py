@@ -12,6 +12,7 @@ from dpcore.registry.kinds import (
     KERNEL,
     LEARNER,
     MECHANISM,
+    SOURCE,
 )
 from dpcore.registry.registry import Registry
 from dpcore.spec.components import component_schema
@@ -26,9 +27,31 @@ def json_schema(registry: Registry) -> dict[str, Any]:
     for kind in (LEARNER, BOUND, MECHANISM, FEATURES, KERNEL):
         definitions[kind.definition], inner = component_schema(kind, registry)
         definitions.update(inner)
+    definitions[SOURCE.definition], inner = _source_schema(registry)
+    definitions.update(inner)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "dpcore spec",
         **schema,
         "$defs": definitions,
     }
+
+
+def _source_schema(registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of `data.source`: a text, or a component whose name may be left out beside its own key."""
+    named, inner = component_schema(SOURCE, registry)
+    short = []
+    for case in named["then"]["allOf"]:
+        own = inner[case["then"]["$ref"].rpartition("/")[2]]
+        name = case["if"]["properties"]["name"]["const"]
+        if name in own["properties"]:
+            rest = {key: value for key, value in own["properties"].items() if key != "name"}
+            required = [key for key in own["required"] if key != "name"]
+            short.append({**own, "properties": rest, "required": required})
+    mapping = {"if": {"required": ["name"]}, "then": named["then"], "else": {"anyOf": short}}
+    return {
+        "description": named["description"],
+        "if": {"type": "object"},
+        "then": mapping,
+        "else": {"type": "string", "minLength": 1},
+    }, inner

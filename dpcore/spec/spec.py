@@ -18,11 +18,12 @@ from dpcore.spec.category_file import with_lists
 from dpcore.spec.declared import Declared, declared
 from dpcore.spec.grammar import Csv
 from dpcore.spec.sweep import Point, releases
-from dpcore.strict_yaml.located import Node, parse, read
+from dpcore.strict_yaml.located import Node, of_plain, parse, read
 from dpcore.strict_yaml.places import place, placed
 
 if TYPE_CHECKING:
     from dpcore.randomness import PublicCoins
+    from dpcore.records.location import Location
     from dpcore.registry.registry import Registry
     from dpcore.running.plan import Plan
     from dpcore.running.request import Request
@@ -36,7 +37,7 @@ class Spec:
         text: The spec as plain data, for the lock.
         points: The spec as it was read, once for every point of a sweep.
         request: What is priced. A sweep's points are releases one after the other.
-        source: As written: a path relative to the spec, or LOADER:NAME.
+        source: As written: a path relative to the spec or LOADER:NAME; or a component.
         path: Of its file; None for one rebuilt from a lock.
         metrics: What the operator wants to see of the hold-out without paying.
         ledger: Name of the ledger that every run is charged to, if any.
@@ -46,7 +47,7 @@ class Spec:
     text: Mapping[str, Any]
     points: tuple[Point, ...]
     request: Request
-    source: str
+    source: Location | str
     path: Path | None
     csv: Csv
     metrics: tuple[str, ...]
@@ -107,6 +108,11 @@ def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec
     return _spec(parse(text, name), None, registry)
 
 
+def spec_of_plain(data: Any, name: str, registry: Registry | None = None) -> Spec:
+    """The same from plain data, such as a lock's."""
+    return _spec(of_plain(data, name), None, registry)
+
+
 def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:
     with placed(node):
         node = with_lists(node, None if path is None else path.parent)
@@ -118,15 +124,16 @@ def _with_components(
     said: Declared, node: Node, path: Path | None, registry: Registry | None
 ) -> Spec:
     from dpcore.registry.registry import Registry
-    from dpcore.spec.requested import requested
+    from dpcore.spec.requested import location_of, requested
 
     registry = Registry.default() if registry is None else registry
+    source = location_of(node, registry)
     request = requested(said, node, registry)
     return Spec(
         text=node.plain(),
         points=said.points,
         request=request,
-        source=said.text.data.source,
+        source=source,
         path=path,
         csv=said.text.data.csv,
         metrics=said.metrics if request.look is None else (),

@@ -3,6 +3,8 @@
 Read by the core schema of YAML 1.2 (`no` is text, `1e-5` is a number). What a spec never needs and
 readers disagree on is refused: anchors, aliases, tags, duplicate keys, directives, several
 documents, NaN and infinities. PyYAML scans; resolving scalars and refusing is done here.
+
+Size, depth and number of values are bounded, so that any text is read in a few seconds.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from dpcore.errors import SpecError, shown
 
 LARGEST_FILE = 1 << 20  # bytes
 DEEPEST = 32  # nested collections
+MOST_NODES = 50_000  # keys and values of a text
+MOST_LISTED = 250_000  # the same, with the lists of its category files
 
 _NULL = re.compile(r"(?:null|Null|NULL|~|)\Z")
 _TRUE = re.compile(r"(?:true|True|TRUE)\Z")
@@ -96,8 +100,14 @@ def read(path: Path) -> Node:
 
 
 def parse(text: str, name: str) -> Node:
-    """The single document in `text`; `name` stands for the file in messages."""
-    events = _events(text, name)
+    """The single document in `text`; `name` stands for the file in messages.
+
+    Raises:
+        SpecError: it is too large, or not the YAML described above.
+    """
+    if len(text) > LARGEST_FILE:
+        raise SpecError(f"larger than {LARGEST_FILE} bytes", place=name)
+    events = _counted(_events(text, name), name)
     node = None
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
@@ -111,6 +121,48 @@ def parse(text: str, name: str) -> Node:
     if node is None or node.value is None:
         raise SpecError("the file is empty", place=f"{name}:1:1")
     return node
+
+
+def of_plain(data: Any, name: str) -> Node:
+    """Plain data that were read elsewhere, such as a lock's; every place is the file's first.
+
+    Raises:
+        SpecError: they are too many, too deep, or no spec's.
+    """
+    left = MOST_LISTED
+
+    def made(value: Any, depth: int) -> Node:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise SpecError(f"more than {MOST_LISTED} keys and values", place=name)
+        if depth > DEEPEST:
+            raise SpecError(f"nested deeper than {DEEPEST} levels", place=name)
+        if isinstance(value, dict):
+            inner = {str(key): made(one, depth + 1) for key, one in value.items()}
+            return Node(inner, name, 1, 1, dict.fromkeys(inner, (1, 1)))
+        if isinstance(value, list):
+            return Node([made(one, depth + 1) for one in value], name, 1, 1)
+        if isinstance(value, int) and not isinstance(value, bool):
+            _bounded(value, f"{name}:1:1")
+        return Node(_whole(value, f"{name}:1:1") if isinstance(value, str) else value, name, 1, 1)
+
+    return made(data, 0)
+
+
+def _counted(events: Iterator[yaml.Event], name: str) -> Iterator[yaml.Event]:
+    """The same, no more than may be."""
+    found = 0
+    for event in events:
+        if isinstance(event, yaml.NodeEvent):
+            found += 1
+            if found > MOST_NODES:
+                raise SpecError(
+                    f"more than {MOST_NODES} keys and values; a long list of categories can stand "
+                    "in a file of its own (categories_from)",
+                    place=_where(event, name),
+                )
+        yield event
 
 
 def _events(text: str, name: str) -> Iterator[yaml.Event]:
@@ -207,6 +259,12 @@ def _whole(text: str, where: str) -> str:
     return text
 
 
+def _bounded(number: int, where: str) -> int:
+    if abs(number) >= 1 << 63:
+        raise SpecError("a whole number must have fewer than 64 bits", place=where)
+    return number
+
+
 def _resolve(text: str, where: str) -> Scalar:
     """A plain scalar by the YAML 1.2 core schema."""
     if _NULL.match(text):
@@ -215,9 +273,7 @@ def _resolve(text: str, where: str) -> Scalar:
         return bool(_TRUE.match(text))
     if _INT.match(text) or _BASED.match(text):
         number = int(text, 10 if _INT.match(text) else 0) if len(text) < 40 else 1 << 64
-        if abs(number) >= 1 << 63:
-            raise SpecError("a whole number must have fewer than 64 bits", place=where)
-        return number
+        return _bounded(number, where)
     if _FLOAT.match(text):
         value = float(text)
         if not math.isfinite(value):

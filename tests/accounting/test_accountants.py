@@ -18,7 +18,7 @@ from dpcore.accounting.filters import (
     GaussianFilter,
     RenyiFilter,
 )
-from dpcore.accounting.methods.auto import AutoAccountant, all_methods
+from dpcore.accounting.methods.auto import AutoAccountant, all_methods, intersection
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.accounting.methods.homogeneous import HomogeneousAccountant
 from dpcore.accounting.methods.pld import PldAccountant
@@ -159,9 +159,13 @@ def test_a_contradiction_names_both_methods():
             return PureEvent(epsilon=1e-3, adjacency=A).epsilon(delta)
 
     auto = AutoAccountant(A).compose(LAPLACE, 100)
-    broken = AutoAccountant(A, {**auto.methods, "renyi": TooSmall(A)})
-    with pytest.raises(ContractError, match=r"renyi claims .* certifies"):
+    broken = AutoAccountant(A, {**auto.methods, "zcdp": TooSmall(A)})
+    with pytest.raises(ContractError, match=r"zcdp claims .* certifies"):
         broken.epsilon(1e-6)
+    unasked = AutoAccountant(A, {**auto.methods, "renyi": TooSmall(A)})
+    assert unasked.epsilon(1e-6) == auto.epsilon(1e-6)  # numerical composition leaves it no part
+    with pytest.raises(ContractError, match=r"renyi claims .* certifies"):
+        intersection(unasked.intervals(1e-6)[0], 1e-6)
 
 
 def test_a_filter_lets_through_its_budget_and_no_more():

@@ -523,3 +523,15 @@ class LabelSumBound(SensitivityBound):
 
     def sensitivity(self, query, learner, public, adjacency):
         return attrs.evolve(claim(public.domain.label_bound, "l2"), adjacency=ADD_REMOVE)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_measurement_takes_frames(lazy):
+    """OpenDP's own frames are polars' lazy ones."""
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(table())
+    frame = frame.lazy() if lazy else frame
+    made = zcdp_measurement(plan_of())
+    assert made.input_domain.member(frame)
+    assert not made.input_domain.member(frame.drop("y"))
+    assert made(frame).guarantee == made(table()).guarantee

@@ -244,6 +244,36 @@ def test_hit_mixture_covers_one_step_of_sampling_with_replacement():
     assert hockey_stick(p, r, 0.0) >= 0.5 * event.delta(0.0, REMOVE)
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        HitMixtureEvent(mus=(2.0,), weights=(0.05,), adjacency=R),
+        WithoutReplacementEvent(event=GaussianEvent(mu=2.0, adjacency=R), size=1, records=20),
+        TruncatedLaplaceEvent(shift=0.5, truncation=1e-4, dimension=3, adjacency=R),
+        RenyiEvent(orders=(2, 8), divergences=(1, 4), adjacency=R),
+        repeated(LaplaceEvent(shift=0.3, adjacency=R), 4),
+    ],
+    ids=lambda event: event.label,
+)
+def test_a_bound_that_no_pair_is_known_to_attain_has_no_lower_end(event):
+    """The exact mixture of the test above is 0.36 times its curve at 0.1, and 0.003 times at 1."""
+    for direction in (REMOVE, REMOVE.reverse):
+        assert event.delta(0.1, direction) > 0.01
+        assert event.delta_lower(0.1, direction) == 0.0
+        assert (event.curve_lower(np.array([0.0, 0.1]), direction) == 0).all()
+    assert event.epsilon(1e-3).lower == 0 < event.epsilon(1e-3).upper
+
+
+def test_a_choice_keeps_its_lower_end():
+    """Of the pair of two outcomes in the maximum: its place t by search."""
+    event = ExponentialMechanismEvent(epsilon=2.0, adjacency=R)
+    t = np.linspace(0.0, 2.0, 20_001)
+    for epsilon in (0.0, 0.5, 1.5):
+        truth = ((math.exp(2) - np.exp(t)) / (math.exp(2) - 1) * (1 - np.exp(epsilon - t))).max()
+        assert event.delta_lower(epsilon, REMOVE) == pytest.approx(truth, rel=1e-6)
+        assert event.delta_lower(epsilon, REMOVE) < event.delta(epsilon, REMOVE)
+
+
 def test_truncated_laplace_covers_its_density_in_one_coordinate():
     t, cut = 0.5, 1e-3
     v = math.log1p(math.expm1(t) / (2 * cut))
@@ -293,6 +323,25 @@ def make(kind: int, x: float, y: int):
         lambda: RenyiEvent(orders=(2, 8), divergences=(x, 4 * x), adjacency=R),
     ]
     return makers[kind]()
+
+
+@pytest.mark.parametrize("kind", range(15))
+def test_no_delta_is_rounded_to_0_and_0_stands_beyond_the_anchor_alone(kind):
+    """Without a pure epsilon no epsilon is (epsilon, 0)-DP, however small the delta is."""
+    for x, y in ((0.3, 2), (2.0, 30)):
+        event = make(kind, x, y)
+        pure = event.pure_epsilon()
+        wholes = [event, ComposedEvent(((event, 1), (LaplaceEvent(shift=0.1, adjacency=R), 2)))]
+        if pure is None:
+            for whole in wholes:
+                assert min(whole.delta(e, REMOVE) for e in (20.0, 700.0, 1e6)) > 0
+                with pytest.raises(NoClaimError):
+                    whole.epsilon(0.0)
+        else:
+            for whole, end in zip(wholes, (pure, pure + 0.2), strict=True):
+                assert whole.delta(end * (1 + 1e-12), REMOVE) == 0
+                assert whole.delta(end * 0.999, REMOVE) > 0
+                assert whole.epsilon(0.0).upper >= end * (1 - 1e-12)
 
 
 @pytest.mark.slow

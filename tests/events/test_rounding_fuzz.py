@@ -10,10 +10,15 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.events.base import Direction
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.randomized_response import PureEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
+from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.events.without_replacement import WithoutReplacementEvent
 
 DIGITS = 60
 CASES = 400  # of each event, ten epsilons each
@@ -107,8 +112,80 @@ def of_hit_mixture(rng):
     return event, max(mus) ** 2 + 5 * max(mus), truth
 
 
+def of_randomized_response(rng):
+    pure, classes = 10 ** rng.uniform(-6, 2.5), int(10 ** rng.uniform(0.5, 6))
+    event = RandomizedResponseEvent(epsilon=pure, classes=classes, adjacency=ADD_REMOVE)
+
+    def truth(e):
+        top = mpmath.exp(exact(pure))
+        return max(mpmath.mpf(0), (top - mpmath.exp(e)) / (top + classes - 1))
+
+    return event, pure, truth
+
+
+def of_exponential(rng):
+    pure = 10 ** rng.uniform(-6, 2.5)
+
+    def truth(e):
+        high, low = mpmath.exp(exact(pure) / 2), mpmath.exp(e / 2)
+        return (high - low) ** 2 / (high * high - 1) if high > low else mpmath.mpf(0)
+
+    return ExponentialMechanismEvent(epsilon=pure, adjacency=ADD_REMOVE), pure, truth
+
+
+def amplified(q, mu):
+    """Balle, Barthe & Gaboardi: the Gaussian curve at log(1 + (e^epsilon - 1)/q), times q."""
+    return lambda e: q * gaussian(mpmath.log1p(mpmath.expm1(e) / q), exact(mu))
+
+
+def of_poisson(rng):
+    mu, q = 10 ** rng.uniform(-2, 1), 10 ** rng.uniform(-4, -0.01)
+    event = PoissonSampledEvent(
+        event=GaussianEvent(mu=mu, adjacency=ADD_REMOVE), sampling_probability=q
+    )
+    return event, mu * mu + 5 * mu, amplified(exact(q), mu)
+
+
+def of_without_replacement(rng):
+    mu, records = 10 ** rng.uniform(-2, 1), int(10 ** rng.uniform(1, 6))
+    size = int(rng.integers(1, records))
+    base = GaussianEvent(mu=mu, adjacency=REPLACE_ONE)
+    event = WithoutReplacementEvent(event=base, size=size, records=records)
+    return event, mu * mu + 5 * mu, amplified(mpmath.mpf(size) / records, mu)
+
+
+def of_truncated_laplace(rng):
+    shift, cut = 10 ** rng.uniform(-3, 1.5), 10 ** rng.uniform(-12, -1)
+    dimension = int(10 ** rng.uniform(0, 4))
+    event = TruncatedLaplaceEvent(
+        shift=shift, truncation=cut, dimension=dimension, adjacency=REPLACE_ONE
+    )
+
+    def truth(e):
+        t, d = exact(shift), exact(cut)
+        generic = d + (1 - d) * max(0, (mpmath.exp(t) - mpmath.exp(e)) / (mpmath.exp(t) + 1))
+        share = 2 * d / (2 * d + mpmath.expm1(t))
+        laplace = max(0, -mpmath.expm1((e - t) / 2)) * (1 - share) ** -dimension
+        return min(generic, d + laplace)
+
+    return event, shift, truth
+
+
+def of_renyi(rng):
+    """One order, as near to 1 as floats go."""
+    alpha, bound = 1 + 10 ** rng.uniform(-15, 4), 10 ** rng.uniform(-6, 2)
+    event = RenyiEvent(orders=(alpha,), divergences=(bound,), adjacency=REPLACE_ONE)
+
+    def truth(e):
+        a = exact(alpha)
+        return min(1, mpmath.exp((a - 1) * (exact(bound) - e)) / (a - 1) * (1 - 1 / a) ** a)
+
+    return event, 3 * bound + 1, truth
+
+
 KINDS = [of_gaussian, of_laplace, of_pure, of_discrete_laplace, of_discrete_gaussian]
-KINDS += [of_hit_mixture]
+KINDS += [of_hit_mixture, of_randomized_response, of_exponential, of_poisson]
+KINDS += [of_without_replacement, of_truncated_laplace, of_renyi]
 
 
 def worst(make, cases, seed=0):

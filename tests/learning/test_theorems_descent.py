@@ -221,6 +221,17 @@ def test_equal_steps_with_replacement_are_a_binomial_far_into_its_tail():
     assert 0 < law.uncovered < 1e-17
 
 
+@pytest.mark.parametrize("uses", [600, 743, 900])
+def test_so_are_more_uses_than_floats_hold_the_chance_of_none(uses):
+    """(1 - 1/20)^14860 is 1e-331: with it the law was lost, or the part that denormals lose."""
+    law = with_replacement_law(np.array([1.0]), np.array([20 * uses]), 20)
+    assert math.fsum(law.weights) + law.uncovered >= 1 - 1e-12
+    for hits in range(uses - 200, uses + 200, 10):
+        exact = stats.binom.sf(hits, 20 * uses, 1 / 20)
+        assert exact * (1 - 1e-9) <= law.beyond(hits + 0.5)
+        assert law.beyond(hits * 1.03 + 1) <= exact * (1 + 1e-9) + 2e-9
+
+
 def test_the_law_of_permutations_is_enumeration_rounded_up():
     first, last = np.array([0.5, 0.3, 0.2, 0.1]), np.array([0.4, 0.1])
     ones = np.ones(4, dtype=int)

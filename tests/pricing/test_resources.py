@@ -5,7 +5,7 @@ import time
 import pytest
 
 from dpcore.errors import ParameterError, ResourceError
-from dpcore.pricing.resources import machine_memory, read_memory
+from dpcore.pricing.resources import machine_memory, read_memory, read_work
 from dpcore.spec.spec import spec_of_text
 
 SPEC = """\
@@ -94,3 +94,69 @@ def test_what_is_no_size(text):
 
 def test_the_machine_tells_its_memory():
     assert machine_memory() is None or machine_memory() > 1 << 26
+
+
+LABORIOUS = {
+    "steps": {
+        "learner": "{name: linear.clipped_gradient, features: identity, clip: 0.5, "
+        "steps: 1000000000}",
+        "records": 10**7, "mechanism": "gaussian",
+    },
+    "passes": {
+        "learner": "{name: random_features.min_norm, count: 1000, solver: kaczmarz, "
+        "passes: 1000000000}",
+        "records": 1000, "mechanism": "gaussian",
+    },
+    "records": {
+        "learner": "{name: kernel_ridge.ridge, regularization: 0.5, bandwidth: 1.0}",
+        "records": 10**5, "mechanism": "gaussian_process",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LABORIOUS.values(), ids=LABORIOUS)
+def test_what_would_take_years_is_refused(case):
+    import attrs
+
+    asked = spec(**case)
+    asked = attrs.evolve(asked, request=attrs.evolve(asked.request, memory=10**18))
+    with pytest.raises(
+        ResourceError, match=r"multiplications, the limit is 1e.14; nothing was"
+    ) as e:
+        asked.price()
+    assert e.value.place is not None
+
+
+def test_work_is_that_of_all_releases_and_every_query():
+    """100 steps x 40 records x 2 features and 2 columns, within a factor of 3, twice."""
+    learner = "{name: linear.clipped_gradient, features: identity, clip: 0.5}"
+    once = spec(learner=learner, records=40, mechanism="gaussian")
+    work = once.price().resources.work
+    assert 100 * 40 * 4 <= work <= 3 * 100 * 40 * 4
+    import attrs
+
+    release = once.request.releases[0]
+    twice = attrs.evolve(
+        once.request,
+        releases=(release, attrs.evolve(release, name="again")),
+        work=work + work // 2,
+    )
+    from dpcore.pricing.price import price
+
+    with pytest.raises(ResourceError, match="--work") as told:
+        price(twice)
+    assert told.value.path == "releases.1.learner"
+    assert price(twice, work=2 * work).resources.work <= 2 * work
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("1e15", 10**15), ("7", 7), ("1.5E3", 1500), ("2.25e+1", 22)]
+)
+def test_numbers_of_multiplications(text, count):
+    assert read_work(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "-1", "0", "1e", "e5", "1e9999", "nan", "1_0"])
+def test_what_is_no_number_of_multiplications(text):
+    with pytest.raises(ParameterError, match="--work"):
+        read_work(text)

@@ -6,6 +6,7 @@ import os
 import shutil
 import zipfile
 
+import msgspec
 import numpy as np
 import pytest
 import yaml
@@ -96,7 +97,12 @@ def neurons(path):
     path.write_text(json.dumps(lock))
 
 
+def deep(path):
+    path.write_text('{"spec": ' + '{"a": ' * 100_000 + "1" + "}" * 100_000 + "}")
+
+
 CASES = [
+    ("spec.lock.json", deep), ("guarantee.json", deep),
     ("answers.npz", bomb), ("answers.npz", many), ("answers.npz", huge_shape),
     ("spec.lock.json", neurons),
     *((name, how) for name in ("answers.npz", "spec.lock.json", "guarantee.json", "model.npz")
@@ -125,3 +131,21 @@ def test_many_files_are_refused(stranger):
 
 def test_the_folder_as_it_was_made_replays(stranger):
     assert whole_run.replay(stranger).files
+
+
+@pytest.mark.parametrize("spoil", [fifo, link, long, folder, deep])
+def test_a_lock_beside_a_spec_that_is_no_lock_is_not_waited_for(tmp_path, spoil):
+    """A folder stays; anything else is replaced by a lock."""
+    from dpcore.publish.lock import Lock, lock_of, locked
+    from dpcore.spec.spec import load_spec
+
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(SPEC))
+    spec = load_spec(tmp_path / "s.yaml")
+    beside = spec.path.with_name(f"{spec.path.stem}.lock.json")
+    assert locked(spec).note == ""
+    spoil(beside)
+    again = locked(spec)
+    assert bool(again.note) == (spoil is folder)
+    if not again.note:
+        found = msgspec.json.decode(beside.read_bytes(), type=Lock)
+        assert found == lock_of(spec, again.plan, again.plan.coins)

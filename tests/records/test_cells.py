@@ -220,68 +220,6 @@ def test_a_row_is_scaled_by_its_own_length(rows):
         assert same(domain.encode({f"x{i}": [row[i]] for i in range(7)})[0], found)
 
 
-CONTAINED = {
-    "text": ["a", "b", None, "1", "true"],
-    "integers": [1, None, 2**53 + 1, -3, 0],
-    "floats": [0.5, None, math.inf, -1e300, 2.5],
-    "truths": [True, None, False, True, True],
-    "moments": [dt.datetime(2020, 1, 1), None, dt.datetime(2022, 5, 6, 7, 8, 9, 10), None, None],
-}
-
-
-@pytest.mark.parametrize("kind", CONTAINED)
-@pytest.mark.parametrize("column", COLUMNS, ids=repr)
-def test_series_of_other_libraries_encode_like_their_cells(kind, column):
-    values = CONTAINED[kind]
-    expected = column.encode(values)
-    for made in series(kind, values):
-        assert same(column.encode(made), expected), type(made)
-
-
-def series(kind, values):
-    """Columns of whichever of these libraries is installed."""
-    pandas = pytest.importorskip("pandas")
-    nullable = {
-        "text": ("string", "category", object),
-        "integers": ("Int64", "category", object),
-        "floats": ("Float64", "float64", object),
-        "truths": ("boolean", "category", object),
-        "moments": ("datetime64[us]", "datetime64[ns]", object),
-    }[kind]
-    for dtype in nullable:
-        yield pandas.Series(values, dtype=dtype)
-        yield pandas.Series(values, dtype=dtype).array
-    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
-    yield polars.Series(values)
-    yield polars.DataFrame({"a": values})["a"]
-    array = pyarrow.array(values)
-    yield array
-    yield pyarrow.chunked_array([array[:2], array[2:]])
-    yield array.dictionary_encode()
-
-
-def test_tables_of_other_libraries():
-    domain = Domain(columns={"a": Range(0, 1)}, target="y", labels=Range(0, 1))
-    table = {"a": [0, 1], "y": [1, 0]}
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    pyarrow = pytest.importorskip("pyarrow")
-    frames = (
-        pandas.DataFrame(table),
-        polars.DataFrame(table),
-        polars.LazyFrame(table),
-        pyarrow.table(table),
-    )
-    for frame in frames:
-        records = domain.project(frame)
-        assert records.features.ravel().tolist() == [-1, 1]
-        assert records.labels.tolist() == [0.5, -0.5]
-        assert domain.misfits(frame) == []
-        with pytest.raises(SourceError, match="'b'"):
-            domain.misfits(frame) or Domain(
-                columns={"b": Range(0, 1)}, target="y", labels=Range(0, 1)
-            ).project(frame)
-
-
 class Inferring(Domain):
     """Converts a column at once, as numpy likes it."""
 

@@ -5,13 +5,16 @@ import numpy as np
 import pytest
 import trespassers
 from trespassers import (
+    STORE,
     ByAsking,
     ByClass,
     ByDomain,
     ByField,
     ByGlobal,
     ByRecords,
+    ByRows,
     HonestCache,
+    Keeping,
     Mean,
     MeanBound,
     Mutating,
@@ -26,6 +29,7 @@ from dpcore.conformance.laws.law import Outcome
 from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.conformance.laws.private_side import (
     COINS_KEEP_NOTHING,
+    NOT_KEPT,
     NOTHING_LEFT,
     private_side_verdicts,
 )
@@ -35,7 +39,22 @@ from dpcore.running.boundary import Before, frozen
 from dpcore.running.clean import CleanProcess
 from dpcore.running.conversation import wide_open
 
-from doubles import domain, table
+from doubles import arrays, domain, table
+
+SPEC = """\
+dpcore: 1
+data:
+  source: people.csv
+  target: y
+  domain:
+    records: 40
+    columns: {{a: [-1, 1], b: [-1, 1]}}
+    target: [-1, 1]
+adjacency: replace_one
+budget: {{epsilon: 2, delta: 1e-5}}
+release: {{learner: {learner}, mechanism: gaussian}}
+{more}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -115,20 +134,8 @@ def test_what_no_other_process_can_import_is_told_of():
 def test_a_whole_run_publishes_nothing_of_a_global_and_stays_spent(tmp_path, monkeypatch, sealed):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.yaml").write_text(f"""\
-dpcore: 1
-data:
-  source: people.csv
-  target: y
-  domain:
-    records: 40
-    columns: {{a: [-1, 1], b: [-1, 1]}}
-    target: [-1, 1]
-adjacency: replace_one
-budget: {{epsilon: 2, delta: 1e-5}}
-release: {{learner: trespassers.by_global, mechanism: gaussian}}
-{"sealed: true" if sealed else ""}
-""")
+    more = "sealed: true" if sealed else ""
+    (tmp_path / "s.yaml").write_text(SPEC.format(learner="trespassers.by_global", more=more))
     registry = Registry.of(trespassers)
     spec = dpcore.load_spec("s.yaml", registry)
     book = dpcore.Ledger.create("people", epsilon=10, delta=1e-4, adjacency=REPLACE_ONE)
@@ -138,6 +145,16 @@ release: {{learner: trespassers.by_global, mechanism: gaussian}}
         dpcore.run(spec, table=table(), ledger=book)
     assert book.left() != full
     assert not list((tmp_path / "runs").iterdir())
+
+
+def test_files_hold_what_was_compared_not_what_a_model_tells_later(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(SPEC.format(learner="trespassers.by_telling", more=""))
+    done = dpcore.run(dpcore.load_spec("s.yaml", Registry.of(trespassers)), table=table())
+    (written,) = tmp_path.glob("runs/*/public/model.npz")
+    assert STORE  # the private function did keep labels, and the model tells them when asked again
+    assert any(np.asarray(array).any() for array in done.models["release"].arrays().values())
+    assert not any(array.any() for array in arrays(written).values())
 
 
 def test_copies_are_of_the_moment_before_and_arrays_cannot_be_written_to():
@@ -166,6 +183,7 @@ def test_copies_are_of_the_moment_before_and_arrays_cannot_be_written_to():
         (ByGlobal(), {NOTHING_LEFT}),
         (ByClass(), {NOTHING_LEFT}),
         (ByAsking(), {NOTHING_LEFT}),
+        (Keeping(), {NOT_KEPT}),
     ],
 )
 def test_the_kit_looks_for_what_the_runtime_cannot_stop(learner, broken):
@@ -175,6 +193,13 @@ def test_the_kit_looks_for_what_the_runtime_cannot_stop(learner, broken):
     assert {verdict.law for verdict in verdicts if verdict.failed} >= broken
     if not broken:
         assert all(verdict.outcome is Outcome.PASSED for verdict in verdicts)
+
+
+def test_the_kit_reports_a_model_whose_predictions_depend_on_earlier_rows():
+    """`best_of` and paid looks ask row by row, and rest on each row's own loss."""
+    for learner, broken in ((ByRows(), {"learner.model-replays"}), (Mean(), set())):
+        case = Case(learner=learner, bound=MeanBound(), domain=domain(), adjacency=REPLACE_ONE)
+        assert {v.law.id for v in learner_verdicts(case) if v.failed} == broken
 
 
 def test_the_kit_reports_a_statistic_that_writes_to_args():

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcore.errors import SpecError
-from dpcore.strict_yaml.located import LARGEST_FILE, parse, read
+from dpcore.strict_yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, of_plain, parse, read
 
 
 def test_scalars_follow_the_core_schema_of_yaml_1_2():
@@ -100,3 +100,46 @@ def test_a_byte_order_mark_is_no_content(tmp_path):
     path = tmp_path / "bom.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
     assert read(path).plain() == {"a": 1}
+
+
+def test_a_text_of_many_values_is_refused_where_they_become_too_many():
+    """The list and its entries count."""
+    fits = "[" + ",\n".join(["1"] * (MOST_NODES - 1)) + "]"
+    assert len(parse(fits, "t").value) == MOST_NODES - 1
+    with pytest.raises(SpecError, match="more than 50000 keys and values") as caught:
+        parse("[" + ",\n".join(["1"] * 300_000) + "]", "t")
+    assert caught.value.where == f"t:{MOST_NODES}:1"
+
+
+def test_a_text_longer_than_a_file_may_be_is_refused():
+    with pytest.raises(SpecError, match="larger than"):
+        parse("a: " + "x" * LARGEST_FILE, "t")
+
+
+PLAIN = {"a": [1, 2.5, None, True, "no"], "b": {"1": "x", "c": []}}
+
+
+def test_plain_data_are_what_their_text_is():
+    text = "{a: [1, 2.5, null, true, no], b: {1: x, c: []}}"
+    assert of_plain(PLAIN, "t").plain() == parse(text, "t").plain() == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        ([1] * (MOST_LISTED + 1), "more than"),
+        ({"a": [[]] * 2 + [1 << 63]}, "64 bits"),
+        ({"a": "\ud800"}, "surrogate"),
+    ],
+)
+def test_plain_data_are_bounded_too(data, what):
+    with pytest.raises(SpecError, match=what):
+        of_plain(data, "t")
+
+
+def test_plain_data_are_not_deep():
+    data = 1
+    for _ in range(40):
+        data = [data]
+    with pytest.raises(SpecError, match="nested deeper"):
+        of_plain(data, "t")

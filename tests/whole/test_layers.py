@@ -29,13 +29,14 @@ bound
 functions
 mechanisms guarantee
 learning
+engines
 strict_yaml
+sources
 registry
 ledger
 running
 pricing
 bridges spec
-sources
 publish
 conformance
 cli sklearn

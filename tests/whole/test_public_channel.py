@@ -43,7 +43,9 @@ def test_equal_answers_give_byte_identical_public_files(learner, bound):
         outcome = plan.run(records, secret=secret, door=forced)
         assert outcome.guarantee.status is Status.NONE
         lock = Lock(spec={}, versions={}, key=outcome.coins.key, plan=describe(plan))
-        files.append(public_files(lock, outcome.answers, outcome.models, outcome.guarantee))
+        files.append(
+            public_files(lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee)
+        )
     assert files[0] == files[1]
     assert {*files[0]} == {
         "spec.lock.json",

@@ -1,6 +1,6 @@
 """Neighbouring files, hostile cells included: a sealed run ends alike and publishes alike."""
 
-import json
+import secrets
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
+    Ledger,
     PrivacyBudget,
     PublicCoins,
     Registry,
@@ -23,6 +24,7 @@ from dpcore.functions.learner import FunctionLearner
 from dpcore.learning.bounds.best_of import BestOfBound
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.best_of import BestOf
+from dpcore.ledger import book
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
@@ -35,8 +37,9 @@ from dpcore_linear.chosen_ridge import ChosenRidge
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_ntk.regression import Regression
+from dpcore_random_features.ridge import Ridge
 
-from whole.acceptance import LEARNERS, domain
+from whole.acceptance import FEATURES, LEARNERS, domain
 from whole.test_adjacencies import RIDGE, write
 
 CHOICES = {"fits": Gaussian(), "choice": PermuteAndFlip()}
@@ -173,39 +176,93 @@ def test_400_neighbouring_files_are_told_alike(title, adjacency, tmp_path, monke
     compare(title, adjacency, 200, tmp_path, monkeypatch, capfd, rare=True)
 
 
+FEATURES_AS_TEXT = {"name": "cos_sin", "count": 4}
+BY_THE_COMMAND = [title for title in LEARNERS if title not in DEAR]
+
+
+def in_words(title):
+    """The learner as a spec says it."""
+    options = {
+        key: FEATURES_AS_TEXT if value is FEATURES else value
+        for key, value in LEARNERS[title].items()
+    }
+    return {"name": title.split(",")[0], **options}
+
+
+def commanded(folder, content, learner, monkeypatch):
+    """All that a sealed run by the command tells of a file: its ledger's entries, too."""
+    folder.mkdir()
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
+    monkeypatch.setattr(secrets, "token_hex", lambda count: "0" * 2 * count)
+    monkeypatch.setattr(book, "_now", lambda: "2026-01-01T00:00:00+00:00")
+    ledger = Ledger.create("people", epsilon=2000.0, delta=1e-3, adjacency=REPLACE_ONE)
+    more = {"sealed": True, "coins": {"public": 3}, "ledger": "people"}
+    budget = {"epsilon": 1000, "delta": 1e-5}
+    release = {"learner": learner, "mechanism": "gaussian"}
+    if learner["name"].startswith("kernel_ridge"):
+        release |= {"mechanism": "gaussian_process", "predictions_at": "points.csv"}
+        (folder / "points.csv").write_text("a,b\n0.5,0\n-0.5,0\n")
+    write(folder, "replace_one", learner, 50, more | {"budget": budget, "release": release})
+    (folder / "people.csv").write_bytes(content)
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["run", "s.yaml"])
+    kept = [path for path in sorted(folder.rglob("*")) if path.name != "people.csv"]
+    files = {
+        (str(path.relative_to(folder)), path.stat().st_mode): path.read_bytes()
+        for path in kept
+        if path.is_file()
+    }
+    folders = [str(path.relative_to(folder)) for path in kept if path.is_dir()]
+    written = b"".join(ledger.export()), ledger.left().describe()
+    return done.exit_code, done.stdout, done.stderr, files, folders, written
+
+
+def compare_by_the_command(learner, count, tmp_path, monkeypatch):
+    constant = lambda value, query, noise: np.full(query.shape, 0.5)  # noqa: E731
+    monkeypatch.setattr(Gaussian, "prepared", lambda *a: constant)
+    monkeypatch.setattr(Oracle, "ask", lambda self, points: np.full(len(points), 0.25))
+    rng = np.random.default_rng(8)
+    for number, pair in enumerate(pairs(rng, count, REPLACE_ONE, rare=True)):
+        first, second = (
+            commanded(tmp_path / f"{number}-{side}", content, learner, monkeypatch)
+            for side, content in enumerate(pair)
+        )
+        assert first == second
+        yield first
+
+
 @pytest.mark.parametrize(
     "count", [1, pytest.param(20, marks=pytest.mark.slow)], ids=["one", "twenty"]
 )
 def test_the_command_tells_neighbours_alike(count, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    constant = lambda value, query, noise: np.full(query.shape, 0.5)  # noqa: E731
-    monkeypatch.setattr(Gaussian, "prepared", lambda *a: constant)
-    rng = np.random.default_rng(8)
-    for number, pair in enumerate(pairs(rng, count, REPLACE_ONE, rare=True)):
-        outputs = []
-        for side, content in enumerate(pair):
-            folder = tmp_path / f"{number}-{side}"
-            folder.mkdir()
-            write(folder, "replace_one", RIDGE, 50, {"sealed": True, "coins": {"public": 3}})
-            (folder / "people.csv").write_bytes(content)
-            monkeypatch.chdir(folder)
-            done = CliRunner().invoke(app, ["run", "s.yaml"])
-            kept = sorted(path for path in folder.rglob("*") if path.is_file())
-            files = {
-                str(path.relative_to(folder)): path.read_bytes()
-                for path in kept
-                if path.name != "people.csv"
-            }
-            outputs.append((done.exit_code, done.stdout, done.stderr, files))
-        assert outputs[0] == outputs[1]
-        assert outputs[0][0] == 0
-        assert json.loads(outputs[0][3]["runs/s-0001/public/guarantee.json"])
+    for code, *_, files, _, written in compare_by_the_command(RIDGE, count, tmp_path, monkeypatch):
+        assert code == 0
+        names = {name for name, _ in files}
+        assert "runs/s-0001/public/guarantee.json" in names
+        assert b"committed" in written[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("title", BY_THE_COMMAND)
+def test_the_command_tells_neighbours_of_every_learner_alike(title, tmp_path, monkeypatch):
+    if plan_of(title, REPLACE_ONE) is None:
+        pytest.skip("no sealed plan")
+    for code, *_ in compare_by_the_command(in_words(title), 20, tmp_path, monkeypatch):
+        assert code == 0
+
+
+def test_failures_tell_neighbours_and_ledgers_alike(tmp_path, monkeypatch):
+    """A statistic that fails on every file: its cost stays spent, and nothing else is said."""
+    monkeypatch.setattr(Ridge, "statistic", lambda *a: 1 / 0)
+    for code, *_, files, _, written in compare_by_the_command(RIDGE, 1, tmp_path, monkeypatch):
+        assert code == 1
+        assert not [name for name, _ in files if name.startswith("runs/")]
+        assert b"reserved" in written[0]
+        assert b"committed" not in written[0]
 
 
 def test_what_is_printed_below_python_is_not_told(capfd, monkeypatch):
     import os
-
-    from dpcore_random_features.ridge import Ridge
 
     plan = plan_of("random_features.ridge", REPLACE_ONE)
 

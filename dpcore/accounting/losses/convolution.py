@@ -20,7 +20,7 @@ small however small delta is. Every error is bounded and added (or, for a lower 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -31,8 +31,10 @@ from dpcore.accounting.losses.masses import Masses
 from dpcore.rounding import UNIT, down, gamma, up
 
 _BUTTERFLY = 8.0
-_TAIL = 34.0
+_TAIL = 22.0
+_OUTSIDE = 2 * math.exp(-_TAIL)
 _FAR = 300.0  # exponents are cut off here: what lies beyond is far from the answer
+_TERMS = 2**20  # exponentials held at once
 _HALF_WIDTH = math.sqrt(2 * _TAIL)
 Array = NDArray[np.float64]
 Spectrum = NDArray[np.complex128]
@@ -40,13 +42,27 @@ Spectrum = NDArray[np.complex128]
 
 def log_moments(masses: Masses, orders: Array) -> Array:
     r""":math:`\log\sum_k p_k e^{\theta x_k}` at each theta in `orders`, shape (k,)."""
-    steps = masses.step * np.arange(len(masses.mass))
-    kept = masses.mass > 0
-    steps, logs = steps[kept], np.log(masses.mass[kept])
-    exponents = orders[:, None] * steps[None, :] + logs[None, :]
-    peak = np.max(exponents, axis=1)
-    total = np.log(np.sum(np.exp(exponents - peak[:, None]), axis=1))
-    return np.asarray(peak + total + orders * masses.first)
+    return np.asarray(_stacked([masses], orders)[0])
+
+
+def _stacked(many: Sequence[Masses], orders: Array) -> Array:
+    """The log moments of measures with equally many losses, shape (measures, orders)."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.array([one.mass for one in many]))
+    indices = np.arange(float(logs.shape[1]))
+    found = np.empty((len(many), len(orders)))
+    step = np.array([one.step for one in many])
+    first = np.array([one.first for one in many])
+    together = max(1, _TERMS // (logs.shape[1] * len(many)))
+    for start in range(0, len(orders), together):
+        part = slice(start, start + together)
+        tilts = orders[part] * step[:, None]
+        exponents = tilts[:, :, None] * indices + logs[:, None, :]
+        peak = np.max(exponents, axis=2)
+        exponents -= peak[:, :, None]
+        total = np.log(np.sum(np.exp(exponents, out=exponents), axis=2))
+        found[:, part] = peak + total + orders[part] * first[:, None]
+    return found
 
 
 @attrs.frozen(eq=False)
@@ -59,12 +75,18 @@ class Group:
 
 @attrs.frozen
 class Saddle:
-    """Where the tilted sum lies: its tilt, log moment, and a window with tails e^{-_TAIL}."""
+    """Where the tilted sum lies: its tilt, log moment, and a window with tails e^{-_TAIL}.
+
+    `below` and `above` bound the tilted mass on either side of the window: 0 where it reaches to
+    the end of the support.
+    """
 
     tilt: float
     log_moment: float
     low: float
     high: float
+    below: float
+    above: float
 
     @classmethod
     def of(cls, groups: Sequence[Group], tilt: float, shifts: tuple[float, float]) -> "Saddle":
@@ -82,17 +104,33 @@ class Saddle:
         slack = _TAIL + gamma(128) * (scale + abs(tilt) * (abs(support_low) + abs(support_high)))
         high = (moments[2] - moments[1] + slack) / shifts[1]
         low = (moments[1] - moments[0] - slack) / shifts[0]
+        low, high = float(low), float(high)
         return cls(
-            tilt, float(moments[1]), max(float(low), support_low), min(float(high), support_high)
+            tilt=tilt,
+            log_moment=float(moments[1]),
+            low=max(low, support_low),
+            high=min(high, support_high),
+            below=_OUTSIDE if low > support_low else 0.0,
+            above=_OUTSIDE if high < support_high else 0.0,
         )
 
 
 def total_moments(groups: Sequence[Group], orders: Array) -> Array:
     """The log moments of all copies together, shape (k,)."""
     total = np.zeros_like(orders)
-    for group in groups:
-        total += group.count * log_moments(group.masses, orders)
+    for members in _alike(groups):
+        counts = np.array([float(group.count) for group in members])
+        total += counts @ _stacked([group.masses for group in members], orders)
     return total
+
+
+def _alike(groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """Groups with equally many losses, at most 64 at a time."""
+    by_length: dict[int, list[Group]] = {}
+    for group in groups:
+        by_length.setdefault(len(group.masses.mass), []).append(group)
+    for alike in by_length.values():
+        yield from (alike[start : start + 64] for start in range(0, len(alike), 64))
 
 
 def best_shifts(groups: Sequence[Group], tilt: float) -> tuple[float, float]:
@@ -132,7 +170,6 @@ class Composed:
         saddle: Tilt and log moment.
         infinite: Probability of an infinite loss.
         relative: log of the largest relative error of the whole.
-        outside: Tilted mass outside the window, at most.
         slack: How far any loss may be from its cell by rounding, nats.
     """
 
@@ -142,13 +179,12 @@ class Composed:
     saddle: Saddle
     infinite: float
     relative: float
-    outside: float
     slack: float
 
     def epsilon_above(self, delta: float) -> float:
         """An epsilon whose delta is certainly at most `delta`; infinite where there is none."""
         tail = self.saddle.log_moment - self.saddle.tilt * self.saddle.high + self.relative
-        outside = self.outside * math.exp(min(tail, 700.0))
+        outside = self.saddle.above * math.exp(min(tail, 700.0))
         target = delta - up(self.infinite, roundings=5000) - outside
         return self._crossing(np.maximum(self.tilted, 0.0) + self.cell_error, target, +1)
 
@@ -180,7 +216,8 @@ class Composed:
         log_scale = self.saddle.log_moment - tilt * middle + sign * self.relative
         goal = np.full_like(x, math.exp(min(_FAR, math.log(target) - log_scale)))
         if sign < 0:  # mass wrapped into the sum
-            goal += 2 * self.outside * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
+            wrapped = self.saddle.below + self.saddle.above
+            goal += 2 * wrapped * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
         excess = np.zeros_like(x)  # at each loss, from those above it
         excess[:-1] = first[1:] - np.exp(np.clip(x[:-1], -_FAR, _FAR)) * second[1:]
         above = excess > goal
@@ -244,7 +281,6 @@ def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
         saddle=saddle,
         infinite=-math.expm1(survive),
         relative=relative,
-        outside=2 * math.exp(-_TAIL),
         slack=gamma(32)
         * math.fsum(g.count * (abs(g.masses.first) + abs(g.masses.last)) for g in groups),
     )

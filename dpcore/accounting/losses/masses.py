@@ -33,10 +33,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
-from dpcore.events.base import Direction, Event
-from dpcore.rounding import gamma
+from dpcore.events.base import Direction, Event, VectorEvent
+from dpcore.rounding import down, gamma
 
+_PASSES = 40  # over all points, before the hull is taken point by point, which costs as much
 _FARTHEST = 600.0  # e^loss and its reciprocal stay far from overflow
 Array = NDArray[np.float64]
 
@@ -86,7 +88,7 @@ def extended_curve(event: Event, epsilons: Array, direction: Direction, *, lower
     return np.clip(_checked(event, values), 0.0, 1.0)
 
 
-def _reach(event: Event, direction: Direction, tail: float) -> float:
+def reach(event: Event, direction: Direction, tail: float) -> float:
     """A loss > 0 beyond which the curve is at most `tail`, or has stopped falling."""
     anchor = event.anchor(direction)
     if anchor is not None:
@@ -118,13 +120,21 @@ class Extent:
         Raises:
             NoClaimError: losses beyond 600 nats are not negligible.
         """
-        top = _reach(event, direction, tail)
-        bottom = -_reach(event, direction.reverse, tail)
+        back = reach(event, direction.reverse, tail)
+        return cls.between(event, direction, reach(event, direction, tail), back)
+
+    @classmethod
+    def between(cls, event: Event, direction: Direction, top: float, reverse: float) -> "Extent":
+        """From how far losses reach in the two directions (`reach`).
+
+        Raises:
+            NoClaimError: losses beyond 600 nats are not negligible.
+        """
         if top > _FARTHEST:
             raise NoClaimError(
                 f"{event.label} loses more than {_FARTHEST} nats: too much for a grid"
             )
-        return cls(max(bottom, -_FARTHEST), top, event.anchor(direction) is not None)
+        return cls(max(-reverse, -_FARTHEST), top, event.anchor(direction) is not None)
 
     def knots(self, top: float, step: float) -> Array:
         """top, top - step, ... to at most `bottom`; at least three, in increasing order."""
@@ -138,7 +148,7 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
     With slopes s_k = Q-probability of a loss above the interval, p_k = e^{knot}(s_{k-1}-s_k). The
     slopes telescope exactly, so that the rounding error of the curve is relative.
     """
-    keep = np.arange(len(knots))
+    keep, passes = np.arange(len(knots)), 0
     while True:
         at, height = knots[keep], values[keep]
         a = np.exp(at)
@@ -156,11 +166,38 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
         good[-1] = True
         if np.all(good):
             break
-        keep = keep[good]
+        keep, passes = keep[good], passes + 1
+        if passes % _PASSES == 0:  # few are dropped at a time: all that is left in one go
+            keep = keep[_hull(knots[keep], values[keep], ceiling)]
     spread = np.zeros(len(knots))
     spread[keep] = np.maximum(mass, 0.0)
     rounding = gamma(64 + 16 * float(np.max(np.abs(knots))))
     return Masses(float(knots[0]), step, spread, infinite, rounding)
+
+
+def _hull(knots: Array, values: Array, ceiling: float) -> NDArray[np.int64]:
+    """The corners of the lower convex hull of (0, ceiling) and (e^knot, value), the last included.
+
+    Andrew's monotone chain: every point is put on the chain once and taken off it at most once.
+    """
+    corners: list[int] = []
+    falls: list[float] = []  # how steeply the hull falls towards each corner
+    at, heights, a = knots.tolist(), values.tolist(), np.exp(knots).tolist()
+    for point, height in enumerate(heights):
+        fall = (ceiling - height) / a[point]
+        while corners:
+            last = corners[-1]
+            gap = at[point] - at[last]
+            width = a[last] * math.expm1(gap) if gap < 1 else a[point] - a[last]
+            fall = (heights[last] - height) / width
+            if fall < falls[-1]:
+                break
+            corners.pop()
+            falls.pop()
+            fall = (ceiling - height) / a[point]
+        corners.append(point)
+        falls.append(fall)
+    return np.array(corners)
 
 
 def masses_above(event: Event, direction: Direction, extent: Extent, step: float) -> Masses:
@@ -175,6 +212,34 @@ def masses_both(
     knots, curve = _curve_above(event, direction, extent, step)
     below = _below(event, direction, extent, step, curve) if event.attained else None
     return _above(knots, curve, step), below
+
+
+@attrs.frozen
+class AsAttained(VectorEvent):
+    """An event's curve, as if one pair attained it.
+
+    The measure from below is then about the curve alone: it tells how much of an interval is the
+    grid's, and certifies nothing about the release.
+    """
+
+    event: Event
+
+    @property
+    def adjacency(self) -> Adjacency:  # type: ignore[override]
+        """The event's."""
+        return self.event.adjacency
+
+    def curve(self, epsilons: Array, direction: Direction) -> Array:
+        """The event's."""
+        return self.event.curve(epsilons, direction)
+
+    def curve_lower(self, epsilons: Array, direction: Direction) -> Array:
+        """The same but for rounding."""
+        return down(self.event.curve(epsilons, direction), roundings=5000)
+
+    def infinite_mass(self, direction: Direction) -> float:
+        """What the curve keeps at the farthest loss."""
+        return float(self.curve_lower(np.array([_FARTHEST]), direction)[0])
 
 
 def _curve_above(

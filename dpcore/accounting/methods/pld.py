@@ -23,7 +23,14 @@ from dpcore.accounting.losses.convolution import (
     total_moments,
     variance,
 )
-from dpcore.accounting.losses.masses import Extent, Masses, masses_above, masses_both
+from dpcore.accounting.losses.masses import (
+    AsAttained,
+    Extent,
+    Masses,
+    masses_above,
+    masses_both,
+    reach,
+)
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Direction, Event
@@ -34,6 +41,7 @@ from dpcore.rounding import gamma
 _ROUGH_CELLS = 160
 _WIDEST_WINDOW = 2**20
 _MOST_MASSES = 2**17
+_MOST_KNOWN = 2**15  # intermediate results kept
 _COARSE = 4  # steps in one, when a direction is expected to be the lesser one
 _GAP = 0.5  # width of the interval over copies * (tilt + 1) * step^2, a first guess
 
@@ -104,7 +112,19 @@ class PldAccountant(Accountant):
             if aim.implied > found.lower:  # otherwise it is certainly not the larger one
                 other = self._interval(aim, found)
                 found = Interval(max(found.lower, other.lower), max(found.upper, other.upper))
-        return found
+        if all(event.attained for event in below):
+            return found
+        return Interval(min(self._lower(below, delta), found.upper), found.upper)
+
+    def _lower(self, spent: Spent, delta: float) -> float:
+        """What the events that one pair attains cost without the others."""
+        attained = {event: count for event, count in spent.items() if event.attained}
+        if not attained or len(attained) == len(spent):
+            return 0.0
+        try:
+            return attrs.evolve(self, spent=attained, known=self._known).epsilon(delta).lower
+        except NoClaimError:
+            return 0.0
 
     def explain(self, delta: float) -> str:
         """The method and its kind of certificate."""
@@ -128,7 +148,7 @@ class PldAccountant(Accountant):
     def _remembered(self, key: object, make: Callable[[], T]) -> T:
         """Computed once for an accountant and all that are composed from it."""
         if key not in self._known:
-            if len(self._known) > 4096:
+            if len(self._known) > _MOST_KNOWN:
                 self._known.clear()
             self._known[key] = make()
         return cast(T, self._known[key])
@@ -138,12 +158,7 @@ class PldAccountant(Accountant):
         copies = sum(above.values())
         # a power of 16, so that neighbouring questions share their grids
         tail = 16.0 ** math.floor(math.log(max(delta * 1e-6 / copies, 1e-280), 16.0))
-        extents = {
-            event: self._remembered(
-                ("extent", event, direction, tail), partial(Extent.of, event, direction, tail)
-            )
-            for event in above
-        }
+        extents = {event: self._extent(event, direction, tail) for event in above}
         rough = [
             Group(
                 self._remembered(
@@ -167,6 +182,15 @@ class PldAccountant(Accountant):
             shifts=best_shifts(rough, tilt),
         )
 
+    def _extent(self, event: Event, direction: Direction, tail: float) -> Extent:
+        """Where its losses lie; an event that is the same in both directions is searched once."""
+
+        def far(one: Direction) -> float:
+            return self._remembered(("reach", event, one, tail), partial(reach, event, one, tail))
+
+        back = direction if event.symmetric else direction.reverse
+        return Extent.between(event, direction, far(direction), far(back))
+
     def _interval(self, aim: "_Aim", other: Interval | None = None) -> Interval:
         """One direction: a first step, and a finer one where the interval is too wide.
 
@@ -177,7 +201,7 @@ class PldAccountant(Accountant):
         if not math.isfinite(aim.implied):
             raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
         least = aim.least_step()
-        step = self.step or aim.aligned(max(aim.first_step(self._wanted), least))
+        step = self.step or aim.aligned(max(aim.first_step(self.wanted), least))
         if other is not None:  # a coarse step often tells already that this direction is lesser
             coarse = self._at(aim, aim.aligned(_COARSE * step), other)
             if coarse.upper <= other.upper:
@@ -185,7 +209,7 @@ class PldAccountant(Accountant):
         found = self._at(aim, step, other)
         if other is not None and found.upper <= other.upper:
             return found
-        wanted = self._wanted(found.upper)
+        wanted = self.wanted(found.upper)
         if self.step is None and math.isfinite(found.upper) and found.width > 1.5 * wanted:
             finer = max(step * math.sqrt(wanted / found.width), step / 64, least)
             finer = aim.aligned(_rounded(finer))
@@ -197,7 +221,7 @@ class PldAccountant(Accountant):
             raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
         return found
 
-    def _wanted(self, epsilon: float) -> float:
+    def wanted(self, epsilon: float) -> float:
         """The width to aim at where epsilon is about this."""
         return self.width * max(min(1.0, epsilon), epsilon / 20) if epsilon > 0 else self.width
 
@@ -226,7 +250,7 @@ class PldAccountant(Accountant):
             (
                 self._remembered(
                     ("both", event, aim.direction, extent, step),
-                    partial(masses_both, event, aim.direction, extent, step),
+                    partial(masses_both, _attained(event), aim.direction, extent, step),
                 ),
                 count,
             )
@@ -282,6 +306,11 @@ class _Aim:
 
 def _rough(event: Event, direction: Direction, extent: Extent) -> Masses:
     return masses_above(event, direction, extent, (extent.top - extent.bottom) / _ROUGH_CELLS)
+
+
+def _attained(event: Event) -> Event:
+    """What the width of the grid is measured with; `PldAccountant.epsilon` certifies the rest."""
+    return event if event.attained else AsAttained(event)
 
 
 def _rounded(step: float) -> float:

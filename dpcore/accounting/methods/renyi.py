@@ -12,6 +12,8 @@ from dpcore.events.base import Event
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
 
+_ONE = np.array([2.0])  # an order to ask at whether an event has divergences at all
+
 
 def default_orders() -> NDArray[np.float64]:
     """Orders from 1.01 to 10^6: dense to 12, every integer to 64, then growing by a quarter."""
@@ -37,10 +39,10 @@ class RenyiAccountant(Accountant):
     adjacency: Adjacency
     orders: NDArray[np.float64] = attrs.field(factory=default_orders)
     spent: dict[Event, int] = attrs.field(factory=dict)
-    curves: dict[Event, NDArray[np.float64]] = attrs.field(factory=dict, repr=False)
+    _known: dict[Event, NDArray[np.float64]] = attrs.field(factory=dict, repr=False)
 
     def compose(self, event: Event, count: int = 1) -> "RenyiAccountant":
-        """Equal events are counted together, their divergences computed once.
+        """Equal events are counted together; their divergences are computed when asked for.
 
         Raises:
             UnsupportedEventError: the event has no Rényi divergences.
@@ -48,14 +50,19 @@ class RenyiAccountant(Accountant):
         self.accept(event, count)
         if count == 0:
             return self
-        curves = self.curves
-        if event not in curves:
-            divergence = event.renyi(self.orders)
-            if divergence is None:
-                raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
-            curves = {**curves, event: divergence}
+        if event not in self.spent and event.renyi(_ONE) is None:
+            raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
         spent = {**self.spent, event: self.spent.get(event, 0) + int(count)}
-        return attrs.evolve(self, spent=spent, curves=curves)
+        return attrs.evolve(self, spent=spent)
+
+    def _divergences(self, event: Event) -> NDArray[np.float64]:
+        """Computed once for an accountant and all that are composed from it."""
+        if event not in self._known:
+            found = event.renyi(self.orders)
+            if found is None:
+                raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
+            self._known[event] = found
+        return self._known[event]
 
     def epsilon(self, delta: float) -> Interval:
         """What the total implies at the best order; no lower end is claimed.
@@ -71,7 +78,7 @@ class RenyiAccountant(Accountant):
             raise NoClaimError("Rényi divergences imply no finite epsilon at delta = 0")
         total = np.zeros_like(self.orders)
         for event, count in self.spent.items():
-            total = total + count * self.curves[event]
+            total = total + count * self._divergences(event)
         total = total * (1 + gamma(8 + 4 * len(self.spent)))
         upper = renyi_to_epsilon(self.orders, total, delta)
         if not np.isfinite(upper):

@@ -22,6 +22,7 @@ from opendp.measures import (
 )
 from opendp.mod import Measure, Measurement
 
+from dpcore import learner
 from dpcore.bridges.events_of import events_of, require_proved
 from dpcore.bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group
 from dpcore.bridges.opendp.spaces import metric_of, table_domain
@@ -38,6 +39,13 @@ from dpcore.running.plan import Plan
 _HOST = "OpenDP"
 
 
+_PUBLISHED_WHOLE = (
+    ReleaseKind.PARAMETERS,
+    ReleaseKind.STATISTICS,
+    ReleaseKind.PARAMETERS_AND_STATISTICS,
+)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Published:
     """What one invocation releases: nothing that is not public.
@@ -49,7 +57,7 @@ class Published:
         coins: The published key.
     """
 
-    models: Mapping[str, Model]
+    models: Mapping[str, learner.Published]
     answers: Mapping[str, tuple[Answer, ...]]
     guarantee: Guarantee
     coins: PublicCoins
@@ -61,7 +69,7 @@ class Published:
         Raises:
             ValueError: there are several.
         """
-        (model,) = self.models.values()
+        (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
 
 
@@ -164,9 +172,10 @@ def pure_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
 def _measurement(
     plan: Plan, ledger: Ledger | None, measure: Measure, privacy_map: Callable[[int], object]
 ) -> Measurement:
-    if plan.guarantee.release is not ReleaseKind.PARAMETERS:
+    if plan.guarantee.release not in _PUBLISHED_WHOLE:
         raise NoClaimError(
-            "only a plan that publishes parameters is a measurement: a function answers questions"
+            "only a plan that publishes parameters or statistics is a measurement: a function "
+            "answers questions"
         )
 
     def function(table: Table) -> Published:

@@ -5,6 +5,7 @@ is declared, and the plan itself looks at what it is given.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from opendp.domains import user_domain
 from opendp.metrics import change_one_distance, symmetric_distance
@@ -13,6 +14,7 @@ from opendp.mod import Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.errors import AdjacencyError
+from dpcore.records.cells import named
 from dpcore.running.plan import Plan
 
 
@@ -34,7 +36,7 @@ def metric_of(adjacency: Adjacency) -> Metric:
 
 
 def table_domain(plan: Plan) -> OpenDPDomain:
-    """Tables (columns by name) that fit the plan's declared domain.
+    """Tables (columns by name, or a frame) that fit the plan's declared domain.
 
     What a run does with a record that does not fit is part of the domain: under `refuse` it is no
     member, and the measurement fails on it; under `project` it is one.
@@ -43,11 +45,12 @@ def table_domain(plan: Plan) -> OpenDPDomain:
     strict = plan.request.on_invalid == "refuse"
 
     def member(table: object) -> bool:
-        if not isinstance(table, Mapping):
+        columns: Any = named(table)
+        if not (isinstance(columns, Mapping) or hasattr(columns, "columns")):
             return False
-        if any(name not in table for name in (*declared.columns, declared.target)):
+        if any(name not in columns for name in declared.rules):
             return False
-        return not (strict and declared.misfits(table))
+        return not (strict and declared.misfits(columns))
 
     kept = "refused" if strict else "projected"
     return user_domain(f"dpcore.Table({declared!r}, what does not fit is {kept})", member)

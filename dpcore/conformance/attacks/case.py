@@ -17,6 +17,7 @@ from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionQuery
+from dpcore.interval import Spread
 from dpcore.learner import Answer, AnyLearner, Learner, Public
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.gaussian import Gaussian
@@ -168,6 +169,7 @@ def _(
 ) -> Iterator[tuple[Any, Query, Answer]]:
     state = learner.start(case.public)
     numbers: dict[str, int] = {}
+    spreads = {} if learner.predicts else _spreads(case)
     while (query := learner.ask(state)) is not None:
         numbers[query.name] = numbers.get(query.name, 0) + 1
         value = made_up(query, rng, scale) if answers is None else next(answers)
@@ -176,9 +178,22 @@ def _(
             number=numbers[query.name],
             value=value,
             mechanism=case.mechanisms.get(query.name, Gaussian(noise_multiplier=1.0)),
+            spread=spreads.get(query.name),
         )
         yield state, query, answer
         state = learner.update(state, answer)
+
+
+def _spreads(case: Case) -> dict[str, Spread]:
+    """The noise of every query whose mechanism is calibrated, by its name."""
+    claims = case.safe_claims()
+    found: dict[str, Spread] = {}
+    for query, claim in () if isinstance(claims, Refused) else claims:
+        mechanism = case.mechanisms.get(query.name)
+        if mechanism is not None and mechanism.calibrated:
+            spread = mechanism.spread(query, claim)
+            found |= {} if spread is None else {query.name: spread}
+    return found
 
 
 def made_up(query: Query, rng: np.random.Generator, scale: float) -> NDArray[Any]:

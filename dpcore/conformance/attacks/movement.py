@@ -52,6 +52,12 @@ def movement(distance: Distance, before: Statistic, after: Statistic, changed: i
     raise ValueError(f"{distance} cannot be measured from arrays")
 
 
+def span(before: Statistic, after: Statistic) -> float:
+    """How far the largest and the least change of an entry lie apart."""
+    difference = to_real(np.asarray(after)) - to_real(np.asarray(before))
+    return float(difference.max() - difference.min())
+
+
 def length(value: Statistic) -> float:
     """The l2 norm of an array, the kernel's norm of a function."""
     if isinstance(value, Expansion):

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Column, Range
-from dpcore.domain.domain import Domain
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.domain import Column, Domain
+from dpcore.domain.texts import Texts
 from dpcore.records.records import Records
 
 _UNKNOWN = "\x00unknown"
@@ -24,8 +25,9 @@ _UNKNOWN = "\x00unknown"
 class Rows:
     """Raw rows of one domain: shape (k, `width`), entries in [-1, 1] before projection.
 
-    A range reads its entry as a position between its ends; two categories read its sign; a list
-    of categories the largest of its entries. Small entries stand for an unknown category.
+    A range reads its entry as a position between its ends, and a second one above 1/2 as missing;
+    two categories read its sign; a list of categories the largest of its entries. Small entries
+    stand for an unknown category.
     """
 
     domain: Domain
@@ -37,8 +39,9 @@ class Rows:
 
     @property
     def label_bound(self) -> float:
-        """Largest raw label: M, or 1 where labels are classes."""
-        return 1.0 if self.domain.classes else self.domain.label_bound
+        """Largest raw label: M, or 1 where labels are classes, or where there are none."""
+        plain = self.domain.classes or not self.domain.labelled
+        return 1.0 if plain else self.domain.label_bound
 
     def project(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> Records:
         """The records that raw rows with centred labels become. Shapes (k, width), (k,)."""
@@ -51,7 +54,8 @@ class Rows:
         for name, column in self.domain.columns.items():
             table[name] = _values(column, raw[:, start : start + column.width])
             start += column.width
-        table[self.domain.target] = _target(self.domain.labels, np.asarray(labels))
+        if self.domain.labelled:
+            table[self.domain.target] = _target(self.domain.labels, np.asarray(labels))
         return table
 
     def corners(self, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
@@ -108,6 +112,16 @@ class Rows:
         return np.asarray(np.array([first, second]) / scale[:, None])
 
 
+def cells_of(rule: Column | Classes) -> list[Any]:
+    """A few cells that a column may hold: ends, points between, categories, and what is none."""
+    if isinstance(rule, Texts):
+        return ["a", "b" * rule.longest, "c", None]
+    if not isinstance(rule, Range):
+        return [*rule.values[:4], _UNKNOWN]
+    points = rule.centre + rule.half_width * np.array([-1.0, -0.31, 0.0, 0.62, 1.0])
+    return [*rule.written(points), None]
+
+
 def _target(target: Range | Classes, labels: NDArray[np.float64]) -> NDArray[Any]:
     """Labels in the file's units. Of classes, [-1, 1] is cut into equal parts; near 0: unknown."""
     if not isinstance(target, Classes):
@@ -129,4 +143,11 @@ def _values(column: Column, raw: NDArray[np.float64]) -> NDArray[Any]:
             chosen[known] = np.argmax(raw[known], axis=1)
         values = np.array([*column.values, _UNKNOWN], dtype=object)
         return np.asarray(values[chosen])
-    return column.written(column.centre + column.half_width * np.clip(raw[:, 0], -1, 1))
+    if isinstance(column, Texts):
+        return np.array([None if x < -0.9 else f"{abs(x):.1f}" for x in raw[:, 0]], dtype=object)
+    values = column.centre + column.half_width * np.clip(raw[:, 0], -1, 1)
+    if not column.missing:
+        return column.written(values)
+    written = column.written(values).astype(object)
+    written[raw[:, 1] > 0.5] = None
+    return np.asarray(written)

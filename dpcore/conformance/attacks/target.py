@@ -7,7 +7,7 @@ import math
 import attrs
 
 from dpcore.conformance.attacks.case import Case, Checkable, Pathwise
-from dpcore.conformance.attacks.movement import length, movement
+from dpcore.conformance.attacks.movement import length, movement, span
 from dpcore.conformance.attacks.neighbours import Pair
 from dpcore.conformance.attacks.statistic import Statistic, compute
 from dpcore.functions.kernels.base import Expansion
@@ -23,7 +23,8 @@ class Shot:
     """What one pair did to one claim.
 
     Args:
-        ratio: Movement over claim; None when a statistic failed and nothing may stand for it.
+        ratio: Movement over claim, or of scores their range over its own claim if that is more;
+            None when a statistic failed and nothing may stand for it.
         claimed: The claim for this pair: of a law, what its bound says of the order drawn.
         inside: Whether the pair satisfies the claim's assumptions; None if nobody can tell.
         length: The longer statistic's distance from 0, over the claim.
@@ -77,11 +78,14 @@ class Target:
             before, after = (zero if v is None else v for v in (before, after))
         if before is None or after is None:
             return Shot(None, inside, 0.0, failure)
+        before, after = self.ask.aligned(before, after)
         moved = movement(self.ask.distance, before, after, pair.changed)
         size = max(self._size(before), self._size(after))
         claimed = self._claimed(other, pair.changed)
         if claimed == 0.0:
             return Shot(math.inf if moved > 0 else 0.0, inside, 0.0, failure)
+        if isinstance(self.claim, Sensitivity) and self.claim.range is not None:
+            moved = max(moved, claimed * span(before, after) / self.claim.reach)
         return Shot(moved / claimed, inside, size / claimed, failure, claimed)
 
     def drawn(self, records: Records) -> Records:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,27 +31,47 @@ Column = list[Any]
 Container = Callable[[Column], Any]
 
 
-def cell_verdicts(domain: Domain, seed: int = 0) -> list[Verdict]:
-    """The law on one domain, in every container that is at hand."""
+def _objects(column: Column) -> Any:
+    return np.fromiter(column, dtype=object, count=len(column))
+
+
+CONTAINERS: Mapping[str, Container] = {"list": list, "tuple": tuple, "objects": _objects}
+"""Those that hold any cell at all as it is."""
+
+
+def cell_verdicts(
+    domain: Domain,
+    seed: int = 0,
+    containers: Mapping[str, Container] = CONTAINERS,
+    cells: Sequence[Any] = HOSTILE,
+) -> list[Verdict]:
+    """The law on one domain.
+
+    Args:
+        containers: How a column is held, by name. Each must keep every one of `cells` beside any
+            cell of the domain: what it converts, it converts before dpcore sees it.
+    """
     subject = f"domain of {len(domain.columns)} columns"
-    return [judge(ALONE, subject, partial(_alone, domain, seed))]
+    return [judge(ALONE, subject, partial(_alone, domain, seed, containers, cells))]
 
 
-def _alone(domain: Domain, seed: int) -> str:
+def _alone(
+    domain: Domain, seed: int, containers: Mapping[str, Container], cells: Sequence[Any]
+) -> str:
     rng, rows = np.random.default_rng(seed), Rows(domain)
-    names = (*domain.columns, domain.target)
+    names = tuple(domain.rules)
     raw = rows.corners(rng, _ROWS), rng.uniform(-1, 1, _ROWS) * rows.label_bound
     start = {name: list(column) for name, column in rows.table(*raw).items()}
-    for container in (list, tuple, _objects):
+    for container in containers.values():
         _same(domain, start, container, range(_ROWS))
     for _ in range(_TRIALS):
         changed = {name: list(column) for name, column in start.items()}
         at, name = int(rng.integers(_ROWS)), names[int(rng.integers(len(names)))]
-        changed[name][at] = HOSTILE[int(rng.integers(len(HOSTILE)))]
-        for container in (list, tuple, _objects):
+        changed[name][at] = cells[int(rng.integers(len(cells)))]
+        for container in containers.values():
             _same(domain, start, container, [i for i in range(_ROWS) if i != at], changed)
             _same(domain, changed, container, [at])
-    return f"{_TRIALS} cells in 3 containers"
+    return f"{_TRIALS} cells in {', '.join(containers)}"
 
 
 def _same(
@@ -75,7 +95,3 @@ def _same(
         ):
             beside = "when another record's cell is replaced" if second else "when it stands alone"
             raise BrokenLawError(f"a record encodes to another row {beside}")
-
-
-def _objects(column: Column) -> Any:
-    return np.fromiter(column, dtype=object, count=len(column))

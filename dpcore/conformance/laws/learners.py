@@ -20,7 +20,7 @@ from dpcore.conformance.laws import private_side
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Learner
+from dpcore.learner import AnyLearner, Learner, Model, ScoringModel
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
@@ -49,7 +49,8 @@ PUBLIC_BLIND = Law(
     "The public part is the same whatever records the private part has seen.",
 )
 MODEL_REPLAYS = Law(
-    "learner.model-replays", "Equal answers give an equal model, in its arrays and its predictions."
+    "learner.model-replays",
+    "Equal answers give an equal model, in its arrays and its predictions; each row's is its own.",
 )
 
 LAWS = (
@@ -303,13 +304,38 @@ def _model_replays(trial: _Trial) -> str:
     first, second = (model.arrays() for model in models)
     if first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first):
         raise BrokenLawError("equal answers gave models with different arrays")
-    predictions = [np.asarray(model.predict(table)) for model in models]
+    predicting = [model for model in models if isinstance(model, Model)]
+    if bool(predicting) != trial.case.learner.predicts:
+        raise BrokenLawError("it says otherwise whether it publishes a model")
+    if not predicting:
+        return f"{len(first)} arrays"
+    predictions = [np.asarray(model.predict(table)) for model in predicting]
     if not same(*predictions):
         raise BrokenLawError("equal answers gave models that predict differently")
     found = predictions[0]
     if found.shape != (7,) or (is_numeric(found) and not np.isfinite(found).all()):
         raise BrokenLawError(f"predictions for 7 rows have shape {found.shape} or are not finite")
+    _one_by_one(trial, table, *predicting)
     return f"{len(first)} arrays"
+
+
+def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Model) -> None:
+    """Rows alone, in order and backwards: `best_of` and paid looks rest on each row's own loss."""
+    encoded, scores = trial.case.domain.project(table).features, trial.case.learner.scores
+
+    def told(model: Model, row: int) -> list[NDArray[Any]]:
+        one = {name: cells[row : row + 1] for name, cells in table.items()}
+        own = [np.asarray(model.predict(one))]
+        if scores:
+            own.append(np.asarray(cast(ScoringModel, model).score(encoded[row : row + 1])))
+        return own
+
+    ahead = [told(first, row) for row in range(7)]
+    back = [told(second, row) for row in range(6, -1, -1)][::-1]
+    if not all(
+        same(*pair) for two in zip(ahead, back, strict=True) for pair in zip(*two, strict=True)
+    ):
+        raise BrokenLawError("a row's prediction or score depends on the rows asked before it")
 
 
 def _table(trial: _Trial) -> dict[str, Any]:

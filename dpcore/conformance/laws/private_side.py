@@ -28,7 +28,7 @@ from dpcore.learner import Learner
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.running.boundary import frozen, published, transcript
+from dpcore.running.boundary import frozen, published, settled, told_once, transcript
 
 NOTHING_LEFT = Law(
     "learner.nothing-left-behind",
@@ -41,17 +41,24 @@ COINS_KEEP_NOTHING = Law(
     "A statistic, and what is published, is the same with public coins that a private function "
     "had before: what it keeps there is a function of the coins alone.",
 )
+NOT_KEPT = Law(
+    "learner.statistic-not-kept",
+    "Not every dataset gives the same statistic: one that was computed once and kept in a global "
+    "would serve the next run the records of another.",
+)
 
-LAWS = (NOTHING_LEFT, COINS_KEEP_NOTHING)
+LAWS = (NOTHING_LEFT, COINS_KEEP_NOTHING, NOT_KEPT)
 
 _PAIRS = 3
+_STARTS = 12  # pairs of which not all may give one statistic
 
 
 def private_side_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdict]:
-    """Both laws of one learner at one domain."""
+    """All laws of one learner at one domain."""
     checks: dict[Law, Callable[[], str]] = {
         NOTHING_LEFT: lambda: _nothing_left(case, seed),
         COINS_KEEP_NOTHING: lambda: _coins_keep_nothing(case, seed),
+        NOT_KEPT: lambda: _not_kept(case, seed),
     }
     return [judge(law, subject, _unless_refused(check)) for law, check in checks.items()]
 
@@ -95,7 +102,8 @@ def _spoken(
         query = learner.ask(state)
         told.append(answer if query is None else attrs.evolve(answer, query=query))
         state = learner.update(state, answer)
-    return transcript(told), published(learner.model(state).arrays())
+    model = settled(learner.model(state))
+    return transcript(told), published(model, told_once(model))
 
 
 def _coins_keep_nothing(case: Case, seed: int) -> str:
@@ -121,6 +129,26 @@ def _coins_keep_nothing(case: Case, seed: int) -> str:
     return f"{compared} statistics"
 
 
+def _not_kept(case: Case, seed: int) -> str:
+    if isinstance(case.learner, FunctionLearner):
+        asked = list(case.learner.queries(case.public))
+    else:
+        asked = [query for _, query, _ in conversation(_own(case), None, _rng(seed), 1.0)][:10]
+    for query in asked:
+        first: Statistic | None = None
+        for records in _datasets(case, seed, _STARTS):
+            found = _statistic(_own(case), query, records, seed)
+            if first is not None and not same(first, found):
+                break
+            first = found
+        else:
+            raise BrokenLawError(
+                f"{query.name!r} is the same for {2 * _STARTS} different datasets: it was computed "
+                f"once and kept, or it says nothing of the records and needs no query"
+            )
+    return f"{len(asked)} statistics"
+
+
 def _own(case: Case) -> Case:
     """The case with an instance and coins of its own."""
     coins = PublicCoins(case.coins.key)
@@ -131,10 +159,10 @@ def _rng(seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, 1])
 
 
-def _datasets(case: Case, seed: int) -> Iterator[Records]:
+def _datasets(case: Case, seed: int, pairs: int = _PAIRS) -> Iterator[Records]:
     rows, domain = Rows(case.domain), case.domain
     size = domain.exact or min(domain.limit or 20, 20)
-    for entry in itertools.islice(starts(rows, size - 1, _rng(seed)), _PAIRS):
+    for entry in itertools.islice(starts(rows, size - 1, _rng(seed)), pairs):
         pair = pair_of(entry, rows, case.adjacency)
         yield from (pair.before, pair.after)
 

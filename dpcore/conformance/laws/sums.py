@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property, partial
@@ -11,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.bound import Refused
 from dpcore.conformance.attacks.case import Case, asks_of
-from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.attacks.movement import ALLOWANCE
+from dpcore.conformance.attacks.rows import Rows, cells_of
 from dpcore.conformance.laws.law import (
     BrokenLawError,
     Law,
@@ -40,11 +45,17 @@ CLIPPED = Law(
     "sum.clipped",
     "No record's sum is longer than the clip, in exact rational arithmetic.",
 )
+SMALL_UNIVERSE = Law(
+    "sum.small-universe",
+    "Among all records of a small universe, none that comes or goes, and none that replaces "
+    "another, moves a sum further than is claimed.",
+)
 
-LAWS = (ADDITIVE, ROW_WISE, CLIPPED)
+LAWS = (ADDITIVE, ROW_WISE, CLIPPED, SMALL_UNIVERSE)
 
 _RECORDS = 60
 _ASKS = 4  # of each query
+_UNIVERSE = 150  # records, of which every pair is compared
 
 
 def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
@@ -56,6 +67,7 @@ def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
         ADDITIVE: _additive,
         ROW_WISE: _row_wise,
         CLIPPED: _clipped,
+        SMALL_UNIVERSE: _small_universe,
     }
     trial = _Sums(case, seed)
     return [judge(law, subject, partial(check, trial)) for law, check in checks.items()]
@@ -101,6 +113,56 @@ class _Sums:
             return None
         rows = np.asarray(found)
         return rows if rows.shape == (len(records), *query.shape) else None
+
+
+def _universe(trial: _Sums) -> Records:
+    """All combinations of a few cells of every column, or as many of them as are compared."""
+    domain, rng = trial.case.domain, trial.rng()
+    cells = {name: cells_of(rule) for name, rule in domain.rules.items()}
+    count = math.prod(len(few) for few in cells.values())
+    if count <= _UNIVERSE:
+        picked = list(itertools.product(*cells.values()))
+    else:
+        picked = [
+            tuple(one[rng.integers(len(one))] for one in cells.values()) for _ in range(_UNIVERSE)
+        ]
+    return domain.project(dict(zip(cells, zip(*picked, strict=True), strict=True)))
+
+
+def _small_universe(trial: _Sums) -> str:
+    """Of an exact sum, what a record moves it by does not depend on the others."""
+    records, shares = _universe(trial), []
+    for adjacency in (ADD_REMOVE, REPLACE_ONE):
+        case = trial.case.under(adjacency)
+        claims = case.safe_claims()
+        if isinstance(claims, Refused):
+            continue
+        there = _Sums(case, 0)
+        claimed = {query.name: claim for query, claim in claims}
+        for query in there.asks:
+            rows = [there.total(query, one).floats().reshape(-1) for one in records.alone()]
+            far = _farthest(np.array(rows), query.distance, adjacency.membership)
+            limit = claimed[query.name].largest
+            if far > limit * (1 + ALLOWANCE):
+                raise BrokenLawError(
+                    f"{query.name!r} moves by {far:.9g} under {adjacency}, {limit:.9g} is claimed"
+                )
+            shares.append(far / limit)
+    if not shares:
+        raise NotApplicableError("it claims nothing of any relation")
+    return f"{len(records)} records, up to {max(shares):.4g} of the claim"
+
+
+def _farthest(rows: NDArray[np.float64], distance: Distance, membership: bool) -> float:
+    """The longest row, or the largest distance of two."""
+    if membership:
+        return float(_lengths(rows, distance).max(initial=0.0))
+    return max(float(_lengths(rows - row, distance).max(initial=0.0)) for row in rows)
+
+
+def _lengths(rows: NDArray[np.float64], distance: Distance) -> NDArray[np.float64]:
+    order = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}[distance]
+    return np.asarray(np.linalg.norm(rows, ord=order, axis=1))
 
 
 def _additive(trial: _Sums) -> str:

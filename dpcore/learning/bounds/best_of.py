@@ -64,9 +64,10 @@ class CandidatesBound(SensitivityBound):
     ) -> AnySensitivity | Refused:
         """The candidate's, or 1."""
         if query.name == CHOICE:
-            claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
+            claim, spread = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
             return Sensitivity(
-                value=value,
+                value=1.0,
+                range=spread,
                 distance=Distance.LINF,
                 adjacency=claim,
                 source="sums of losses in [0, 1], one of each record alone",

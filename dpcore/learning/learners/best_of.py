@@ -6,8 +6,10 @@ Theorem: with every candidate's model fixed by earlier answers, a record's loss
           \quad\text{or, of two classes,}\quad 1[\text{wrong}]
 
 is a number in [0, 1] that depends on that record alone. Minus their sum moves by at most 1, in the
-maximum norm over all candidates, when a record comes, goes or is replaced. Permute-and-flip chooses
-(McKenna & Sheldon 2020), and its epsilon is composed with what the candidates cost.
+maximum norm over all candidates, when a record comes, goes or is replaced. A record that comes or
+goes moves all sums one way, so that their changes lie at most 1 apart; of a replaced one at most 2.
+Permute-and-flip chooses (McKenna & Sheldon 2020), or the exponential mechanism by that range, which
+costs less beside Gaussian noise; what the choice costs is composed with the candidates.
 
 Candidates see the same records as the choice does: a loss on records that a model was fitted on is
 too small, but what is private cannot be far from what it would be on others.
@@ -15,6 +17,7 @@ too small, but what is private cannot be far from what it would be on others.
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import attrs
@@ -25,15 +28,17 @@ from dpcore.checks import fraction, positive
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
-from dpcore.learner import Answer, Learner, Model, Public, ScoringModel, State
+from dpcore.exact import Exact
+from dpcore.learner import Answer, Learner, Public, Published, Reads, ScoringModel, State
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 
 CHOICE = "choice"
 FITS = "fits"
-_UNIT = 2.0**-30  # losses are rounded to multiples of it, so that their sums are exact
+_UNIT = -30  # log2 of what losses are rounded to multiples of, so that their sums are exact
 _MOST = 2**53  # units; sums saturate there
+_ROWS = 4096
 
 
 def _candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> None:
@@ -86,7 +91,7 @@ class _State:
 
     public: Public
     planned: Mapping[str, Query]
-    models: tuple[Model, ...]
+    models: tuple[Published, ...]
     inner: State
     chosen: int | None = None
 
@@ -96,7 +101,7 @@ class BestOf(Learner):
     """Fit every candidate on an equal share of the budget, and publish the choice and all of them.
 
     Query `fits.2.gradient` is the query `gradient` of the second candidate; a spec gives all their
-    mechanisms at once under `fits`, and that of the choice under `choice` (permute-and-flip).
+    mechanisms at once under `fits`, and that of the choice under `choice`.
     Losses are computed record by record.
 
     Total: where all candidates are; a score that is no finite number, or that fails, counts as the
@@ -117,6 +122,11 @@ class BestOf(Learner):
     total: bool = attrs.field(  # type: ignore[misc]  # the candidates', per instance
         init=False, default=attrs.Factory(_all_total, takes_self=True)
     )
+
+    @property
+    def reads(self) -> Reads:
+        """What the candidate that needs most reads; the choice is a sum of losses."""
+        return Reads.most(candidate.reads for candidate in self.candidates)
 
     def part(self, public: Public) -> Public:
         """What a candidate knows: its own share of the budget."""
@@ -193,8 +203,10 @@ class BestOf(Learner):
             index, own = self.own(query, public)
             return self.candidates[index].statistic(own, records, self.part(public), secret)
         assert query.args is not None, "an ask carries the models"
-        models = [fitted.model for fitted in query.args["models"]]
-        return -np.array([self._loss(model, records, public.domain) for model in models])
+        models = tuple(fitted.model for fitted in query.args["models"])
+        zero = (Exact.zeros((len(models),), _UNIT),)
+        (total,) = records.fold(partial(self._lost, models, public.domain), zero, _ROWS)
+        return -np.minimum(total.floats(), math.ldexp(_MOST, _UNIT))
 
     def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
         """PRIVATE: what the candidate computes, an exact sum too; or the losses."""
@@ -203,7 +215,14 @@ class BestOf(Learner):
         index, own = self.own(query, public)
         return self.candidates[index].compute(own, records, self.part(public), secret)
 
-    def _loss(self, model: ScoringModel, records: Records, domain: Domain) -> float:
+    def _lost(
+        self, models: tuple[ScoringModel, ...], domain: Domain, block: Records
+    ) -> tuple[Exact]:
+        """PRIVATE: the sums of a block's rounded losses by each model."""
+        units = [self._loss(model, block, domain) for model in models]
+        return (Exact.of(units, _UNIT),)
+
+    def _loss(self, model: ScoringModel, records: Records, domain: Domain) -> int:
         """PRIVATE: the exact sum of a model's rounded losses, each a function of its record."""
         row = np.empty((1, records.features.shape[1]))
         scores = np.empty(len(records))
@@ -214,8 +233,7 @@ class BestOf(Learner):
             except Exception:  # whatever a third party's model raises on some row
                 scores[number] = math.nan
         losses = self._losses(scores, records.labels, domain)
-        units = int(np.rint(losses / _UNIT).astype(np.int64).sum())
-        return min(units, _MOST) * _UNIT
+        return int(np.rint(np.ldexp(losses, -_UNIT)).astype(np.int64).sum())
 
     def _losses(
         self, scores: NDArray[np.float64], labels: NDArray[np.float64], domain: Domain
@@ -274,7 +292,7 @@ class ChosenModel:
         return {**found, "chosen": chosen}
 
 
-def _scoring(models: tuple[Model, ...]) -> tuple[_Fitted, ...]:
+def _scoring(models: tuple[Published, ...]) -> tuple[_Fitted, ...]:
     """Models ready to be scored.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from numpy.typing import NDArray
 
-from dpcore.learner import Answer, Learner, Model, Public, State
+from dpcore.learner import Answer, Learner, Public, Published, State
 from dpcore.query import Query
 
 
@@ -22,7 +22,7 @@ class OneShot(Learner):
     """A learner that asks each of its queries once and then assembles a model."""
 
     @abstractmethod
-    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Model:
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Published:
         """The model from the released values, by query name."""
 
     def start(self, public: Public) -> State:
@@ -39,7 +39,7 @@ class OneShot(Learner):
         """Remember the answer."""
         return attrs.evolve(state, answers=(*state.answers, answer))
 
-    def model(self, state: State) -> Model:
+    def model(self, state: State) -> Published:
         """Assemble."""
         return self.assemble(
             {answer.query.name: answer.value for answer in state.answers}, state.public

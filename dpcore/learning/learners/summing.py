@@ -13,7 +13,7 @@ call. Whoever writes `partial` too proves that one record's partial is at most `
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from functools import partial
 from typing import Any, ClassVar, final
 
 import attrs
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import ContractError
 from dpcore.exact import Exact
-from dpcore.learner import Learner, Public
+from dpcore.learner import Learner, Public, Reads
 from dpcore.learning.solvers.clipping import clipped_integers
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
@@ -49,6 +49,11 @@ class SummingLearner(Learner):
     """Most records of a block; at most 2^20, so that sums of what the core rounds fit 64 bits."""
 
     isolate: bool = False
+
+    @property
+    def reads(self) -> Reads:
+        """Sums; all rows in a subclass that writes its own `statistic`."""
+        return Reads.SUMS if sums_exactly(self) else Reads.ROWS
 
     @abstractmethod
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
@@ -86,11 +91,19 @@ class SummingLearner(Learner):
         """
         if query.sum is None:
             raise ContractError(f"{type(self).__name__} plans {query.name!r} without `sum`")
-        total = Exact.zeros(query.shape, query.sum.unit)
-        blocks: Iterable[Records] = records.blocks(self.rows_at_once)
-        for block in records.alone() if self.isolate else blocks:
-            total += self._of(query, block, public)
+        zero = (Exact.zeros(query.shape, query.sum.unit),)
+        (total,) = records.fold(partial(self._part, query, public), zero, self.rows_at_once)
         return total
+
+    def _part(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
+        """What a block adds."""
+        assert query.sum is not None, "total_of asks sums only"
+        if not self.isolate:
+            return (self._of(query, block, public),)
+        total = Exact.zeros(query.shape, query.sum.unit)
+        for record in block.alone():
+            total += self._of(query, record, public)
+        return (total,)
 
     def _of(self, query: Query, block: Records, public: Public) -> Exact:
         """A block's sum; where that fails, of the records that do not fail alone."""
@@ -131,5 +144,5 @@ def sums_exactly(learner: object) -> bool:
     core = SummingLearner
     return isinstance(learner, core) and all(
         getattr(type(learner), name) is getattr(core, name)
-        for name in ("statistic", "compute", "total_of", "_of", "_tried")
+        for name in ("statistic", "compute", "total_of", "_part", "_of", "_tried")
     )

@@ -85,6 +85,13 @@ def integer_rows(
     return IntegerRows(rows, values, np.floor(limits), exponent)
 
 
+def scores(block: IntegerRows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """PRIVATE: a . w, exact at weights rounded as in step 2: functions of each row alone. (n,)."""
+    whole, places = _integer_weights(weights)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(block.rows @ whole, -_PLACES - places)
+
+
 def multipliers(
     block: IntegerRows, weights: NDArray[np.float64], link: Link | None = None
 ) -> NDArray[np.float64]:

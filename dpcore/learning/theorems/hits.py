@@ -13,7 +13,7 @@ Source: T15 in docs/theorems.md.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import scipy
@@ -25,6 +25,8 @@ from dpcore.sampling.hit_law import HitLaw
 _CELLS = 8192  # of the grid
 _BEYOND = 1e-18  # probability of more hits than the grid is made for
 _LEAST = 1e-24  # Binomial terms below it are left uncovered
+_PARTED = 500.0  # expected uses: of more, the probability of none is no normal number
+_VANISHED = 1e-290  # above all mass that underflows where an interval is parted
 _FORGIVEN, _PAID_BACK = 200, 500  # roundings, to a value near a multiple
 
 
@@ -58,7 +60,7 @@ def with_replacement_law(
     masses = np.zeros(_CELLS)
     masses[0] = 1.0
     uncovered = 0.0
-    for place, length in zip(places.tolist(), lengths.tolist(), strict=True):
+    for place, length in _parted(places.tolist(), lengths.tolist(), chance):
         terms, lost = _binomial(length, chance)
         uncovered += lost
         found = terms[0] * masses
@@ -67,7 +69,17 @@ def with_replacement_law(
             found[away:] += term * masses[: _CELLS - away]
             uncovered += term * float(masses[_CELLS - away :].sum())
         masses = found
+    if any(length * chance > _PARTED for length in lengths.tolist()):
+        uncovered += _VANISHED
     return _law(masses, step, uncovered)
+
+
+def _parted(places: list[int], lengths: list[int], chance: float) -> Iterator[tuple[int, int]]:
+    """Intervals with at most `_PARTED` expected uses each: two halves of one have its law."""
+    most = max(1, int(_PARTED / chance))
+    for place, length in zip(places, lengths, strict=True):
+        for start in range(0, length, most):
+            yield place, min(most, length - start)
 
 
 def _most_hits(draws: int, chance: float) -> int:

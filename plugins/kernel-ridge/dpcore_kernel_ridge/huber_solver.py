@@ -1,27 +1,42 @@
-r"""Huber ridge in the space of a kernel: the minimiser, with an error known before any record is.
+r"""Huber ridge in the space of a kernel: a public number of steps, and the error after them.
 
 :math:`F(f)=\sum h_B(f(x_i)-y_i)+\tfrac\Lambda2\|f\|_K^2`, where h_B' is the residual clipped to
-[-B, B], has the gradient :math:`\sum\mathrm{clip}(f(x_i)-y_i)K(x_i,\cdot)+\Lambda f`. At the
-minimiser it is 0, so that :math:`f=\sum a_iK(x_i,\cdot)` with :math:`|a_i|\le B/\Lambda`.
+[-B, B], has the minimiser :math:`f^*=\sum a^*_iK(x_i,\cdot)`, where a* minimises
+:math:`G(a)=\tfrac12a^T(K+\Lambda)a-y^Ta` over the box :math:`|a_i|\le B/\Lambda`: at both,
+:math:`\mathrm{clip}(Ka-y)+\Lambda a=0`.
 
-Certificate. For :math:`f=\sum a_iK(x_i,\cdot)` the gradient is :math:`\sum h_iK(x_i,\cdot)` with
-:math:`h=\mathrm{clip}(Ka-y)+\Lambda a`; F is Lam-strongly convex; so f lies within
-:math:`\kappa\|h\|_1/\Lambda` of the minimiser, whatever a.
+Steps. With L = m kappa^2 + Lam above every eigenvalue of K + Lam, r = sqrt(Lam/L) and
+a_0 = a_{-1} = 0,
 
-Search. Which residuals are clipped is guessed from the last point, the others are solved for.
-Should that not end, projected gradient steps take over: the minimiser's a is also the one of
-:math:`\tfrac12a^T(K+\Lambda)a-y^Ta` over the box :math:`|a_i|\le B/\Lambda`, on which a step of
-length 1/L, L = m kappa^2 + Lam, contracts by 1 - Lam/L. With computed gradients that err by at most
-delta in each entry, a ends within :math:`2\sqrt m\delta/\Lambda` of it. There
-:math:`\|h\|_1\le\sqrt m L\cdot2\sqrt m\delta/\Lambda`, and what is computed of it errs by m delta:
-`huber_error` allows twice their sum, which is thus reached on every dataset.
+.. math:: b_k=a_k+\tfrac{1-r}{1+r}(a_k-a_{k-1}),\qquad
+          a_{k+1}=\mathrm{clip}\big(b_k-\nabla G(b_k)/L\big).
+
+Their number is fixed by what is public and by m. No record decides when they end.
+
+Claim: after S steps whose gradients err by at most delta in each entry,
+
+.. math:: \|f-f^*\|_K\le2(1-r/2)^S\sqrt{mM\min(M/2,B)/\Lambda}+4\sqrt{mL}\,\delta/\Lambda+\kappa mu
+          B/\Lambda .
+
+Proof. Where every gradient errs by a vector of length at most e, G(a_S) - G(a*) is at most
+:math:`(1-r)^S(\sqrt{2(G(0)-G(a^*))}+\sqrt{2/\Lambda}\sum_{i\le S}e(1-r)^{-i/2})^2`. As
+:math:`\sqrt{1-r}\le1-r/2`, its root is at most :math:`(1-r/2)^S\sqrt{2G(0)-2G(a^*)}+
+2e\sqrt{2L}/\Lambda`, with :math:`e\le\sqrt m\,\delta`. G(0) = 0, and :math:`-G(a^*)\le
+\max_a(y^Ta-\tfrac\Lambda2\|a\|^2)\le mM\min(M/2,B)/\Lambda`. At a minimum over a convex set
+:math:`G(a)-G(a^*)\ge\tfrac12(a-a^*)^T(K+\Lambda)(a-a^*)\ge\tfrac12\|f-f^*\|_K^2`. The box of floats
+ends at B/Lam (1 + t), :math:`|t|\le u`: its minimiser has :math:`|\mathrm{clip}(Ka-y)+\Lambda
+a|\le uB` in every entry, so that F has a gradient of length at most kappa m u B there, and F is
+Lam-strongly convex. []
+
+Source of the first line: Schmidt, Le Roux & Bach (2011), arXiv:1109.2415, Proposition 4, with exact
+projections. A rounding of b_k by x counts as an error of the gradient of at most L |x|, since
+0 <= K + Lam <= L.
 """
 
 import math
 
 import attrs
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from dpcore import Kernel
@@ -29,7 +44,8 @@ from dpcore.errors import CertificateError
 from dpcore.learning.solvers.sums import plain
 from dpcore.rounding import UNIT, gamma, up
 
-_GUESSES = 60
+_STEEPEST = 2.0**24  # L/Lam: more would take too many steps
+_SHARE = 2.0**-30  # of one record's pull: what the steps may leave, where rounding leaves less
 
 
 @attrs.frozen(kw_only=True)
@@ -57,24 +73,45 @@ class HuberProblem:
         return up(records * self.kappa * self.kappa + self.total_regularization, roundings=5000)
 
     def noise(self, records: int) -> float:
-        r"""delta: what an entry of Ka - y, of h or of a gradient step errs by, a in the box.
+        r"""delta: what an entry of a computed gradient errs by, roundings of the step included.
 
-        With :math:`\|a\|_1\le mB/\Lambda`: a sum of m products and its kernel entries, a handful of
-        roundings of numbers up to kappa^2 |a|_1 + M + B, and those of a step times L.
+        :math:`|b_i|\le3B/\Lambda`: a sum of m products and its kernel entries, a handful of
+        roundings of numbers up to kappa^2 |b|_1 + 3B + M. The roundings of b_k, of the division by
+        L and of the step come to less than 32 u L B/Lam.
         """
-        mass = records * self.box
+        mass = 3 * records * self.box
         square = self.kappa * self.kappa
         entry = gamma(records + 6) * (square + self.kernel_error) + self.kernel_error
-        size = square * mass + self.label_bound + self.clip
-        step = 4 * UNIT * self.curvature(records) * self.box
+        size = square * mass + self.label_bound + 3 * self.clip
+        step = 32 * UNIT * self.curvature(records) * self.box
         return up(entry * mass + 8 * UNIT * size + step, roundings=5000)
+
+    def rounding(self, records: int) -> float:
+        """The second and the third term of the claim: what no number of steps takes away."""
+        lam = self.total_regularization
+        gradients = 4 * math.sqrt(records * self.curvature(records)) * self.noise(records) / lam
+        return up(gradients + self.kappa * records * UNIT * self.box, roundings=5000)
+
+    def left(self, records: int) -> float:
+        """What the steps may leave of the first term."""
+        return max(self.rounding(records), _SHARE * self.kappa * self.box)
+
+    def steps(self, records: int) -> int:
+        """S, after which the first term is at most `left`: public but for the number of records."""
+        if not records:
+            return 0
+        bound, lam = self.label_bound, self.total_regularization
+        first = 2 * math.sqrt(records * bound * min(bound / 2, self.clip) / lam)
+        ratio = math.sqrt(self.curvature(records) / lam)
+        shrink = math.log(up(max(first / self.left(records), 1.0), roundings=20))
+        return math.ceil(up(2 * ratio * shrink, roundings=20))
 
 
 def huber_error(problem: HuberProblem, records: int) -> float:
     r"""Distance in the kernel's norm that `solve_huber` reaches on every dataset; or infinity.
 
     Infinity stands for an error above one record's pull kappa B/Lam, at which no claim would be
-    worth making.
+    worth making, and for L/Lam above 2^24, at which the steps would take too long.
 
     Args:
         records: m, or a public upper bound on it: the error grows in it.
@@ -82,8 +119,9 @@ def huber_error(problem: HuberProblem, records: int) -> float:
     kappa, lam = problem.kappa, problem.total_regularization
     if not plain(kappa, problem.label_bound, lam, problem.clip, max(records, 1)):
         return math.inf
-    reached = 2 * problem.curvature(records) / lam + 1
-    tolerance = up(2 * kappa * records * problem.noise(records) * reached / lam, roundings=5000)
+    if problem.curvature(records) > _STEEPEST * lam:
+        return math.inf
+    tolerance = up(problem.rounding(records) + problem.left(records), roundings=5000)
     return tolerance if tolerance <= kappa * problem.box else math.inf
 
 
@@ -98,20 +136,6 @@ def huber_evaluation_error(problem: HuberProblem, records: int) -> float:
     return up(entry * records * problem.box, roundings=5000)
 
 
-def distance_to_minimiser(
-    problem: HuberProblem,
-    matrix: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    coefficients: NDArray[np.float64],
-) -> float:
-    """The certificate: how far the minimiser can be, in the kernel's norm, rounding included."""
-    records = len(labels)
-    residuals = np.clip(matrix @ coefficients - labels, -problem.clip, problem.clip)
-    steep = np.abs(residuals + problem.total_regularization * coefficients)
-    total = math.fsum(steep.tolist()) + records * problem.noise(records)
-    return up(problem.kappa * total / problem.total_regularization, roundings=5000)
-
-
 def solve_huber(
     problem: HuberProblem,
     kernel: Kernel,
@@ -121,54 +145,26 @@ def solve_huber(
 ) -> NDArray[np.float64]:
     """Coefficients of a function within `tolerance` of the minimiser, shape (m,), in the box.
 
+    Takes `HuberProblem.steps` steps of one product with the kernel matrix each, whatever the
+    records.
+
     Args:
         rows: Shape (m, p). labels: Shape (m,). tolerance: At least `huber_error` at m.
 
     Raises:
-        CertificateError: the tolerance is below that, or something is not finite.
+        CertificateError: the tolerance is below that.
     """
-    matrix, box = kernel(rows, rows), problem.box
-    found = np.zeros(len(labels))
-    for _ in range(_GUESSES):
-        if distance_to_minimiser(problem, matrix, labels, found) <= tolerance:
-            return found
-        found = np.clip(_guessed(problem, matrix, labels, found), -box, box)
-    lam, steep = problem.total_regularization, problem.curvature(len(labels))
-    for _ in range(_steps(problem, len(labels))):
-        if distance_to_minimiser(problem, matrix, labels, found) <= tolerance:
-            return found
-        gradient = matrix @ found + lam * found - labels
-        found = np.clip(found - gradient / steep, -box, box)
-    distance = distance_to_minimiser(problem, matrix, labels, found)
-    raise CertificateError("kernel_ridge.huber_ridge", distance, tolerance)
-
-
-def _guessed(
-    problem: HuberProblem,
-    matrix: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    coefficients: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """The exact solution if the records clipped now are those clipped at the minimiser."""
-    residuals = matrix @ coefficients - labels
-    found = -np.clip(residuals, -problem.clip, problem.clip) / problem.total_regularization
-    free = np.flatnonzero(np.abs(residuals) < problem.clip)
-    if free.size == 0:
-        return found
-    held = np.where(np.abs(residuals) < problem.clip, 0.0, found)
-    system = matrix[np.ix_(free, free)]
-    system.flat[:: free.size + 1] += problem.total_regularization
-    right = labels[free] - matrix[free] @ held
-    try:
-        factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        return found
-    found[free] = scipy.linalg.cho_solve(factor, right, check_finite=False)
+    records, lam, box = len(labels), problem.total_regularization, problem.box
+    reached = huber_error(problem, records)
+    if not reached <= tolerance:
+        raise CertificateError("kernel_ridge.huber_ridge", reached, tolerance)
+    matrix, steep = kernel(rows, rows), problem.curvature(records)
+    root = math.sqrt(lam / steep)
+    momentum = (1 - root) / (1 + root)
+    found = ahead = np.zeros(records)
+    for _ in range(problem.steps(records)):
+        gradient = matrix @ ahead + lam * ahead - labels
+        moved = np.clip(ahead - gradient / steep, -box, box)
+        ahead = moved + momentum * (moved - found)
+        found = moved
     return found
-
-
-def _steps(problem: HuberProblem, records: int) -> int:
-    """Projected gradient steps after which a is as near as rounding lets it be, and some."""
-    ratio = problem.curvature(records) / problem.total_regularization
-    shrink = math.log(2 * problem.clip / max(problem.noise(records), 1e-300))
-    return 10 + math.ceil(ratio * max(shrink, 1.0))

@@ -2,7 +2,7 @@ r"""Ridge from sufficient statistics with a privately chosen regularization, in 
 
 Theorem: with coefficients fixed by the first release, a record's loss
 :math:`\big((\mathrm{clip}(\phi\cdot c,\pm M)-y)/(2M)\big)^2` is in [0, 1]; a candidate's score,
-minus the sum of its losses, moves by at most 1 when a record comes, goes or is replaced, in the
+the sum of 1 minus its losses, moves by at most 1 when a record comes, goes or is replaced, in the
 maximum norm over all candidates. Permute-and-flip chooses (McKenna & Sheldon 2020).
 """
 
@@ -17,10 +17,10 @@ from dpcore import (
     Answer,
     Distance,
     Domain,
+    Exact,
     FeatureMap,
     Features,
     Learner,
-    LearnerCoins,
     LinearModel,
     Public,
     Query,
@@ -28,14 +28,19 @@ from dpcore import (
     Refused,
     Sensitivity,
     SensitivityBound,
+    Sum,
+    SummingLearner,
 )
 from dpcore.checks import fraction
-from dpcore.errors import ParameterError, UnknownCountError
-from dpcore.learning.solvers.sums import depth, pull
+from dpcore.errors import ParameterError
+from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore.learning.features.base import row_by_row
+from dpcore.learning.solvers.integers import BLOCK, integer_rows, scores, unit_of
 from dpcore.learning.theorems.by_relation import ByRelation
-from dpcore.rounding import gamma, up
-from dpcore_linear.clipped_sum import LONGEST, shortened
+from dpcore_linear.clipped_sum import shortened
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
+
+_PLACES = -30  # log2 of what scores are counted in
 
 
 def _candidates(instance: Any, attribute: Any, value: tuple[float, ...]) -> None:
@@ -56,12 +61,14 @@ class _State:
 
 
 @attrs.frozen(kw_only=True)
-class ChosenRidge(Learner):
+class ChosenRidge(SummingLearner):
     """Release the sums once, fit every candidate from them, and choose one by its private loss.
 
-    The query `statistics` needs an l2 mechanism, `choice` permute-and-flip.
+    The query `statistics` needs an l2 mechanism, `choice` permute-and-flip or, for less
+    beside Gaussian noise, the exponential mechanism.
 
-    Total: the first query as for `linear.sufficient_statistics`; losses are clipped.
+    Total, and its sums are exact: see `SummingLearner`. A score is a sum of 1 minus the loss,
+    rounded to 30 binary places; predictions are those at coefficients rounded to about 26.
 
     Args:
         features: Map from encoded columns to features.
@@ -70,8 +77,8 @@ class ChosenRidge(Learner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.chosen_ridge",)
-    total: ClassVar[bool] = True
     scores: ClassVar[bool] = True
+    rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap
     candidates: tuple[float, ...] = attrs.field(
@@ -94,6 +101,7 @@ class ChosenRidge(Learner):
             shape=(len(self.candidates),),
             distance=Distance.LINF,
             share=self.share,
+            sum=Sum(clip=1.0, sign="non_negative", exponent=_PLACES),
         )
         return (attrs.evolve(statistics, share=1 - self.share), choice)
 
@@ -110,20 +118,27 @@ class ChosenRidge(Learner):
             return attrs.evolve(choice, args={"coefficients": state.coefficients})
         return None
 
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """The sums, or minus each candidate's sum of losses."""
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+        """PRIVATE: of each record its products, or 1 minus its loss by each candidate."""
         domain = public.domain
         if query.name == "statistics":
-            ridge = self.ridge(self.candidates[0], domain)
-            return ridge.statistic(query, records, public, secret)
+            return self.ridge(self.candidates[0], domain).contributions(query, block, public)
         assert query.args is not None, "an ask carries the candidates"
-        rows = self.features.draw(domain, public.coins)(records.features)
-        bound = domain.label_bound
-        predictions = np.clip(rows @ query.args["coefficients"].T, -bound, bound)
-        losses = ((predictions - records.labels[:, None]) / (2 * bound)) ** 2
-        return -pull(losses, np.ones(len(records)))
+        kappa, bound = self.features.norm(domain), domain.label_bound
+        drawn = self.features.drawn(domain, public.coins)
+        rows = row_by_row(drawn, block.features, self.features.width(domain)) / kappa
+        whole = integer_rows(rows, block.labels / bound, 1.0, unit_of(1.0))
+        predictions = np.column_stack(
+            [scores(whole, fit * (kappa / bound)) for fit in query.args["coefficients"]]
+        )
+        errors = (np.clip(predictions, -1, 1) - (block.labels / bound)[:, None]) / 2
+        return 1 - errors * errors
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: their sum; of products, as integers."""
+        if query.name != "statistics":
+            return super().partial(query, block, public)
+        return self.ridge(self.candidates[0], public.domain).partial(query, block, public)
 
     def update(self, state: _State, answer: Answer) -> _State:
         """All candidates' coefficients, or the choice."""
@@ -157,22 +172,17 @@ class ChosenRidgeBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """For every relation; a public limit on the records bounds the rounding of scores."""
+        """For every relation and any number of records."""
         assert isinstance(learner, ChosenRidge)
         if query.name == "statistics":
             ridge = learner.ridge(learner.candidates[0], public.domain)
             return SufficientStatisticsBound().sensitivity(query, ridge, public, adjacency)
-        records = public.domain.at_most
-        if records is None:
-            raise UnknownCountError("chosen_ridge needs a public limit on the number of records")
-        width = learner.features.width(public.domain)
-        # a loss is 1/M-Lipschitz in a prediction, which errs by gamma_{d+2} kappa |c|
-        one = gamma(width + 8) * (LONGEST + 4) + gamma(depth(records) + 2)
-        claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
+        claim, value = moved_by_sum(query).under(adjacency)
+        _, spread = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
         return Sensitivity(
-            value=up(value, roundings=5000),
+            value=value,
+            range=spread,
             distance=Distance.LINF,
             adjacency=claim,
-            solver_error=up(records * one, roundings=5000),
-            source="sums of losses in [0, 1]",
+            source="sums of losses in [0, 1], in integers",
         )

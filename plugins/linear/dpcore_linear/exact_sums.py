@@ -1,86 +1,182 @@
-r"""Gram matrix and moments, summed without any rounding error, whatever the number of records.
+r"""Gram matrix and moments as one vector of integers, by products that do not round.
 
-Features and labels are first truncated to 15 binary digits below their public bounds, which makes
-no row longer. Products are then integers below 2^30, a block of 4096 of them sums exactly in
-floating point in any order, and blocks add up as integers. What is left is the rounding of results.
-Truncation would enlarge what a matrix product's last digits owe to a row's place among the others;
-features are therefore computed row by row, as a function of the row alone.
+Features are counted in units of 2^-P K and labels in units of 2^-Q M', with K and M' the powers of
+two above their bounds, both rounded to the nearest integer: :math:`a=\mathrm{rint}(2^P\phi/K)` is
+at most :math:`\alpha=2^P\kappa/K+\sqrt d/2` long, and :math:`|y'|\le Y=2^QM/M'+1/2`. A row that is
+longer than 2^(P+1/2), or no number, counts as zeros, so that the sums of a block are exact in
+doubles: no partial sum of 2^12 products passes 2^(12+2P+1), and P is at most 18.
+
+The vector of a record is :math:`(29a_j^2,\ 41a_ja_k\ (j<k),\ W\,y'a_j)`. As 41/29 is a little less
+than the root of 2, its l2 distances are at most those of :math:`(29\,aa^T,\ W\,y'a)` in the
+Frobenius norm, which T9 bounds at :math:`\kappa=\alpha,\ M=Y`; W says how the noise is shared
+between matrix and moments. Its length is below 2^42 units, as `Sum` needs.
 """
 
 import math
 from typing import NamedTuple
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.solvers.sums import blocks
-from dpcore.rounding import gamma
+from dpcore import Exact
+from dpcore.learning.theorems.sufficient_statistics import (
+    statistics_add_remove,
+    statistics_replace_label,
+    statistics_replace_one,
+)
+from dpcore.rounding import up
 
-_DIGITS = 15
-_MOST = 2**30
-"""Sums saturate at this many records' worth, which moves no two of them apart."""
+BLOCK = 4096
+_DIAGONAL, _ABOVE = 29, 41
+_PLACES, _LABEL_PLACES = 18, 14
+_FINE = 5  # binary places that W has at least, where labels can spare them
 
 
 class Sums(NamedTuple):
-    """PRIVATE: sum phi phi^T, shape (d, d), and sum y phi, shape (d,)."""
+    """sum phi phi^T, shape (d, d), and sum y phi, shape (d,)."""
 
     gram: NDArray[np.float64]
     moments: NDArray[np.float64]
 
 
-def _exponent(bound: float) -> int:
-    """The least e with bound < 2^e."""
-    return math.frexp(bound)[1]
-
-
-def exact_sums(
-    features: NDArray[np.float64], labels: NDArray[np.float64], kappa: float, label_bound: float
-) -> Sums:
-    """PRIVATE: of the truncated records.
+@attrs.frozen(kw_only=True)
+class GramUnits:
+    """What the integers count, from public facts alone.
 
     Args:
-        features: Shape (n, d), rows at most kappa long. labels: Shape (n,), within label_bound.
+        kappa: Rows are at most this long. label_bound: M. width: d.
+        places: P. label_places: Q. weight: W.
+        exponent: log2 of what one unit of the vector is.
     """
-    e, f = _exponent(kappa), _exponent(label_bound)
-    width = features.shape[1]
-    gram = np.zeros((width, width), dtype=np.int64)
-    moments = np.zeros(width, dtype=np.int64)
-    for part in blocks(len(labels)):
-        rows = np.trunc(np.ldexp(features[part], _DIGITS - e))
-        values = np.trunc(np.ldexp(labels[part], _DIGITS - f))
-        gram += (rows.T @ rows).astype(np.int64)
-        moments += (rows.T @ values).astype(np.int64)
-    limit = _MOST << 2 * _DIGITS
-    return Sums(
-        np.ldexp(np.clip(gram, -limit, limit).astype(np.float64), 2 * (e - _DIGITS)),
-        np.ldexp(np.clip(moments, -limit, limit).astype(np.float64), e + f - 2 * _DIGITS),
-    )
+
+    kappa: float
+    label_bound: float
+    width: int
+    places: int
+    label_places: int
+    weight: int
+    exponent: int
+
+    @classmethod
+    def of(cls, kappa: float, label_bound: float, width: int, gram_weight: float) -> "GramUnits":
+        """Units in which a record's vector is about 1 long.
+
+        Args:
+            gram_weight: How many times shorter a record's matrix is than its moments.
+        """
+        finer = max(0, math.ceil(math.log2(gram_weight) / 2))
+        places = max(1, _PLACES - finer)
+        rows, labels = kappa / 2.0 ** _above(kappa), label_bound / 2.0 ** _above(label_bound)
+        moments = gram_weight * _DIAGONAL * 2.0**places * rows / labels  # W 2^Q
+        label_places = max(0, min(_LABEL_PLACES, math.floor(math.log2(moments)) - _FINE))
+        longest = max(1.0, gram_weight) * _DIAGONAL * (2.0**places * rows) ** 2
+        return cls(
+            kappa=kappa,
+            label_bound=label_bound,
+            width=width,
+            places=places,
+            label_places=label_places,
+            weight=max(1, round(moments / 2.0**label_places)),
+            exponent=-round(math.log2(longest)),
+        )
+
+    @property
+    def size(self) -> int:
+        """Entries of the vector."""
+        return self.width * (self.width + 1) // 2 + self.width
+
+    @property
+    def a(self) -> float:
+        """The matrix is released over a."""
+        unit = 2 * (_above(self.kappa) - self.places) - self.exponent
+        return math.ldexp(1 / _DIAGONAL, unit)
+
+    @property
+    def w(self) -> float:
+        """The moments are released over w."""
+        unit = _above(self.kappa) - self.places + _above(self.label_bound) - self.label_places
+        return math.ldexp(1 / self.weight, unit - self.exponent)
+
+    @property
+    def add_remove(self) -> float:
+        """The longest vector of one record; rounded up."""
+        return self._scaled(statistics_add_remove(*self._rounded, *self._weights))
+
+    @property
+    def replace_one(self) -> float:
+        """T9 of the integers; rounded up."""
+        return self._scaled(statistics_replace_one(*self._rounded, *self._weights))
+
+    @property
+    def replace_label(self) -> float:
+        """2 Y alpha W; rounded up."""
+        alpha, label = self._rounded
+        return self._scaled(statistics_replace_label(alpha, label, self._weights[1]))
+
+    @property
+    def _rounded(self) -> tuple[float, float]:
+        """alpha and Y."""
+        row = math.ldexp(self.kappa, self.places - _above(self.kappa))
+        label = math.ldexp(self.label_bound, self.label_places - _above(self.label_bound))
+        return up(row + math.sqrt(self.width) / 2, roundings=4), up(label + 0.5, roundings=4)
+
+    @property
+    def _weights(self) -> tuple[float, float]:
+        """1/29 and 1/W, rounded down."""
+        return math.nextafter(1 / _DIAGONAL, 0), math.nextafter(1 / self.weight, 0)
+
+    def _scaled(self, units: float) -> float:
+        return math.ldexp(units, self.exponent)
+
+    def integers(
+        self, features: NDArray[np.float64], labels: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """PRIVATE: a, shape (n, d), and y', shape (n,), as floats that hold integers."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = np.rint(np.ldexp(features, self.places - _above(self.kappa)))
+            squares = np.einsum("ij,ij->i", rows, rows)
+            usable = (squares < 2.0 ** (2 * self.places + 1)) & np.isfinite(labels)
+        inside = np.clip(np.where(usable, labels, 0.0), -self.label_bound, self.label_bound)
+        scaled = np.ldexp(inside, self.label_places - _above(self.label_bound))
+        return np.where(usable[:, None], rows, 0.0), np.rint(scaled)
+
+    def vectors(
+        self, features: NDArray[np.float64], labels: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """PRIVATE: every record's vector, shape (n, size)."""
+        rows, values = self.integers(features, labels)
+        first, second = np.triu_indices(self.width, 1)
+        whole = np.hstack(
+            [
+                _DIAGONAL * rows * rows,
+                _ABOVE * rows[:, first] * rows[:, second],
+                self.weight * rows * values[:, None],
+            ]
+        )
+        return np.ldexp(whole, self.exponent)
+
+    def total(self, features: NDArray[np.float64], labels: NDArray[np.float64]) -> Exact:
+        """PRIVATE: the sum of the vectors of at most `BLOCK` records."""
+        assert len(labels) <= BLOCK, "blocks are cut to size"
+        rows, values = self.integers(features, labels)
+        gram = (rows.T @ rows).astype(np.int64)
+        moments = (rows.T @ values).astype(np.int64)
+        above = gram[np.triu_indices(self.width, 1)]
+        parts = [_DIAGONAL * np.diag(gram), _ABOVE * above, self.weight * moments]
+        return Exact.of(np.concatenate(parts), self.exponent)
+
+    def parted(self, vector: NDArray[np.float64]) -> Sums:
+        """Matrix and moments of a vector."""
+        width, a = self.width, self.a
+        rows, columns = np.triu_indices(width, 1)
+        gram = np.diag(vector[:width] * a)
+        gram[rows, columns] = vector[width : width + rows.size] * (a * _DIAGONAL / _ABOVE)
+        gram[columns, rows] = gram[rows, columns]
+        return Sums(gram, vector[width + rows.size :] * self.w)
 
 
-def joined(sums: Sums, a: float, w: float) -> NDArray[np.float64]:
-    """One isometric vector: diagonal, sqrt(2) times what is above it, moments; weighted."""
-    rows, columns = np.triu_indices(sums.moments.size, 1)
-    above = math.sqrt(2) * sums.gram[rows, columns]
-    return np.concatenate([np.diag(sums.gram) / a, above / a, sums.moments / w])
-
-
-def parted(vector: NDArray[np.float64], width: int, a: float, w: float) -> Sums:
-    """The inverse of `joined`."""
-    rows, columns = np.triu_indices(width, 1)
-    gram = np.diag(vector[:width] * a)
-    gram[rows, columns] = vector[width : width + rows.size] * (a / math.sqrt(2))
-    gram[columns, rows] = gram[rows, columns]
-    return Sums(gram, vector[width + rows.size :] * w)
-
-
-def joined_error(
-    at_most: int | None, width: int, kappa: float, label_bound: float, a: float, w: float
-) -> float:
-    """How far the computed vector may be from the exact one, in l2: a few roundings an entry.
-
-    No entry exceeds 4 kappa^2 or 4 kappa M times the records, `_MOST` of them at most.
-    """
-    records = _MOST if at_most is None else min(at_most, _MOST)
-    gram = 4 * math.sqrt(2) * kappa * kappa * width / a
-    moments = 4 * kappa * label_bound * math.sqrt(width) / w
-    return gamma(8) * records * (gram + moments)
+def _above(bound: float) -> int:
+    """The least e with bound <= 2^e."""
+    half, exponent = math.frexp(bound)
+    return exponent - 1 if half == 0.5 else exponent

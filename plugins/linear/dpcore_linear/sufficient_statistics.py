@@ -3,7 +3,8 @@ r"""Ridge from one release of its sufficient statistics: Gram matrix and moments
 Theorem (T9): :math:`(\sum\phi\phi^T/a,\ \sum y\phi/w)` moves in l2 by at most
 :math:`\sqrt{2\kappa^4(1-t^2)/a^2+2\kappa^2M^2(1+t)/w^2}` (replace-one) or
 :math:`\sqrt{\kappa^4/a^2+\kappa^2M^2/w^2}` (add/remove), whatever the number of records. All that
-follows is a function of what was released. After Wang (2018), arXiv:1803.02596, Algorithm 2.
+follows is a function of what was released. Sums are integers. After Wang (2018), arXiv:1803.02596,
+Algorithm 2.
 """
 
 import math
@@ -17,9 +18,9 @@ from dpcore import (
     Adjacency,
     Distance,
     Domain,
+    Exact,
     FeatureMap,
     Learner,
-    LearnerCoins,
     LinearModel,
     OneShot,
     Public,
@@ -28,31 +29,28 @@ from dpcore import (
     Refused,
     Sensitivity,
     SensitivityBound,
+    Sum,
+    SummingLearner,
 )
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError
 from dpcore.learning.features.base import row_by_row
 from dpcore.learning.solvers.sums import plain
 from dpcore.learning.theorems.by_relation import ByRelation
-from dpcore.learning.theorems.sufficient_statistics import (
-    statistics_add_remove,
-    statistics_replace_label,
-    statistics_replace_one,
-)
-from dpcore_linear.exact_sums import exact_sums, joined, joined_error, parted
+from dpcore_linear.exact_sums import BLOCK, GramUnits
 
 _FAILURE = 0.05  # of the bound on the noise's norm, which only helps to choose a regularization
 
 
 @attrs.frozen(kw_only=True)
-class SufficientStatistics(OneShot):
+class SufficientStatistics(SummingLearner, OneShot):
     r"""Release Gram matrix and moments once, clip eigenvalues at 0, and solve.
 
     No number of records is read. Where `total_regularization` is left out it is what the released
     least eigenvalue lacks to the norm that the planned noise may have.
 
-    Total: sums of products of finite numbers, saturating; the bound refuses units so extreme that
-    they could overflow.
+    Total, and its sums are exact: see `SummingLearner`. Rows are rounded to about 18 binary places
+    and labels to 14, and the bound allows for that (`dpcore_linear.exact_sums`).
 
     Args:
         features: Map from encoded columns to features.
@@ -61,8 +59,8 @@ class SufficientStatistics(OneShot):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.sufficient_statistics",)
-    total: ClassVar[bool] = True
     scores: ClassVar[bool] = True
+    rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap
     total_regularization: float | None = attrs.field(
@@ -70,10 +68,14 @@ class SufficientStatistics(OneShot):
     )
     gram_weight: float = attrs.field(default=1.0, validator=positive)
 
-    def weights(self, domain: Domain) -> tuple[float, float]:
-        """a and w: one record's part of either sum is at most 1 (or 1/gram_weight) long."""
-        kappa = self.features.norm(domain)
-        return self.gram_weight * kappa * kappa, kappa * domain.label_bound
+    def units(self, domain: Domain) -> GramUnits:
+        """What is counted: one record's part of either sum is about 1 (or 1/gram_weight) long."""
+        return GramUnits.of(
+            self.features.norm(domain),
+            domain.label_bound,
+            self.features.width(domain),
+            self.gram_weight,
+        )
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One: both sums in one vector, in l2."""
@@ -81,37 +83,35 @@ class SufficientStatistics(OneShot):
             raise NoClaimError(
                 "sufficient_statistics needs total_regularization where the budget has no delta"
             )
-        width = self.features.width(public.domain)
-        size = width * (width + 1) // 2 + width
-        return (Query(name="statistics", shape=(size,), distance=Distance.L2),)
+        units = self.units(public.domain)
+        declared = Sum(clip=units.add_remove, exponent=units.exponent)
+        return (Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declared),)
 
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """The sums, exact up to a few roundings of the results."""
-        domain = public.domain
-        drawn = self.features.draw(domain, public.coins)
-        rows = row_by_row(drawn, records.features, self.features.width(domain))
-        kappa = self.features.norm(domain)
-        sums = exact_sums(rows, records.labels, kappa, domain.label_bound)
-        return joined(sums, *self.weights(domain))
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+        """PRIVATE: of each record its own products."""
+        return self.units(public.domain).vectors(self._rows(block, public), block.labels)
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: their sum, as integers."""
+        return self.units(public.domain).total(self._rows(block, public), block.labels)
+
+    def _rows(self, block: Records, public: Public) -> NDArray[np.float64]:
+        drawn = self.features.drawn(public.domain, public.coins)
+        return row_by_row(drawn, block.features, self.features.width(public.domain))
 
     def regularization(self, least: float, public: Public) -> float:
         """Lam, given the least eigenvalue of the clipped matrix."""
         if self.total_regularization is not None:
             return self.total_regularization
         assert public.mu is not None, "the plan needs one of both"
-        a, w = self.weights(public.domain)
-        kappa = self.features.norm(public.domain)
-        noise = a * statistics_replace_one(kappa, public.domain.label_bound, a, w) / public.mu
-        width = self.features.width(public.domain)
-        longest = math.sqrt(2 * width) + math.sqrt(2 * math.log(2 / _FAILURE))
+        units = self.units(public.domain)
+        noise = units.a * units.replace_one / public.mu
+        longest = math.sqrt(2 * units.width) + math.sqrt(2 * math.log(2 / _FAILURE))
         return max(noise * longest - least, 1e-9 * noise)
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """Ridge on the positive part of the released matrix."""
-        width = self.features.width(public.domain)
-        gram, moments = parted(answers["statistics"], width, *self.weights(public.domain))
+        gram, moments = self.units(public.domain).parted(answers["statistics"])
         values, vectors = np.linalg.eigh(gram)
         values = np.maximum(values, 0.0)
         shift = self.regularization(float(values[0]), public)
@@ -134,21 +134,18 @@ class SufficientStatisticsBound(SensitivityBound):
         """The joint bound of each relation."""
         assert isinstance(learner, SufficientStatistics)
         domain = public.domain
-        kappa, label_bound = learner.features.norm(domain), domain.label_bound
-        a, w = learner.weights(domain)
-        if not plain(kappa, label_bound, a, w):
+        if not plain(learner.features.norm(domain), domain.label_bound, learner.gram_weight):
             return Refused("its sums could overflow: rescale the label, or the features")
+        units = learner.units(domain)
         moved = ByRelation(
-            add_remove=statistics_add_remove(kappa, label_bound, a, w),
-            replace_one=statistics_replace_one(kappa, label_bound, a, w),
-            replace_label=statistics_replace_label(kappa, label_bound, w),
+            add_remove=units.add_remove,
+            replace_one=units.replace_one,
+            replace_label=units.replace_label,
         )
         claim, value = moved.under(adjacency)
-        width = learner.features.width(domain)
         return Sensitivity(
             value=value,
             distance=Distance.L2,
             adjacency=claim,
-            solver_error=joined_error(domain.at_most, width, kappa, label_bound, a, w),
-            source=f"T9 (sufficient statistics, {claim})",
+            source=f"T9 (sufficient statistics, {claim}), in integers",
         )

@@ -94,12 +94,12 @@ def test_the_better_candidate_is_chosen_and_published():
         assert np.mean((outcome.model.predict(people) - people["y"]) ** 2) < 0.01
 
 
-def test_scores_need_a_public_limit_and_candidates_must_differ():
-    hidden = domain(records=None, norm=1.0)
-    with pytest.raises(NoClaimError, match="limit"):
-        plan(learner(), domain=hidden, adjacency=ADD_REMOVE)
-    limited = domain(records=None, limit=300, norm=1.0)
-    assert plan(learner(), domain=limited, adjacency=ADD_REMOVE).guarantee.epsilon <= 2
+def test_scores_need_no_limit_on_the_records_and_candidates_must_differ():
+    for limit in (None, 300):
+        hidden = domain(records=None, limit=limit, norm=1.0)
+        priced = plan(learner(), domain=hidden, adjacency=ADD_REMOVE)
+        assert priced.guarantee.epsilon <= 2
+        assert "summed exactly" in priced.guarantee.statistic
     for wrong in ((1.0,), (1.0, 1.0), (1.0, -1.0), (1.0, float("nan"))):
         with pytest.raises(ParameterError):
             learner(candidates=wrong)

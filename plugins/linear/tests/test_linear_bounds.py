@@ -36,7 +36,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.pricing.calibration import compose
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
-from dpcore_linear.exact_sums import exact_sums, joined, parted
+from dpcore_linear.exact_sums import GramUnits
 from dpcore_linear.output_perturbation import (
     OutputPerturbation,
     OutputPerturbationBound,
@@ -172,15 +172,48 @@ def test_t9_has_the_value_that_was_worked_out_by_hand():
 
 def test_sums_are_exact_whatever_the_order():
     rng = np.random.default_rng(4)
-    rows, labels = rows_in_the_ball(rng, 9000), rng.uniform(-1, 1, 9000)
-    first = exact_sums(rows, labels, 1.0, 1.0)
-    order = rng.permutation(9000)
-    second = exact_sums(rows[order], labels[order], 1.0, 1.0)
-    assert np.array_equal(first.gram, second.gram)
-    assert np.array_equal(first.moments, second.moments)
-    assert np.allclose(first.gram, rows.T @ rows, rtol=1e-3)
-    whole = np.trunc(rows * 2**14).astype(object)  # 1 < 2^1: 14 digits behind the point
-    assert (first.gram * 2**28 == (whole.T @ whole).astype(float)).all()
+    rows, labels = rows_in_the_ball(rng, 4000), rng.uniform(-1, 1, 4000)
+    units = GramUnits.of(1.0, 1.0, rows.shape[1], 1.0)
+    first = units.total(rows, labels)
+    order = rng.permutation(4000)
+    assert first == units.total(rows[order], labels[order])
+    assert np.allclose(units.parted(first.floats()).gram, rows.T @ rows, rtol=1e-3)
+    whole = [[round(x * 2**18) for x in row] for row in rows.tolist()]
+    values = [round(y * 2**14) for y in labels.tolist()]
+    squares = [29 * sum(row[j] ** 2 for row in whole) for j in (0, 1)]
+    across = 41 * sum(row[0] * row[1] for row in whole)
+    moments = [
+        units.weight * sum(r[j] * y for r, y in zip(whole, values, strict=True)) for j in (0, 1)
+    ]
+    assert first.integers() == [*squares, across, *moments]
+
+
+@pytest.mark.parametrize("weight", [1e-3, 0.3, 1.0, 7.0, 1e4])
+@pytest.mark.parametrize(("kappa", "bound"), [(1.0, 1.0), (1.3, 0.7), (1e-3, 5e4)])
+def test_no_two_records_are_farther_apart_than_the_units_say(weight, kappa, bound):
+    """In exact integers: corners and random rows at full length, labels at their ends."""
+    rng = np.random.default_rng(5)
+    units = GramUnits.of(kappa, bound, 3, weight)
+    rows = rng.normal(size=(60, 3))
+    rows *= kappa / np.linalg.norm(rows, axis=1, keepdims=True)
+    labels = bound * rng.choice([-1.0, 1.0], 60)
+    vectors = [units.total(rows[i : i + 1], labels[i : i + 1]).integers() for i in range(60)]
+    scale = 2.0**units.exponent
+    alone = max(math.sqrt(sum(n * n for n in v)) for v in vectors) * scale
+    apart = max(math.dist(v, u) for v in vectors for u in vectors) * scale
+    assert 0.98 * units.add_remove < alone <= units.add_remove
+    assert 0.8 * units.replace_one < apart <= units.replace_one
+    assert units.add_remove < 2.0 ** (units.exponent + 42)
+    flipped = [units.total(rows[i : i + 1], -labels[i : i + 1]).integers() for i in range(60)]
+    label = max(math.dist(v, u) for v, u in zip(vectors, flipped, strict=True)) * scale
+    assert 0.98 * units.replace_label < label <= units.replace_label
+
+
+def test_weights_say_how_much_shorter_the_matrix_is():
+    for weight in (1e-3, 0.3, 1.0, 7.0, 1e4):
+        units = GramUnits.of(1.3, 0.7, 3, weight)
+        assert 1.3 * 1.3 / units.a * weight == pytest.approx(1.3 * 0.7 / units.w, rel=0.02)
+        assert 0.5 < units.add_remove < 3
 
 
 @pytest.mark.parametrize("features", [Affine(features=Identity()), CosSin(count=7)])
@@ -207,15 +240,17 @@ def test_a_gradient_at_another_clip_is_never_served_from_memory():
         assert np.linalg.norm(value) == pytest.approx(clip)
 
 
-def test_the_joined_vector_is_isometric_and_has_an_inverse():
+def test_the_vector_is_almost_isometric_and_has_an_inverse():
     rng = np.random.default_rng(5)
-    sums = exact_sums(rows_in_the_ball(rng, 50), rng.uniform(-1, 1, 50), 1.0, 1.0)
-    vector = joined(sums, 2.0, 3.0)
-    square = np.sum(sums.gram**2) / 4 + np.sum(sums.moments**2) / 9
-    assert np.sum(vector**2) == pytest.approx(square)
-    again = parted(vector, 2, 2.0, 3.0)
-    assert np.allclose(again.gram, sums.gram)
-    assert np.allclose(again.moments, sums.moments)
+    rows, labels = rows_in_the_ball(rng, 50), rng.uniform(-1, 1, 50)
+    units = GramUnits.of(1.0, 1.0, rows.shape[1], 1.7)
+    vector = units.total(rows, labels).floats()
+    gram, moments = rows.T @ rows, rows.T @ labels
+    square = np.sum(gram**2) / units.a**2 + np.sum(moments**2) / units.w**2
+    assert np.sum(vector**2) == pytest.approx(square, rel=1e-3)
+    again = units.parted(vector)
+    assert np.allclose(again.gram, gram, atol=1e-4)
+    assert np.allclose(again.moments, moments, atol=2e-3)
 
 
 def test_the_printed_bound_is_broken_by_ridge_with_labels_in_the_unit_interval():

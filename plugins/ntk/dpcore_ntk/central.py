@@ -24,6 +24,7 @@ from dpcore import (
     OneShot,
     Public,
     Query,
+    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -133,6 +134,11 @@ class Central(OneShot):
     def drawn(self, public: Public) -> Neurons:
         """The neurons."""
         return Neurons.draw(self.neurons, self.inputs(public), public.coins)
+
+    @property
+    def reads(self) -> Reads:
+        """A state is passed along a secret order."""
+        return Reads.ORDER
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One: the state, in l2."""

@@ -132,6 +132,13 @@ class MinNorm(OneShot):
     )
     passes: int = attrs.field(default=1, validator=positive_integer)
 
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """The waves at all records, and what solves for them."""
+        records, count = domain.at_most or 0, self.count
+        work = self.passes if self.solver == "kaczmarz" else 4 * min(records, count)
+        memory = 16 * (2 * domain.width * count + 6 * records * count)
+        return memory, 4 * count * (domain.width + work) * max(records, 1)
+
     def draw(self, public: Public) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Frequencies and, for cosines, phases."""
         stream = public.coins.stream("features")

@@ -91,8 +91,9 @@ def _in_one_term(epsilon, self, delta):
 
 def _orders_off_by_one(compose, self, event, count):
     composed = compose(event, count)
-    shifted = {known: np.append(0.0, curve[:-1]) for known, curve in composed.curves.items()}
-    return attrs.evolve(composed, curves={**shifted, **self.curves})
+    orders = composed.orders
+    shifted = {known: np.append(0.0, known.renyi(orders)[:-1]) for known in composed.spent}
+    return attrs.evolve(composed, known=shifted)
 
 
 def _any_relation(compose, self, event, count):

@@ -1,0 +1,59 @@
+"""The fit of the records to their declared domain: on the operator's console, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dpcore.cli.console import columns
+from dpcore.domain.domain import Table
+from dpcore.domain.fit import Fit, fit
+from dpcore.errors import SourceError, SpecError
+from dpcore.sources.opening import open_source
+from dpcore.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def show_fit(console: Console, spec: Spec) -> None:
+    """Open the data of a spec, and list every column's misfits by rule and count.
+
+    Raises:
+        SpecError: the spec is sealed, so that it has no operator channel.
+        SourceError: the data cannot be read, or a run would refuse them.
+    """
+    if spec.request.sealed:
+        with spec.placed():
+            raise SpecError("it has no operator channel to show the data's fit on", "sealed")
+    found = fit(spec.request.domain, _batches(spec))
+    console.print(_counted(spec, found), markup=False)
+    if found.misfits:
+        title = "What does not fit. Not private: for the operator alone."
+        table = columns("column", "what is wrong", "records", "first record", "needed", title=title)
+        for one in found.misfits:
+            table.add_row(one.column, one.rule, str(one.count), str(one.first), one.needed)
+        console.print(table)
+    if found.misfits and spec.request.on_invalid == "refuse":
+        raise SourceError(
+            "a run refuses these records: mend them, declare a default for the column, or set "
+            "on_invalid: project, which maps them into the domain"
+        )
+
+
+def _batches(spec: Spec) -> Iterator[Table]:
+    with spec.placed():
+        source = open_source(spec.source, spec.folder, spec.csv, spec.request.domain)
+        for part in source.parts():
+            yield from part.batches()
+
+
+def _counted(spec: Spec, found: Fit) -> str:
+    domain = spec.request.domain
+    declared = "a private number is declared"
+    if domain.exact is not None:
+        declared = f"{domain.exact} are declared"
+    elif domain.limit is not None:
+        declared = f"at most {domain.limit} are declared"
+    fits = "" if found.misfits else "; all of them fit"
+    return f"The source has {found.records} records, {declared}{fits}."

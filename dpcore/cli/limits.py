@@ -1,0 +1,55 @@
+"""The options --memory and --work: what a run may need of the machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import attrs
+import typer
+
+from dpcore.spec.spec import Spec
+
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Refuse what needs more memory, such as 4GB. [default: the machine's]",
+        show_default=False,
+    ),
+]
+WorkOption = Annotated[
+    str | None,
+    typer.Option(
+        "--work",
+        metavar="NUMBER",
+        help="Refuse what needs more multiplications. [default: 1e14]",
+        show_default=False,
+    ),
+]
+
+
+def in_bytes(given: str | None) -> int | None:
+    """The limit, None for the machine's."""
+    if given is None:
+        return None
+    from dpcore.pricing.resources import read_memory  # imported where it is asked for
+
+    return read_memory(given)
+
+
+def in_number(given: str | None) -> int | None:
+    """The limit, None for the default."""
+    if given is None:
+        return None
+    from dpcore.pricing.resources import read_work
+
+    return read_work(given)
+
+
+def limited(spec: Spec, memory: str | None, work: str | None) -> Spec:
+    """The spec with the limits."""
+    return attrs.evolve(
+        spec,
+        request=attrs.evolve(spec.request, memory=in_bytes(memory), work=in_number(work)),
+    )

@@ -1,0 +1,81 @@
+"""Engine: what holds a run's records in blocks, and adds up sums of integers over them.
+
+An engine is the operator's choice. It is no part of a spec, a lock or what is published, and no
+released number depends on it: totals are integers, which any engine adds to the same ones
+(`dpcore.exact`). What travels to it are parts of a source and tasks; what comes back are counts and
+totals, as private as the records. Noise is drawn after the total, in the process of the run, so
+that a task that runs twice releases nothing twice.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import attrs
+
+from dpcore.records.records import Folded, Records
+from dpcore.records.source import Columns, Part
+from dpcore.sampling.selection import EVERYTHING, Selection
+
+Encode = Callable[[Columns], Records]
+"""PRIVATE: a batch of columns to its records, row by row: a function of every row alone."""
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Task:
+    """One fold over the records. Pickled where an engine has other processes.
+
+    Args:
+        part: PRIVATE: what a block of records adds. Pure, and additive: of two blocks together it
+            is the sum of both.
+        zero: What no records add: the shapes and units of the totals.
+        split: Which records of the source take part in the run: the learners' share.
+        sample: Which of those this ask sees.
+    """
+
+    part: Callable[[Records], Folded]
+    zero: Folded
+    split: Selection = EVERYTHING
+    sample: Selection = EVERYTHING
+
+
+class Engine(ABC):
+    """Holds the records of one run: `load` once, then `total` often, then `close`."""
+
+    one_memory: ClassVar[bool] = False
+    """Whether the process of the run may read all records into its own memory instead, for what
+    does not read in blocks."""
+
+    @abstractmethod
+    def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
+        """PRIVATE: read every part once, encode it in batches and keep its records.
+
+        Returns:
+            The number of records of each part, in the order of `parts`: record j of part i has the
+            place counts[0] + ... + counts[i - 1] + j, by which selections choose.
+
+        Raises:
+            SourceError: a part cannot be read, or `encode` refuses a record.
+        """
+
+    @abstractmethod
+    def total(self, task: Task) -> Folded:
+        """PRIVATE: the sum of `task.part` over blocks of the selected records.
+
+        However records are cut into blocks, and in whatever order these are added, it is the same.
+
+        Raises:
+            ReleaseError: a part failed; no more is told than the type of its error.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Forget the records, and remove whatever holds them. May be called again."""
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()

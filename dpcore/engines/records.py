@@ -1,0 +1,66 @@
+"""EngineRecords: records that an engine holds, as a private function sees them: folds alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import attrs
+
+from dpcore.engines.base import Engine, Task
+from dpcore.errors import ContractError
+from dpcore.records.records import Folded, Records
+from dpcore.sampling.selection import EVERYTHING, Selection
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class EngineRecords:
+    """Stands for `Records` where a learner `reads` sums, folds or loops.
+
+    Args:
+        places: How many records the source has, in or out of the split.
+        count: Of the learners' share.
+        split: Which these are. sample: Which of them one ask sees.
+    """
+
+    engine: Engine
+    places: int
+    count: int
+    split: Selection = EVERYTHING
+    sample: Selection = EVERYTHING
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return "EngineRecords(private)"
+
+    def fold(self, part: Callable[[Records], Folded], zero: Folded, rows: int) -> Folded:
+        """The sum of `part` over blocks, as `Records.fold`."""
+        task = Task(
+            part=_InPieces(part, zero, rows), zero=zero, split=self.split, sample=self.sample
+        )
+        return self.engine.total(task)
+
+    def sampled(self, sample: Selection) -> EngineRecords:
+        """What one ask sees of them; `len` stays that of the learners' share."""
+        return attrs.evolve(self, sample=sample)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ContractError(
+            f"{name}: records behind an engine are seen by folds alone; say Reads.ROWS"
+        )
+
+
+@attrs.frozen(eq=False, repr=False)
+class _InPieces:
+    """What a block of the engine's size adds, in pieces of the learner's."""
+
+    part: Any
+    zero: Folded
+    rows: int
+
+    def __call__(self, block: Records) -> Folded:
+        return block.fold(self.part, self.zero, self.rows)

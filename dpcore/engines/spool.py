@@ -1,0 +1,94 @@
+"""Spool: a file without a name that holds records while a run lasts.
+
+It is made in a folder of the operator's and has no name there, so that nobody can open it, and the
+system removes it when the process ends, however it ends. Where a system has no such files it has a
+name that only its owner can open, and is removed when it is closed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import SourceError
+
+_PAGE = mmap.ALLOCATIONGRANULARITY
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    kept: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
+    return memoryview(kept).cast("B")
+
+
+class Spool:
+    """PRIVATE: pieces of bytes, each at a place of its own. Any threads may share it.
+
+    Args:
+        folder: Where; the system's own for such files if None.
+
+    Raises:
+        SourceError: no file can be made there.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._lock, self._end = threading.Lock(), 0
+        self._told = "the system's folder for temporary files" if folder is None else str(folder)
+        try:
+            if folder is not None:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def put(self, arrays: Sequence[NDArray[Any]]) -> int:
+        """Keep arrays, one behind the other; where they begin.
+
+        Raises:
+            SourceError: the disk is full, or fails.
+        """
+        pieces = [_bytes(array) for array in arrays if array.size]
+        with self._lock:
+            place = self._end
+            size = sum(piece.nbytes for piece in pieces)
+            self._end += -(-size // _PAGE) * _PAGE
+        at = place
+        try:
+            for piece in pieces:
+                while piece.nbytes:
+                    written = os.pwrite(self._file.fileno(), piece, at)
+                    piece, at = piece[written:], at + written
+        except OSError as error:
+            raise self._failed(error) from None
+        return place
+
+    def read(self, place: int, size: int) -> bytes:
+        """A copy of so many bytes."""
+        found = os.pread(self._file.fileno(), size, place)
+        if len(found) != size:
+            raise SourceError(f"the spool in {self._told} is shorter than it was")
+        return found
+
+    def mapped(self, place: int, size: int) -> memoryview:
+        """So many bytes, read when they are looked at, read-only."""
+        if not size:
+            return memoryview(b"")
+        return memoryview(
+            mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ, offset=place)
+        )
+
+    def close(self) -> None:
+        """Remove it. May be called again."""
+        self._file.close()
+
+    def _failed(self, error: OSError) -> SourceError:
+        return SourceError(
+            f"records cannot be spooled to {self._told} ({error.strerror}); name another folder"
+        )

@@ -1,0 +1,185 @@
+"""Figures: what a release publishes that predicts nothing: tables of numbers with error bars.
+
+A bar is a function of answers and public facts. It says what it covers, and what not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import ContractError
+
+NOISE_ONLY = (
+    "noise only: where the same number without noise lies. It does not include sampling error, "
+    "values clipped to their declared range, or what is missing in the records"
+)
+"""What a bar covers, where a release does not say more."""
+
+ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Figures(Mapping[str, tuple[Any, ...]]):
+    """One published table: a mapping of its columns, each a tuple with one entry a row.
+
+    Args:
+        about: Columns that say what each number is about, all equally long.
+        estimate: The released numbers, shape (rows,).
+        low, high: Ends of each number's interval; infinite where nothing is known.
+        level: The probability with which an interval holds, or with which all hold together.
+        joint: Whether all intervals of the table hold together at that level.
+        covers: What an interval includes, in words.
+        display: The same numbers made consistent (no negative count, the known total), for readers
+            alone: they are biased, so that further estimates start from `estimate`.
+    """
+
+    about: Mapping[str, tuple[Any, ...]]
+    estimate: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    level: float
+    joint: bool = False
+    covers: str = NOISE_ONLY
+    display: NDArray[np.float64] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        rows = {len(column) for column in self.columns.values()}
+        if len(rows) != 1:
+            raise ContractError("the columns of a published table must be equally long")
+
+    @property
+    def columns(self) -> dict[str, tuple[Any, ...]]:
+        """All columns, by name and in order."""
+        found = {**self.about, ESTIMATE: self.estimate, LOW: self.low, HIGH: self.high}
+        if self.display is not None:
+            found[DISPLAY] = self.display
+        return {name: tuple(map(_plain, column)) for name, column in found.items()}
+
+    def __getitem__(self, name: str) -> tuple[Any, ...]:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __repr__(self) -> str:
+        return f"Figures({self.estimate.size} rows: {', '.join(self.columns)})"
+
+    def __str__(self) -> str:
+        """The table as text, with what its intervals say."""
+        cells = [[*self.columns], *([_told(value) for value in row] for row in self.rows())]
+        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, wide, strict=True)).rstrip()
+            for row in cells
+        ]
+        return "\n".join([*lines, f"({self.bars})"])
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The table's rows, in order."""
+        return list(zip(*self.columns.values(), strict=True))
+
+    def to_pandas(self) -> Any:
+        """As a data frame; needs pandas."""
+        import pandas  # type: ignore[import-untyped]  # an extra of the reader's
+
+        return pandas.DataFrame(self.columns)
+
+    def to_arrow(self) -> Any:
+        """As an Arrow table; needs pyarrow."""
+        import pyarrow  # type: ignore[import-not-found,unused-ignore]  # an extra of the reader's
+
+        return pyarrow.table({name: list(column) for name, column in self.columns.items()})
+
+    def data(self) -> dict[str, Any]:
+        """JSON-ready; an interval without an end has null there."""
+        columns = {
+            name: [None if isinstance(v, float) and not math.isfinite(v) else v for v in column]
+            for name, column in self.columns.items()
+        }
+        holds = {"level": self.level, "together": self.joint, "covers": self.covers}
+        return {"columns": columns, "intervals": holds}
+
+    def settled(self) -> Figures:
+        """A copy that shares nothing with this one, and is made of plain values alone."""
+        display = self.display
+        return Figures(
+            about={str(name): tuple(map(_simple, cells)) for name, cells in self.about.items()},
+            estimate=np.array(self.estimate, dtype=np.float64),
+            low=np.array(self.low, dtype=np.float64),
+            high=np.array(self.high, dtype=np.float64),
+            level=float(self.level),
+            joint=bool(self.joint),
+            covers="".join(self.covers),
+            display=None if display is None else np.array(display, dtype=np.float64),
+        )
+
+    @property
+    def bars(self) -> str:
+        """What the intervals say, in one clause."""
+        together = ", all together" if self.joint and self.estimate.size > 1 else ""
+        return f"{100 * self.level:g} % intervals{together}; {self.covers}"
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Statistics:
+    """What a release of statistics publishes: one table, or several by name.
+
+    Args:
+        tables: By name; the name is empty where there is one.
+    """
+
+    tables: Mapping[str, Figures]
+
+    def __attrs_post_init__(self) -> None:
+        if not self.tables or not all(re.fullmatch("[A-Za-z0-9_-]*", name) for name in self.tables):
+            raise ContractError("published tables need names of letters, digits, _ and -")
+
+    @classmethod
+    def of(cls, figures: Figures) -> Statistics:
+        """A single table."""
+        return cls(tables={"": figures})
+
+    def settled(self) -> Statistics:
+        """A copy that shares nothing with this one, and is made of plain values alone."""
+        tables = {str(name): figures.settled() for name, figures in self.tables.items()}
+        return Statistics(tables=tables)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All numbers, by table and column, and the keys as texts."""
+        found: dict[str, NDArray[Any]] = {}
+        for name, figures in self.tables.items():
+            for column, values in figures.columns.items():
+                numeric = all(isinstance(value, int | float) for value in values)
+                kind = np.float64 if numeric else np.str_
+                found[f"{name}.{column}".lstrip(".")] = np.array(values, dtype=kind)
+        return found
+
+
+def _simple(value: Any) -> bool | int | float | str:
+    """A truth value, a number or a text of Python's own types, whatever a class derived from it."""
+    for kind in (bool, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    return "".join(value) if isinstance(value, str) else _simple(value.item())
+
+
+def _told(value: Any) -> str:
+    """Six digits of a number."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A number or a text of Python's own; no negative zero."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value + 0.0 if isinstance(value, float) else value

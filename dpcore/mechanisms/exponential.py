@@ -1,0 +1,121 @@
+"""The exponential mechanism: one of many candidates, likelier the better its score."""
+
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import positive
+from dpcore.distance import Distance
+from dpcore.errors import ParameterError
+from dpcore.events.exponential import ExponentialMechanismEvent
+from dpcore.exact import Exact
+from dpcore.interval import ChoiceSpread
+from dpcore.mechanism import Arithmetic, Mechanism, free, summed
+from dpcore.mechanisms.noise.choice import chosen
+from dpcore.mechanisms.noise.grid import Grid
+from dpcore.query import Query
+from dpcore.randomness import Stream
+from dpcore.rounding import up
+from dpcore.sensitivity import Sensitivity
+
+MOST = 1 << 16
+"""Candidates: more would take too many tries."""
+
+
+@attrs.frozen(kw_only=True)
+class Exponential(Mechanism):
+    r"""Candidate t with probability proportional to :math:`e^{\epsilon u(t)/\Delta_R}`.
+
+    :math:`\Delta_R` is the range sensitivity: how far the largest and the least change of a score
+    may lie apart between neighbours. It is at most twice the largest change, and half of that where
+    all scores move one way. The losses of all candidates lie in an interval of length epsilon, so
+    the choice is epsilon-DP, epsilon^2/8-zCDP, and has a curve of its own. Beside Gaussian noise it
+    costs less than permute-and-flip, which is the better one under pure epsilon.
+
+    The release is 1 at the chosen index and 0 elsewhere. Scores that are not integers are rounded
+    to a public grid of step g, which adds two steps to the range. Exact arithmetic.
+
+    Args:
+        epsilon: Of the choice, in nats; calibrated if left out.
+
+    Source: McSherry & Talwar (2007); Dong, Durfee & Rogers (2020), arXiv:1909.13830 (its curve);
+    Cesar & Rogers (2021), arXiv:2004.07223 (zCDP).
+    """
+
+    distance: ClassVar[Distance] = Distance.LINF
+    arithmetic: ClassVar[Arithmetic] = "exact"
+    takes_integers: ClassVar[bool] = True
+    source: ClassVar[str] = "Dong, Durfee & Rogers (2020), arXiv:1909.13830, bounded range"
+
+    epsilon: float | None = free(validator=positive)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Exponential":
+        """epsilon = 2/scale, so that rho = epsilon^2/8 is that of mu = 1/scale."""
+        return attrs.evolve(self, epsilon=2 / scale)
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> ExponentialMechanismEvent:
+        """A choice of bounded range.
+
+        Raises:
+            ParameterError: the query is complex, or the sensitivity is too far from 1 for a grid.
+        """
+        assert self.epsilon is not None, "calibrate the mechanism first"
+        if query.field != "real":
+            raise ParameterError("Exponential", "real scores", "field", query.field)
+        self.rate(query, sensitivity)
+        return ExponentialMechanismEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
+
+    def unable(self, query: Query) -> str:
+        """Very many candidates."""
+        if query.real_size <= MOST:
+            return ""
+        return f"it chooses among at most {MOST} candidates, the query has {query.real_size}"
+
+    def rate(self, query: Query, sensitivity: Sensitivity) -> tuple[int, Fraction]:
+        """log2 of the step, and epsilon over the range in steps; the plan fixes both."""
+        assert self.epsilon is not None, "calibrate the mechanism first"
+        if query.values == "integers":
+            return 0, Fraction(self.epsilon) / Fraction(sensitivity.reach)
+        exponent = Grid.for_release(sensitivity.reach, query.real_size, Distance.LINF).exponent
+        steps = Fraction(sensitivity.reach) / Fraction(2) ** exponent + 2
+        return exponent, Fraction(self.epsilon) / steps
+
+    def spread(self, query: Query, sensitivity: Sensitivity) -> ChoiceSpread:
+        """Of the chosen score below the best one; scores that are no integers were rounded."""
+        exponent, rate = self.rate(query, sensitivity)
+        step = 2.0**exponent
+        return ChoiceSpread(
+            scale=up(step / float(rate), roundings=2),
+            candidates=query.real_size,
+            rounding=0.0 if query.values == "integers" else step,
+        )
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[Any]:
+        """1 at the chosen index, 0 elsewhere.
+
+        Raises:
+            ContractError: `value` is not a finite statistic of the query's shape.
+        """
+        exponent, rate = self.rate(query, sensitivity)
+        scores = _steps(summed(value, query), exponent)
+        best = max(scores)
+        found = np.zeros(len(scores))
+        found[chosen([best - score for score in scores], rate, noise)] = 1.0
+        return found.reshape(query.shape)
+
+
+def _steps(scores: NDArray[np.float64] | Exact, exponent: int) -> list[int]:
+    """Scores in steps of 2^exponent, as integers of any size: nothing is clamped, since clamping
+    some of the scores could widen their range."""
+    if isinstance(scores, Exact):
+        return scores.in_units(exponent)
+    unit = Fraction(2) ** exponent
+    flat = scores.tolist()
+    if all(abs(score) < 2.0**52 and score == int(score) for score in flat) and exponent <= 0:
+        return [int(score) << -exponent for score in flat]
+    return [round(Fraction(score) / unit) for score in flat]

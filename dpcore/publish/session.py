@@ -1,0 +1,259 @@
+"""Session: releases one after the other in Python, each paid for out of one budget.
+
+What is asked next may depend on what was answered before: costs are added up by a filter (a
+`Ledger`, or the same sums in memory), which refuses what would exceed the budget, before a record
+is read. Nothing is written but by the ledger.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
+
+import attrs
+
+from dpcore.accounting.budget import PrivacyBudget
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.distance import Distance
+from dpcore.domain.domain import Domain, Table
+from dpcore.errors import ContractError, ParameterError, SpecError
+from dpcore.events.gaussian import gaussian_epsilon
+from dpcore.guarantee import Guarantee
+from dpcore.learner import AnyLearner, Learner, Model, Public, Published
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.ledger.book import Ledger
+from dpcore.ledger.total import Left, Spent, Total, shown_down
+from dpcore.mechanism import AnyMechanism
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.mechanisms.exponential import Exponential
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.laplace import Laplace
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.once import Once
+from dpcore.pricing.price import price
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins
+from dpcore.registry.kinds import LEARNER
+from dpcore.registry.registry import Registry
+
+Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Paid:
+    """One release of a session, and what it cost.
+
+    Args:
+        name: What was asked, with its number.
+        published: The model or the tables.
+        guarantee: Of this release alone; together they cost what the session says.
+        left: What was left after it, in words.
+    """
+
+    name: str
+    published: Published
+    guarantee: Guarantee
+    left: str
+
+
+class Session(Once):
+    """A table, a budget, and everything that is asked of the one out of the other.
+
+    Args:
+        budget: A ledger, which outlives the session, or a budget that it keeps in memory.
+        domain: Declared public facts, never taken from the table.
+        table: The records: columns by name, in their own units. A data frame serves.
+        adjacency: Which tables are neighbours; a ledger's own, else `ADD_REMOVE` where the number
+            of records is private and `REPLACE_ONE` where it is public.
+        on_invalid: `project` maps a record that does not fit into the domain, `refuse` stops.
+        registry: Where learners are looked up by name; the default one if None.
+    """
+
+    def __init__(
+        self,
+        budget: Ledger | PrivacyBudget,
+        domain: Domain,
+        table: Table,
+        *,
+        adjacency: Adjacency | None = None,
+        on_invalid: Literal["refuse", "project"] = "refuse",
+        registry: Registry | None = None,
+    ) -> None:
+        super().__init__()
+        own = budget.total.adjacency if isinstance(budget, Ledger) else None
+        plain = ADD_REMOVE if domain.exact is None else REPLACE_ONE
+        self.adjacency = adjacency or own or plain
+        if on_invalid not in ("refuse", "project"):
+            raise ParameterError("Session", "refuse or project", "on_invalid", on_invalid)
+        self._ledger = budget if isinstance(budget, Ledger) else None
+        self._delta = budget.total.delta if isinstance(budget, Ledger) else budget.delta
+        self._spent: Spent | None = None
+        if isinstance(budget, PrivacyBudget):
+            self._spent = Total(
+                epsilon=budget.epsilon,
+                delta=budget.delta,
+                adjacency=self.adjacency,
+                notion="renyi" if budget.delta > 0 else "basic",
+            ).start()
+        self._concentrated = not (self._ledger and self._ledger.total.notion != "renyi")
+        self._domain, self._table, self._on_invalid = domain, table, on_invalid
+        self._registry = registry
+        self._paid: list[Paid] = []
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Session({len(self._paid)} releases; left {self.left})"
+
+    @property
+    def releases(self) -> tuple[Paid, ...]:
+        """All that was released, in order."""
+        return tuple(self._paid)
+
+    @property
+    def left(self) -> str:
+        """What is left, in words: the epsilon, at the budget's delta, of one more release."""
+        left = self._left()
+        if left.mu > 0:
+            epsilon = shown_down(gaussian_epsilon(self._delta, left.mu, lower=True))
+            return f"epsilon = {epsilon} at delta = {self._delta:g}"
+        if left.epsilon > 0:
+            return f"epsilon = {shown_down(left.epsilon)}, pure"
+        return "nothing"
+
+    def _left(self) -> Left:
+        if self._ledger is not None:
+            return self._ledger.left()
+        assert self._spent is not None, "a session has a ledger or sums of its own"
+        return self._spent.left()
+
+    def count(self, *, epsilon: float, **fields: Any) -> Figures:
+        """How many records there are, or meet `where`; fields of `statistics.count`."""
+        return self._table_of("statistics.count", epsilon, fields)
+
+    def sum(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
+        """The sum of a column; fields of `statistics.sum`."""
+        return self._table_of("statistics.sum", epsilon, {"column": column, **fields})
+
+    def mean(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
+        """The mean of a column; fields of `statistics.mean`."""
+        return self._table_of("statistics.mean", epsilon, {"column": column, **fields})
+
+    def variance(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
+        """Mean, variance and standard deviation of a column; fields of `statistics.variance`."""
+        return self._table_of("statistics.variance", epsilon, {"column": column, **fields})
+
+    def histogram(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
+        """Counts of a column's cells; fields of `statistics.histogram`."""
+        return self._table_of("statistics.histogram", epsilon, {"column": column, **fields})
+
+    def quantiles(
+        self, column: str, quantiles: Sequence[float] = (0.5,), *, epsilon: float, **fields: Any
+    ) -> Figures:
+        """Quantiles of a column, with intervals; fields of `statistics.quantiles`."""
+        wanted = {"column": column, "quantiles": tuple(quantiles), **fields}
+        return self._table_of("statistics.quantiles", epsilon, wanted)
+
+    def group_by(self, by: str | Sequence[str], *, epsilon: float, **fields: Any) -> Statistics:
+        """Counts, and means of `column`, in groups; fields of `statistics.group_by`."""
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        learner = self._learner("statistics.group_by", {"by": keys, **fields})
+        return cast(Statistics, self.release(learner, epsilon=epsilon))
+
+    def fit(
+        self, learner: AnyLearner, *, epsilon: float, mechanism: Mechanisms | None = None
+    ) -> Model:
+        """A model.
+
+        Raises:
+            ContractError: the learner publishes tables.
+        """
+        if not learner.predicts:
+            raise ContractError(f"{type(learner).__name__} publishes tables: use `release`")
+        return cast(Model, self.release(learner, epsilon=epsilon, mechanism=mechanism))
+
+    def release(
+        self,
+        learner: AnyLearner,
+        *,
+        epsilon: float,
+        mechanism: Mechanisms | None = None,
+        name: str = "",
+    ) -> Published:
+        """What any learner publishes: priced, charged, and only then computed.
+
+        Args:
+            epsilon: What this release alone may cost, at the session's delta.
+            mechanism: For every query, or one by query name; by each query's norm if None.
+            name: What it is entered as; the learner's class if empty.
+
+        Raises:
+            NoClaimError: no guarantee can be stated.
+            BudgetExceededError: it costs more than is left; nothing is spent, nothing read.
+            SourceError: the table does not fit the domain; what was charged stays spent.
+        """
+        self._require_here(ContractError)
+        budget = PrivacyBudget(epsilon=epsilon, delta=self._delta)
+        plan = price(
+            domain=self._domain,
+            adjacency=self.adjacency,
+            budget=budget,
+            learner=learner,
+            mechanism=mechanism or self._usual(learner, budget),
+            on_invalid=self._on_invalid,
+            registry=self._registry,
+        )
+        with self._lock:
+            what = name or f"{type(learner).__name__.lower()}-{len(self._paid) + 1}"
+            reservation = None
+            if self._ledger is not None:
+                reservation = plan.reserve(self._ledger, what)
+            else:
+                assert self._spent is not None, "a session has a ledger or sums of its own"
+                self._spent = self._spent.spend(plan.charge())
+            outcome = plan.run(self._table, reservation=reservation)
+            (published,) = outcome.models.values()
+            self._paid.append(
+                Paid(name=what, published=published, guarantee=outcome.guarantee, left=self.left)
+            )
+        return published
+
+    def _usual(self, learner: AnyLearner, budget: PrivacyBudget) -> Mechanisms:
+        """The mechanism of each query by its norm and values."""
+        if not isinstance(learner, Learner):
+            raise SpecError(f"{type(learner).__name__} serves a function: name its mechanism")
+        public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
+        return {
+            query.name: usual_mechanism(query, concentrated=self._concentrated and budget.delta > 0)
+            for query in learner.queries(public)
+        }
+
+    def _learner(self, name: str, fields: Mapping[str, Any]) -> AnyLearner:
+        registry = Registry.default() if self._registry is None else self._registry
+        return cast(AnyLearner, registry.component(LEARNER, name)(**fields))
+
+    def _table_of(self, name: str, epsilon: float, fields: Mapping[str, Any]) -> Figures:
+        published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))
+        (figures,) = published.tables.values()
+        return figures
+
+
+def usual_mechanism(query: Query, *, concentrated: bool) -> AnyMechanism:
+    """Gaussian noise in l2 and Laplace noise in l1, discrete for one integer; a choice in linf.
+
+    Args:
+        concentrated: Whether costs add up by Rényi divergences; else only Gaussian and pure events
+            do.
+
+    Raises:
+        SpecError: the query's distance is another one.
+    """
+    integer = query.values == "integers" and query.real_size == 1
+    if query.distance is Distance.L2:
+        return DiscreteGaussian() if integer and concentrated else Gaussian()
+    if query.distance is Distance.L1:
+        return DiscreteLaplace() if integer else Laplace()
+    if query.distance is Distance.LINF:
+        return Exponential() if concentrated else PermuteAndFlip()
+    raise SpecError(f"the query {query.name!r} is bounded in {query.distance}: name a mechanism")

@@ -1,0 +1,129 @@
+"""Pieces: a column that was read piece by piece, and arrays of pyarrow without a cell one by one.
+
+What a cell means never depends on its container, so each piece may come in another one: numbers in
+one chunk of a file, texts in the next. An array of pyarrow is either typed, so that it converts at
+once, or its different cells are few, so that each of them is looked at once.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import SourceError
+
+
+@attrs.frozen(eq=False)
+class Pieces:
+    """A column of several pieces, in order.
+
+    Args:
+        held: Columns of any kind, one after the other.
+    """
+
+    held: tuple[Any, ...]
+
+    def __iter__(self) -> Iterator[Any]:
+        for piece in self.held:
+            yield from piece
+
+    def __len__(self) -> int:
+        return sum(map(len, self.held))
+
+
+def pieces_of(column: Any) -> tuple[Any, ...] | None:
+    """The pieces of a column that has some: of ours, and the chunks of a pyarrow array."""
+    if isinstance(column, Pieces):
+        return column.held
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(column, arrow.ChunkedArray):
+        return tuple(column.chunks)
+    return None
+
+
+def numbers_of(column: Any) -> NDArray[np.float64] | None:
+    """An array of numbers or booleans of pyarrow at once, NaN where null; else None. Shape (n,)."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is None or not isinstance(column, arrow.Array):
+        return None
+    kind, kinds = column.type, arrow.types
+    if kinds.is_null(kind):
+        return np.full(len(column), math.nan)
+    if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+        return None
+    filled = (
+        column.fill_null(False if kinds.is_boolean(kind) else 0) if column.null_count else column
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: NDArray[np.float64] = filled.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
+    if column.null_count:
+        found[column.is_null().to_numpy(zero_copy_only=False)] = math.nan
+    return found
+
+
+def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
+    """The different cells of a pyarrow array of texts or decimals, and which of them each cell is.
+
+    None for a column of another kind. The last of the cells is None, for what is null.
+    """
+    arrow = sys.modules.get("pyarrow")
+    if arrow is None or not isinstance(column, arrow.Array):
+        return None
+    kinds = arrow.types
+    if not kinds.is_dictionary(column.type):
+        if not (_is_text(column.type) or kinds.is_decimal(column.type)):
+            return None
+        column = column.dictionary_encode()
+    elif not _is_text(column.type.value_type):
+        return None
+    values = [*_values(column.dictionary), None]
+    places = column.indices.fill_null(len(values) - 1) if column.null_count else column.indices
+    return values, places.to_numpy(zero_copy_only=False).astype(np.intp)
+
+
+def columns_of_stream(table: Any) -> dict[str, Any]:
+    """All columns of an object with `__arrow_c_stream__`, by name.
+
+    Raises:
+        SourceError: pyarrow is not installed, or the stream fails; no message shows a cell.
+    """
+    try:
+        import pyarrow
+    except ImportError:
+        raise SourceError(
+            "a stream of records needs pyarrow: pip install 'dpcore[arrow]'"
+        ) from None
+    try:
+        found = pyarrow.RecordBatchReader.from_stream(table).read_all()
+    except Exception as error:  # whatever its maker raises; it may show a cell
+        raise SourceError(
+            f"the stream of records cannot be read ({type(error).__name__})"
+        ) from None
+    return {name: found.column(name) for name in found.column_names}
+
+
+def _values(dictionary: Any) -> list[Any]:
+    """Python's values; None for a text that is no UTF-8."""
+    try:
+        return list(dictionary.to_pylist())
+    except UnicodeDecodeError:
+        return [_value(cell) for cell in dictionary]
+
+
+def _value(cell: Any) -> Any:
+    try:
+        return cell.as_py()
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

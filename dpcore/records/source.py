@@ -1,0 +1,72 @@
+"""Source: where records stand, as parts that are read batch by batch, never all at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+
+Columns = Mapping[str, Any]
+"""Columns by name, all of one length, in the file's own units: a `Table` of some records."""
+
+
+class Part(ABC):
+    """A piece of a source: a row group of a file, a range of its bytes, a query's result.
+
+    Whatever it needs to be read is in its fields, so that it can be pickled and read elsewhere.
+    """
+
+    readable_again: ClassVar[bool] = True
+    """Whether `batches` gives the same records again. A stream's part is read once, by the engine
+    that keeps its records."""
+
+    @abstractmethod
+    def batches(self) -> Iterator[Columns]:
+        """PRIVATE: the part's records in their order, some at a time: the declared columns.
+
+        How records are cut into batches is nobody's business: nothing may depend on it. A batch
+        should hold at most some 10,000 records, so that memory does not grow with the part.
+
+        Raises:
+            SourceError: unreadable, or not the declared columns. It never holds a cell.
+        """
+
+
+class Source(ABC):
+    """Records in a fixed order: those of the first part, then those of the second, and so on.
+
+    The place of a record in that order is what secret coins are drawn by. Opening a source reads no
+    record.
+    """
+
+    @abstractmethod
+    def parts(self) -> Sequence[Part]:
+        """PRIVATE: its parts, one or more; how many there are may tell of the records.
+
+        Raises:
+            SourceError: missing, or not holding the declared columns.
+        """
+
+
+@attrs.frozen(eq=False, repr=False)
+class TablePart(Part):
+    """A table that is in memory: one batch."""
+
+    table: Columns
+
+    def batches(self) -> Iterator[Columns]:
+        """The table."""
+        yield self.table
+
+
+@attrs.frozen(eq=False, repr=False)
+class TableSource(Source):
+    """A table that is in memory, as a source of one part."""
+
+    table: Columns
+
+    def parts(self) -> Sequence[Part]:
+        """The table."""
+        return (TablePart(self.table),)

@@ -1,0 +1,130 @@
+"""Selection: which records take part, by secret words that belong to places in the source.
+
+The record at place i of a source has word i of a secret stream, whichever block, thread or machine
+it is on. So a part that is read or computed again gives the same records, and nothing has to hold a
+list of all of them.
+
+* `Coins`: each record whose word is small, independently of all others: Poisson samples, and the
+  hold-out where the number of records is private.
+* `Smallest`: the h records with the smallest of n words: a uniform subset. The words are
+  exchangeable, and so they are given that the h-th and the next smallest differ; where they do not,
+  the next n words are taken.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.randomness import Words
+
+_CHUNK = 1 << 16  # words at a time
+_TOP = 16  # bits of a histogram
+
+
+class Selection(ABC):
+    """PRIVATE: a set of places, drawn by the runtime."""
+
+    @abstractmethod
+    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+        """Whether each of the places first, ..., first + count - 1 belongs to it."""
+
+
+@attrs.frozen(repr=False)
+class Everything(Selection):
+    """All places."""
+
+    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+        """Yes."""
+        return np.ones(count, dtype=bool)
+
+
+EVERYTHING = Everything()
+
+
+@attrs.frozen(repr=False)
+class Others(Selection):
+    """The places of one selection that are not in another: the learners' share of a split."""
+
+    out: Selection
+
+    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+        """Not in the other."""
+        return ~self.out.kept(first, count)
+
+
+@attrs.frozen(repr=False)
+class Coins(Selection):
+    """Every place whose word, without its lowest bit, is below `below`: a chance of below/2^63."""
+
+    words: Words
+    below: int
+
+    @classmethod
+    def chance(cls, words: Words, share: float) -> Coins:
+        """Places at which `Stream.uniform` is below `share`."""
+        # (w >> 11) + 1/2 < share 2^53 says that w >> 11 is at most ceil(share 2^53 - 1/2) - 1
+        below = math.ceil(Fraction(share) * 2**53 - Fraction(1, 2))
+        return cls(words, min(max(below, 0), 1 << 53) << 10)
+
+    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+        """By each place's own word."""
+        return self.words.at(first, count) >> np.uint64(1) < np.uint64(self.below)
+
+
+@attrs.frozen(repr=False)
+class Smallest(Selection):
+    """The places whose words, from word `start` on, are at most `largest`."""
+
+    words: Words
+    start: int
+    largest: int
+
+    @classmethod
+    def of(cls, words: Words, size: int, places: int, among: Selection = EVERYTHING) -> Smallest:
+        """A uniform subset of `size` of the places below `places` that are in `among`.
+
+        Places that are not in `among` may be in the selection all the same: take both.
+
+        Constant memory: a histogram of the words' first 16 bits says where the size-th smallest
+        lies, and the words that begin like it are sorted.
+        """
+        start = 0
+        while True:
+            found = _largest(words, start, size, places, among)
+            if found is not None:
+                return cls(words, start, found)
+            start += places
+
+    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+        """By each place's own word."""
+        return self.words.at(self.start + first, count) <= np.uint64(self.largest)
+
+
+def _chunks(places: int) -> list[tuple[int, int]]:
+    return [(at, min(_CHUNK, places - at)) for at in range(0, places, _CHUNK)]
+
+
+def _largest(words: Words, start: int, size: int, places: int, among: Selection) -> int | None:
+    """The size-th smallest word; None where the next one equals it."""
+    shift = np.uint64(64 - _TOP)
+    counts = np.zeros(1 << _TOP, dtype=np.int64)
+    for at, count in _chunks(places):
+        found = words.at(start + at, count)[among.kept(at, count)]
+        counts += np.bincount((found >> shift).astype(np.intp), minlength=counts.size)
+    below = np.cumsum(counts)
+    top = int(np.searchsorted(below, size))
+    near = []
+    for at, count in _chunks(places):
+        found = words.at(start + at, count)[among.kept(at, count)]
+        near.append(found[found >> shift == np.uint64(top)])
+    ordered = np.sort(np.concatenate(near))
+    place = size - int(below[top] - counts[top])  # counted from 1 among those
+    if place < ordered.size and ordered[place] == ordered[place - 1]:
+        return None
+    return int(ordered[place - 1])

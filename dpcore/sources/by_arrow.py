@@ -1,0 +1,173 @@
+"""By arrow: the fast reader of CSV files. It checks a chunk's structure, then pyarrow converts it.
+
+pyarrow alone is not strict: an open quote swallows the records behind it, and its messages show
+cells. So it only sees lines that `structure` found plain, and its messages go nowhere. It converts
+to numbers at once where every cell of a column is one; else the column stays text, and the rule of
+`dpcore.records.cells` reads it. Which of the two happened changes no value.
+"""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.sources import lines
+from dpcore.sources.by_lines import Found, by_lines
+from dpcore.sources.form import AmbiguousError, Form, LineError, ambiguous, comma
+from dpcore.sources.structure import Structure, bare_points, structure
+
+
+def by_arrow(chunk: bytes, form: Form) -> Found:
+    """Read whole lines at once; columns are arrays of pyarrow, or lists of texts.
+
+    Raises:
+        LineError, AmbiguousError: as `by_lines` does.
+    """
+    found = structure(chunk, form.delimiter, form.width)
+    faulty = None
+    if found.doubtful.size:
+        wrong = _faulty(chunk, found, form)
+        if len(wrong) < found.doubtful.size:
+            return by_lines(chunk, form)  # some are records, written in a way that is rare
+    if form.total:
+        faults = np.zeros(found.breaks.size, dtype=np.bool_)
+        faults[found.doubtful] = True
+        faults |= found.blank
+        if faults.any():
+            chunk = _masked(chunk, found, faults, form)
+            found = structure(chunk, form.delimiter, form.width)
+        faulty = faults if form.keep else None
+    count = int(found.breaks.size - found.blank.sum())
+    table = _converted(chunk, found, form) if count else {}
+    if table is None or any(len(column) != count for column in table.values()):
+        return attrs.evolve(by_lines(chunk, form), faulty=faulty)
+    if form.decimal == ",":
+        table = {name: _with_commas(name, column, form.refuse) for name, column in table.items()}
+    empty: dict[str, Any] = {wanted.name: [] for wanted in form.wanted}
+    return Found(columns=table or empty, count=count, faulty=faulty)
+
+
+def _faulty(chunk: bytes, found: Structure, form: Form) -> list[int]:
+    """The doubtful lines that are no records.
+
+    Raises:
+        LineError: at the first of them, unless the reading is total.
+    """
+    wrong = []
+    for number in found.doubtful.tolist():
+        line = lines.row(found.line(chunk, number), form.delimiter, form.width)
+        if isinstance(line, lines.Faulty):
+            if not form.total:
+                raise LineError(number, line.why)
+            wrong.append(number)
+    return wrong
+
+
+def _masked(chunk: bytes, found: Structure, faults: NDArray[np.bool_], form: Form) -> bytes:
+    """The chunk with lines of empty cells in place of faulty ones, or without these."""
+    empty = b'""' + form.delimiter.encode() * (form.width - 1) + b"\n"  # of one cell, no empty line
+    instead = empty if form.keep else b""
+    parts, kept = [], 0
+    for number in np.flatnonzero(faults).tolist():
+        start = 0 if number == 0 else int(found.breaks[number - 1]) + 1
+        parts += [chunk[kept:start], instead]
+        kept = int(found.breaks[number]) + 1
+    return b"".join([*parts, chunk[kept:]])
+
+
+def _converted(chunk: bytes, found: Structure, form: Form) -> dict[str, Any] | None:
+    """The wanted columns; None where pyarrow fails on texts too."""
+    bare = bare_points(chunk, form.decimal)
+    spoiled = found.columns_at(bare, form.width) if bare.size else set()
+    numeric = {one.place for one in form.wanted if one.numeric} - spoiled
+    table = _parsed(chunk, form, numeric, "double")
+    if table is not None:
+        worded = {one.place for one in form.wanted if _has_nan(table[one.name])}  # the text nan
+        return _parsed(chunk, form, numeric - worded, "double") if worded else table
+    table = _parsed(chunk, form, numeric, "string")
+    if table is None or form.decimal == ",":
+        return table
+    texts = {one.name for one in form.wanted if one.place in numeric}
+    return {name: _numbers(column) if name in texts else column for name, column in table.items()}
+
+
+def _has_nan(column: Any) -> bool:
+    """Whether a column of numbers holds one that is none, other than a null."""
+    import pyarrow
+    from pyarrow import compute
+
+    return pyarrow.types.is_floating(column.type) and bool(
+        compute.any(compute.is_nan(column)).as_py()
+    )
+
+
+def _parsed(chunk: bytes, form: Form, places: set[int], kind: str) -> dict[str, Any] | None:
+    """Columns at these places as of this kind, the others as texts; None if one does not fit."""
+    import pyarrow
+    from pyarrow import csv
+
+    text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    typed = pyarrow.type_for_alias(kind)
+    wanted = {str(one.place): one for one in form.wanted}
+    if chunk.startswith(codecs.BOM_UTF8):
+        chunk = b"\n" + chunk  # pyarrow would take a record's first character for a mark
+    try:
+        table = csv.read_csv(
+            pyarrow.BufferReader(chunk),
+            csv.ReadOptions(
+                column_names=[str(place) for place in range(form.width)],
+                use_threads=False,
+                block_size=len(chunk) + 1,
+            ),
+            csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=False),
+            csv.ConvertOptions(
+                column_types={name: typed if int(name) in places else text for name in wanted},
+                include_columns=list(wanted),
+                null_values=[],
+                strings_can_be_null=False,
+                decimal_point=form.decimal,
+                check_utf8=False,  # the structure has checked it
+            ),
+        )
+    except (pyarrow.ArrowException, ValueError):  # its message shows a cell
+        return None
+    return {wanted[name].name: _whole(table.column(name)) for name in wanted}
+
+
+def _whole(column: Any) -> Any:
+    """One array of a column, without a copy where it has one chunk, as a block of a file has."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _numbers(column: Any) -> Any:
+    """Texts as numbers, null where the cell is empty; the texts, where one is anything else."""
+    import pyarrow
+    from pyarrow import compute
+
+    try:
+        filled = compute.if_else(compute.equal(column, ""), None, column)
+        found = compute.cast(filled, pyarrow.float64())
+        return column if _has_nan(found) else found
+    except pyarrow.ArrowException:  # its message shows a cell
+        return column
+
+
+def _with_commas(name: str, column: Any, refuse: bool) -> Any:
+    """Texts with the decimal comma turned into a point; numbers were read with the comma."""
+    import pyarrow
+
+    if isinstance(column, list) or pyarrow.types.is_floating(column.type):
+        return column
+    if pyarrow.types.is_string(column.type):
+        column = column.dictionary_encode()
+    values = column.dictionary.to_pylist()
+    pointed = [place for place, value in enumerate(values) if ambiguous(value)]
+    if refuse and pointed:
+        places = column.indices.to_numpy(zero_copy_only=False)
+        raise AmbiguousError(name, int(np.flatnonzero(np.isin(places, pointed))[0]))
+    mapped = pyarrow.array([comma(value) for value in values], pyarrow.string())
+    return pyarrow.DictionaryArray.from_arrays(column.indices, mapped)

@@ -1,0 +1,70 @@
+"""By lines: the reader that needs nothing but Python's csv module. It defines what a file says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.sources import lines
+from dpcore.sources.form import AmbiguousError, Form, LineError, ambiguous, comma
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Found:
+    """The records of a chunk.
+
+    Args:
+        columns: By declared name.
+        count: How many records.
+        faulty: In a total reading that keeps faulty lines, which records are such; else None.
+    """
+
+    columns: dict[str, Any]
+    count: int
+    faulty: NDArray[np.bool_] | None = None
+
+
+def by_lines(chunk: bytes, form: Form) -> Found:
+    """Read whole lines one by one; columns are lists of texts.
+
+    Raises:
+        LineError: at the first line that is no record, unless the reading is total.
+        AmbiguousError: at a number with a point, where the form refuses it.
+    """
+    cut = chunk.removesuffix(b"\n").split(b"\n")
+    read = (lines.row(one.removesuffix(b"\r"), form.delimiter, form.width) for one in cut)
+    rows, faulty = _records(read, form)
+    columns = {wanted.name: [row[wanted.place] for row in rows] for wanted in form.wanted}
+    if form.decimal == ",":
+        columns = {name: _with_commas(name, cells, form.refuse) for name, cells in columns.items()}
+    kept = np.array(faulty, dtype=np.bool_) if form.total and form.keep else None
+    return Found(columns=columns, count=len(rows), faulty=kept)
+
+
+def _records(read: Iterable[lines.Line], form: Form) -> tuple[list[list[str]], list[bool]]:
+    """The cells of every record, and which of them stand for a faulty line."""
+    rows, faulty = [], []
+    nothing = [""] * form.width
+    for number, line in enumerate(read):
+        if isinstance(line, list) and line:
+            rows.append(line)
+            faulty.append(False)
+        elif form.total and form.keep:
+            rows.append(nothing)
+            faulty.append(True)
+        elif isinstance(line, lines.Faulty) and not form.total:
+            raise LineError(number, line.why)
+    return rows, faulty
+
+
+def _with_commas(name: str, cells: list[str], refuse: bool) -> list[str]:
+    """Cells with the decimal comma turned into a point; one with a point is no number."""
+    if refuse:
+        for record, cell in enumerate(cells):
+            if ambiguous(cell):
+                raise AmbiguousError(name, record)
+    return [comma(cell) for cell in cells]

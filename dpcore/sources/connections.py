@@ -1,0 +1,83 @@
+"""Connections: databases by name, in the operator's own file and nowhere else.
+
+A spec, a lock and a run folder hold the name alone. The file is
+`$XDG_CONFIG_HOME/dpcore/connections.yaml`, and nobody but its owner may read it:
+
+    people: {sqlite: /srv/people.db}
+    clinic: {postgresql: "postgresql://reader@db.example/clinic"}
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+
+from dpcore.errors import SourceError, SpecError, nearest
+from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.located import read
+
+
+class Sqlite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An SQLite database.
+
+    Args:
+        sqlite: Path of its file.
+    """
+
+    sqlite: str
+
+
+class Postgresql(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A PostgreSQL server.
+
+    Args:
+        postgresql: Its address, as libpq reads it.
+    """
+
+    postgresql: str
+
+
+Connection = Sqlite | Postgresql
+
+
+def connections_file() -> Path:
+    """`$XDG_CONFIG_HOME/dpcore/connections.yaml`."""
+    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(config) / "dpcore" / "connections.yaml"
+
+
+def connection(name: str) -> Connection:
+    """The database that the operator calls so. No message shows an address.
+
+    Raises:
+        SourceError: there is no such file or name, or others may read it.
+    """
+    path = connections_file()
+    try:
+        shared = stat.S_IMODE(path.stat().st_mode) & 0o077
+    except OSError:
+        raise SourceError(
+            f"connection {name!r} is not configured: write {name}: {{sqlite: PATH}} or "
+            f"{name}: {{postgresql: ADDRESS}} into {path}"
+        ) from None
+    if shared:
+        raise SourceError(f"{path}: others may read it: chmod 600 {path}")
+    try:
+        found = read(path).value
+        if not isinstance(found, dict):
+            raise SourceError(f"{path}: needs a mapping from names to connections")
+        if name not in found:
+            raise SourceError(f"{path}: no connection {name!r}{nearest(name, found)}")
+        entry = found[name]
+        if not isinstance(entry.value, dict):
+            raise SourceError(f"{path}: connection {name!r} needs {{sqlite: PATH}} or the like")
+        if "postgresql" in entry.value:
+            return convert(entry, Postgresql)
+        return convert(entry, Sqlite)
+    except SpecError:  # its message may show an address
+        raise SourceError(
+            f"{path}: connection {name!r} needs {{sqlite: PATH}} or {{postgresql: ADDRESS}}"
+        ) from None

@@ -1,0 +1,200 @@
+"""CSV files as sources: ranges of bytes that end with a line, each read on its own."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import attrs
+import numpy as np
+
+from dpcore.errors import SourceError
+from dpcore.records.location import Location, Reading
+from dpcore.records.source import Columns, Part, Source
+from dpcore.sources.by_arrow import by_arrow
+from dpcore.sources.by_lines import Found, by_lines
+from dpcore.sources.form import AmbiguousError, Form, LineError, read_header
+from dpcore.sources.lines import LONGEST, TOO_LONG
+
+CHUNK = 8 << 20  # bytes of a part, and the rest of its last line
+SMALL = 1 << 20  # a file that is not worth importing pyarrow for
+BATCH = 1 << 14  # records
+
+Reader = Callable[[bytes, Form], Found]
+
+
+@attrs.frozen(kw_only=True)
+class CsvPart(Part):
+    """Whole lines of a file.
+
+    Args:
+        start, stop: Where they begin and end, in bytes.
+        exact: The declared number of records, if it is public.
+    """
+
+    path: Path
+    form: Form
+    reader: Reader
+    start: int
+    stop: int
+    exact: int | None
+
+    def batches(self) -> Iterator[Columns]:
+        """PRIVATE: the records of these lines."""
+        found = self._found()
+        for first in range(0, found.count, BATCH):
+            yield {name: cells[first : first + BATCH] for name, cells in found.columns.items()}
+
+    def _found(self) -> Found:
+        with _faults(self.path), self.path.open("rb") as file:
+            file.seek(self.start)
+            chunk = file.read(self.stop - self.start)
+            if len(chunk) > CHUNK + LONGEST + 2:
+                chunk = self._shortened(chunk)
+            if not chunk:
+                return Found(columns={wanted.name: [] for wanted in self.form.wanted}, count=0)
+            if not chunk.endswith(b"\n"):
+                chunk += b"\n"
+            try:
+                return self._without_the_rest(self.reader(chunk, self.form), file)
+            except LineError as error:
+                number = self._before(file, self.form.start).count(b"\n") + error.line + 2
+                why = error.why
+            except AmbiguousError as error:
+                earlier = self._before(file, self.form.start).split(b"\n")[:-1]
+                record = sum(line not in (b"", b"\r") for line in earlier) + error.record + 1
+                raise SourceError(
+                    f"{self.path.name}: column {error.column!r}, record {record}: a point in a "
+                    f"number is ambiguous where data.csv.decimal is ','"
+                ) from None
+        raise SourceError(f"{self.path.name}, line {number}: {why}")
+
+    def _shortened(self, chunk: bytes) -> bytes:
+        """A chunk with a line that is too long, a NUL in the place of that line."""
+        if not self.form.total:
+            raise SourceError(f"{self.path.name}: {TOO_LONG.why}")
+        return b"\n".join(
+            line if len(line) <= LONGEST + 1 else b"\0" for line in chunk.split(b"\n")
+        )
+
+    def _without_the_rest(self, found: Found, file: BinaryIO) -> Found:
+        """Without faulty lines behind the declared number of records: they are none."""
+        if self.exact is None or found.faulty is None or not found.faulty.any():
+            return found
+        first = self._before(file, self.form.start).count(b"\n")
+        kept = ~(found.faulty & (np.arange(first, first + found.count) >= self.exact))
+        if kept.all():
+            return found
+        return Found(
+            columns={name: _taken(cells, kept) for name, cells in found.columns.items()},
+            count=int(kept.sum()),
+        )
+
+    def _before(self, file: BinaryIO, start: int) -> bytes:
+        """What stands between the header and this part."""
+        file.seek(start)
+        return file.read(self.start - start)
+
+
+def _taken(cells: Any, kept: Any) -> Any:
+    if isinstance(cells, list):
+        return [cell for cell, stays in zip(cells, kept, strict=True) if stays]
+    return cells.take(np.flatnonzero(kept))
+
+
+@attrs.frozen(kw_only=True)
+class CsvSource(Source):
+    """A CSV file with a header.
+
+    Args:
+        reader: `by_lines` or `by_arrow`; both read the same.
+    """
+
+    path: Path
+    reading: Reading
+    reader: Reader | None = None
+
+    def parts(self) -> Sequence[Part]:
+        """PRIVATE: ranges of some megabytes."""
+        with _faults(self.path), self.path.open("rb") as file:
+            form = self._form(file)
+            size = file.seek(0, 2)
+            reader = self.reader or _reader(form.delimiter, size)
+            made = functools.partial(
+                CsvPart, path=self.path, form=form, reader=reader, exact=self.reading.exact
+            )
+            cuts = [form.start, *_cuts(file, form.start, size)]
+            return [
+                made(start=start, stop=stop)
+                for start, stop in zip(cuts, [*cuts[1:], size], strict=True)
+            ]
+
+    def _form(self, file: BinaryIO) -> Form:
+        reading = self.reading
+        width, wanted, start = read_header(file, self.path, reading)
+        return Form(
+            delimiter=reading.delimiter,
+            decimal=reading.decimal,
+            width=width,
+            wanted=wanted,
+            start=start,
+            total=reading.total,
+            keep=reading.exact is not None,
+            refuse=reading.refuse,
+        )
+
+
+def _reader(delimiter: str, size: int) -> Reader:
+    """The fast one where it is installed and worth it."""
+    fast = size >= SMALL and delimiter.isascii() and find_spec("pyarrow") is not None
+    return by_arrow if fast else by_lines
+
+
+def _cuts(file: BinaryIO, start: int, size: int) -> Iterator[int]:
+    """Where parts begin after the first: behind a line feed."""
+    while (at := start + CHUNK) < size:
+        file.seek(at - 1)
+        while line := file.readline(LONGEST):
+            if line.endswith(b"\n"):
+                break
+        start = file.tell()
+        if start >= size:
+            return
+        yield start
+
+
+@contextlib.contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    """What is wrong with a file, told as `SourceError`."""
+    if path.exists() and not path.is_file():
+        raise SourceError(f"{path}: not a file")
+    try:
+        yield
+    except FileNotFoundError:
+        raise SourceError(f"no such file: {path}") from None
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+@attrs.frozen(kw_only=True)
+class CsvFile(Location):
+    """A CSV file of UTF-8 text with a header; `data.csv` says how it is written.
+
+    Args:
+        csv: Its path, relative to the spec.
+    """
+
+    csv: str
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return Path(self.csv).name
+
+    def open(self, reading: Reading) -> Source:
+        """The file; it is opened when its parts are asked for."""
+        return CsvSource(path=reading.path(self.csv), reading=reading)

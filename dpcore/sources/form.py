@@ -1,0 +1,147 @@
+"""Form: how a CSV file is written and which of its columns are read, fixed by its header.
+
+Messages name a declared column or a line, never a value, nor a name from the file: its first line
+may be a record.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from pathlib import Path
+from typing import BinaryIO
+
+import attrs
+
+from dpcore.errors import ParameterError, SourceError
+from dpcore.records.location import Holds, Reading
+from dpcore.sources import lines
+
+_POINTED = re.compile(r"[+-]?[0-9]*\.[0-9.,]*(?:[eE][+-]?[0-9]+)?\Z")
+_NO_DELIMITERS = '"\r\n\0'
+
+
+@attrs.frozen(kw_only=True)
+class Wanted:
+    """A declared column of a file.
+
+    Args:
+        name: As declared.
+        place: Where it stands in a line, from 0.
+        numeric: Whether a number is declared.
+    """
+
+    name: str
+    place: int
+    numeric: bool
+
+
+@attrs.frozen(kw_only=True)
+class Form:
+    """How every line after the header is read.
+
+    Args:
+        width: Number of cells of a record.
+        start: Where the first line after the header begins, in bytes.
+        total: Whether every line is one record whatever stands in it.
+        keep: In a total reading, whether a faulty line is a record of empty cells, or is left out.
+        refuse: Whether a number with a decimal point is refused where the comma is declared.
+    """
+
+    delimiter: str
+    decimal: str
+    width: int
+    wanted: tuple[Wanted, ...]
+    start: int
+    total: bool
+    keep: bool
+    refuse: bool
+
+
+class LineError(Exception):
+    """A line that is no record.
+
+    Args:
+        line: Its number in what was read, from 0.
+        why: What is wrong with it, without anything that stands in it.
+    """
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(why)
+        self.line = line
+        self.why = why
+
+
+class AmbiguousError(Exception):
+    """A number with a point where the comma is declared.
+
+    Args:
+        record: Its number in what was read, from 0.
+    """
+
+    def __init__(self, column: str, record: int) -> None:
+        super().__init__()
+        self.column = column
+        self.record = record
+
+
+def comma(cell: str) -> str:
+    """A cell with the decimal comma turned into a point; a number with a point becomes none."""
+    return f"{cell} (ambiguous)" if ambiguous(cell) else cell.replace(",", ".")
+
+
+def ambiguous(cell: str) -> bool:
+    """Whether a cell is a number with a point."""
+    return "." in cell and _POINTED.match(cell.strip(" \t")) is not None
+
+
+def read_header(
+    file: BinaryIO, path: Path, reading: Reading
+) -> tuple[int, tuple[Wanted, ...], int]:
+    """Number of cells of a record, the wanted columns in the order given, and where records begin.
+
+    Raises:
+        SourceError: no header, or not all declared columns in it.
+    """
+    if reading.delimiter in _NO_DELIMITERS:
+        raise ParameterError(
+            "csv", "a delimiter that is no quote and no end", "delimiter", reading.delimiter,
+            "data.csv.delimiter",
+        )  # fmt: skip
+    raw = file.readline(lines.LONGEST + 2)
+    body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(codecs.BOM_UTF8)
+    found = lines.row(body, reading.delimiter, None)
+    if isinstance(found, lines.Faulty):
+        raise SourceError(f"{path.name}, line 1: {found.why}")
+    if not found:
+        raise SourceError(f"{path.name}: the file is empty")
+    names, header = reading.names, [name.strip() for name in found]
+    if len(header) == 1 and names[-1] != header[0]:
+        raise SourceError(
+            f"{path.name}: one column only with the delimiter {reading.delimiter!r}; "
+            f"set data.csv.delimiter"
+        )
+    require_columns(path.name, header, names)
+    wanted = tuple(
+        Wanted(name=name, place=header.index(name), numeric=holds is Holds.NUMBERS)
+        for name, holds in reading.columns.items()
+    )
+    return len(header), wanted, len(raw)
+
+
+def require_columns(source: str, names: list[str], wanted: tuple[str, ...]) -> None:
+    """Raise `SourceError` unless every wanted name stands among the names once."""
+    for needed in wanted:
+        if names.count(needed) > 1:
+            raise SourceError(f"{source}: column {needed!r} stands in the header twice")
+        if needed not in names:
+            raise SourceError(f"{source}: column {needed!r} is missing{_way_out(names, wanted)}")
+
+
+def _way_out(names: list[str], wanted: tuple[str, ...]) -> str:
+    """What the header lacks, in declared names alone."""
+    if not {*names} & {*wanted}:
+        return "; no declared column stands in the first line, which must be the header"
+    cased = {name.casefold() for name in names if name not in wanted}
+    other = [name for name in wanted if name not in names and name.casefold() in cased]
+    return f"; the header writes {other[0]!r} with other capitals" if other else ""

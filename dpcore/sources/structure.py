@@ -1,0 +1,151 @@
+"""Structure: which lines of a chunk of a CSV file are plain records, found on its bytes.
+
+A line that is not plain is no verdict: `lines` says what it is. A plain one has exactly the
+declared number of cells under the rules of that module, so any reader of CSV files that knows
+quotes reads the same cells in it.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.sources.lines import LONGEST_CELL
+
+_FEED, _RETURN, _QUOTE = 10, 13, 34
+_ZERO = np.uint8(ord("0"))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Structure:
+    """What was found in a chunk that ends with a line feed.
+
+    Args:
+        breaks: Where its lines end: the places of the line feeds, shape (lines,).
+        blank: Which lines are empty, shape (lines,).
+        doubtful: Numbers of the lines that are neither plain nor empty, ascending.
+        ends: Where cells end, line by line; meaningful where no line is doubtful.
+    """
+
+    breaks: NDArray[np.intp]
+    blank: NDArray[np.bool_]
+    doubtful: NDArray[np.intp]
+    ends: NDArray[np.intp]
+
+    def line(self, chunk: bytes, number: int) -> bytes:
+        """A line without its end."""
+        start = 0 if number == 0 else int(self.breaks[number - 1]) + 1
+        return chunk[start : int(self.breaks[number])].removesuffix(b"\r")
+
+    def columns_at(self, places: NDArray[np.intp], width: int) -> set[int]:
+        """The columns in which these places of the chunk lie; no line may be doubtful."""
+        ends = self.ends
+        if self.blank.any():
+            ends = ends[~np.isin(ends, self.breaks[self.blank])]
+        return {*np.unique(np.searchsorted(ends, places) % width).tolist()}
+
+
+def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
+    """Look at whole lines.
+
+    Args:
+        chunk: Ends with a line feed.
+        delimiter: One character of ASCII, no quote and no end of a line.
+        width: Number of cells of a record.
+    """
+    codes = np.frombuffer(chunk, np.uint8)
+    feeds = codes == _FEED
+    separators = feeds | (codes == ord(delimiter))
+    ends = np.flatnonzero(separators)
+    breaks = _breaks(codes, feeds, ends, width)
+    lengths = np.diff(breaks, prepend=-1) - 1
+    doubts = [np.flatnonzero(lengths > LONGEST_CELL)]
+    blank = lengths == 0
+    returned = b"\r" in chunk
+    if returned:
+        blank |= (lengths == 1) & (codes[breaks - 1] == _RETURN)
+        returns = np.flatnonzero(codes == _RETURN)
+        doubts.append(np.searchsorted(breaks, returns[codes[returns + 1] != _FEED]))
+    if b"\0" in chunk:
+        doubts.append(np.searchsorted(breaks, np.flatnonzero(codes == 0)))
+    doubts.append(_undecodable(chunk, codes, breaks))
+    if b'"' in chunk:
+        ends, wrong = _outside_quotes(codes, separators, breaks)
+        doubts.append(wrong)
+    if ends.size != breaks.size * width or np.any(ends[width - 1 :: width] != breaks):
+        cells = np.diff(np.flatnonzero(codes[ends] == _FEED), prepend=-1)
+        doubts.append(np.flatnonzero((cells != width) & ~blank))
+    doubtful = np.unique(np.concatenate(doubts)).astype(np.intp)
+    return Structure(breaks=breaks, blank=blank, doubtful=doubtful, ends=ends)
+
+
+def _breaks(
+    codes: NDArray[np.uint8], feeds: NDArray[np.bool_], ends: NDArray[np.intp], width: int
+) -> NDArray[np.intp]:
+    """Where the line feeds are; every so many-th separator, where lines are alike."""
+    last = ends[width - 1 :: width]
+    if last.size == np.count_nonzero(feeds) and np.all(codes[last] == _FEED):
+        return last
+    return np.flatnonzero(feeds)
+
+
+def bare_points(chunk: bytes, point: str) -> NDArray[np.intp]:
+    """Where a decimal sign is not followed by a digit, so that it ends no number of ours."""
+    codes = np.frombuffer(chunk, np.uint8)
+    found = codes[1:] - _ZERO > 9  # unsigned: what lies before the digits is above them
+    found &= codes[:-1] == ord(point)
+    return np.flatnonzero(found)
+
+
+def _undecodable(
+    chunk: bytes, codes: NDArray[np.uint8], breaks: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Lines that are no UTF-8 text."""
+    if chunk.isascii():
+        return np.zeros(0, np.intp)
+    try:
+        chunk.decode("utf-8")
+    except UnicodeDecodeError:
+        foreign = np.unique(np.searchsorted(breaks, np.flatnonzero(codes > 127)))
+        starts = np.concatenate(([0], breaks + 1))
+        return np.array(
+            [line for line in foreign if not _decodes(chunk[starts[line] : breaks[line]])], np.intp
+        )
+    return np.zeros(0, np.intp)
+
+
+def _decodes(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _outside_quotes(
+    codes: NDArray[np.uint8], separators: NDArray[np.bool_], breaks: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where cells end, and the lines whose quotes are not plain.
+
+    Quotes are counted from the start of their line. An odd one opens: before it a cell begins, or
+    the quote that it doubles stands. An even one closes: behind it the cell ends, or its double
+    stands. Then what lies behind an odd count is inside quotes.
+    """
+    places = np.flatnonzero(separators | (codes == _QUOTE))
+    kinds = codes[places]
+    quoted = kinds == _QUOTE
+    line = np.cumsum(kinds == _FEED) - (kinds == _FEED)
+    so_far = np.cumsum(quoted)
+    at_breaks = np.concatenate(([0], so_far[kinds == _FEED]))
+    odd = (so_far - at_breaks[line]) % 2 == 1
+    quotes, opens = places[quoted], odd[quoted]
+    before = np.where(quotes > 0, codes[quotes - 1], _FEED)
+    behind = codes[quotes + 1]
+    beside = np.where(opens, before, behind)
+    at_edge = separators[np.where(opens, np.maximum(quotes - 1, 0), quotes + 1)]
+    at_edge |= opens & (quotes == 0)
+    plain = at_edge | (beside == _QUOTE) | (~opens & (behind == _RETURN))
+    unclosed = np.flatnonzero(np.diff(at_breaks) % 2 == 1)
+    wrong = np.concatenate((line[quoted][~plain], unclosed))
+    return places[~quoted & (~odd | (kinds == _FEED))], wrong

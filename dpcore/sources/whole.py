@@ -1,0 +1,40 @@
+"""Whole: all records of a source in memory, as one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpcore.errors import SourceError
+from dpcore.records.location import Reading
+from dpcore.records.pieces import Pieces
+from dpcore.records.source import Columns, Source
+
+
+def whole(source: Source, reading: Reading, name: str) -> Columns:
+    """Every declared column of a source; it stops early at more records than are declared.
+
+    Args:
+        name: Of the source, for messages.
+
+    Raises:
+        SourceError: as its parts do; more records than declared; none where some are declared.
+    """
+    held: dict[str, list[Any]] = {column: [] for column in reading.names}
+    count, most = 0, reading.at_most
+    for part in source.parts():
+        for batch in part.batches():
+            for column in reading.names:
+                held[column].append(batch[column])
+            count += len(batch[reading.names[-1]])
+            if most is not None and count > most:
+                raise SourceError(f"{name}: more than the {most} records that are declared")
+    return {column: _joined(pieces) for column, pieces in held.items()}
+
+
+def _joined(pieces: list[Any]) -> Any:
+    """A column of its pieces; one list, where all of them are lists."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if all(isinstance(piece, list) for piece in pieces):
+        return [cell for piece in pieces for cell in piece]
+    return Pieces(tuple(pieces))

@@ -1,0 +1,80 @@
+r"""Error bars of what is computed from noisy sums: exact where the law of the noise allows it.
+
+* Ratio S/n with noise of one normal law on both: Fieller's set of all r with
+  :math:`(\tilde S-r\tilde n)^2\le z^2 s^2(1+r^2)`: at the true r, :math:`\tilde S-r\tilde n` is
+  N(0, s^2(1+r^2)). It is an interval, or everything where :math:`\tilde n` is too small to tell.
+* Otherwise a box: S and n in intervals of half the miss each (Bonferroni), and all their ratios.
+
+Rounding to a grid of step g adds at most :math:`\tfrac g2(1+|r|)\le\tfrac g2\sqrt2\sqrt{1+r^2}` to
+the numerator, so that z grows by :math:`g/(\sqrt2 s)`.
+
+An interval is cut to the possible range; where they do not meet, it is the nearest end.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+from dpcore.interval import NormalSpread, Spread
+
+Ends = tuple[float, float]
+
+EVERYTHING: Ends = (-math.inf, math.inf)
+
+
+def around(estimate: float, spread: Spread | None, miss: float) -> Ends:
+    """Where the number without noise lies, but for a probability of `miss`."""
+    if spread is None:
+        return EVERYTHING
+    half = spread.within(miss)
+    return estimate - half, estimate + half
+
+
+def cut(ends: Ends, low: float, high: float) -> Ends:
+    """The part of an interval that is possible; the nearest end where none is."""
+    return min(max(ends[0], low), high), max(min(ends[1], high), low)
+
+
+def normal_quantile(spread: NormalSpread, miss: float) -> float:
+    """z of a two-sided interval, with what rounding to the grid adds."""
+    return -NormalDist().inv_cdf(miss / 2) + math.sqrt(2.0) * spread.rounding / spread.width
+
+
+def ratio(
+    top: float, bottom: float, weight: float, spread: Spread | None, miss: float, reach: float
+) -> Ends:
+    """Where S/n lies, for S near `top` and w n near `bottom`, both with noise of `spread`.
+
+    Args:
+        weight: w > 0.
+        reach: |S| is at most reach times n.
+    """
+    if spread is None:
+        return -reach, reach
+    if isinstance(spread, NormalSpread):
+        z = normal_quantile(spread, miss) * spread.width
+        found = fieller(top, z, bottom / weight, z / weight)
+    else:
+        half = spread.within(miss / 2)
+        found = quotients((top - half, top + half), bottom / weight, half / weight)
+    return cut(found, -reach, reach)
+
+
+def fieller(top: float, wide: float, bottom: float, narrow: float) -> Ends:
+    """All r with (top - r bottom)^2 <= wide^2 + r^2 narrow^2; everything if it has no ends."""
+    a = bottom * bottom - narrow * narrow
+    b, c = top * bottom, top * top - wide * wide
+    if bottom <= 0 or a <= 0:
+        return EVERYTHING
+    root = math.sqrt(max(0.0, b * b - a * c))
+    return (b - root) / a, (b + root) / a
+
+
+def quotients(top: Ends, bottom: float, half: float) -> Ends:
+    """All S/n with S in an interval and n within `half` of `bottom`; everything if n may be 0."""
+    least, most = bottom - half, bottom + half
+    if least <= 0:
+        return EVERYTHING
+    found = [end / n for end in top for n in (least, most)]
+    return min(found), max(found)

@@ -1,0 +1,193 @@
+"""Columns: one declared column of the records, read back from what the domain made of it.
+
+Everything here is row by row, from public facts and that row alone: what a record contributes to a
+statistic depends on no other record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Categories, Classes, Domain, Range, Records
+from dpcore.domain.columns import Category
+from dpcore.errors import ParameterError, near
+
+Condition = Mapping[str, Any] | Sequence[Any] | str | int | float
+"""What a record must meet in one column: values, or `{from: low, below: high}`."""
+
+
+@attrs.frozen(kw_only=True)
+class NumberColumn:
+    """A range, as positions in [-1, 1]: -1 is its low end and 1 its high end.
+
+    Args:
+        start: Its first encoded column; None for the target.
+    """
+
+    name: str
+    column: Range
+    start: int | None
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether some records may have no number."""
+        return self.start is not None and self.column.missing
+
+    def present(self, records: Records) -> NDArray[np.bool_]:
+        """Which records have a number. Shape (n,)."""
+        if self.start is None or not self.column.missing:
+            return np.ones(len(records), dtype=np.bool_)
+        return records.features[:, self.start + 1] < 0.5
+
+    def scaled(self, records: Records) -> NDArray[np.float64]:
+        """Positions, shape (n,); 0 where there is no number."""
+        if self.start is None:
+            return np.clip(records.labels / self.column.half_width, -1.0, 1.0)
+        return np.clip(records.features[:, self.start], -1.0, 1.0)
+
+    def position(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """Where values of the file's units stand, by the records' own arithmetic: it never falls.
+
+        Raises:
+            ParameterError: one is no number of the column's range.
+        """
+        numbers = self.column.numbers(list(values))
+        for value, number in zip(values, numbers.tolist(), strict=True):
+            if not self.column.low <= number <= self.column.high:
+                raise ParameterError(self.name, self.column.describe(), "value", value)
+        if self.start is None:
+            return np.clip(self.column.centred(list(values)) / self.column.half_width, -1, 1)
+        return self.column.encode(list(values))[:, 0]
+
+    def value(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers at positions, in the file's units (dates: days since 1970-01-01)."""
+        return self.column.centre + self.column.half_width * np.asarray(positions)
+
+    def told(self, number: float) -> str:
+        """A number as a reader knows it: dates as dates."""
+        (written,) = self.column.written(np.array([number]))
+        if isinstance(written, str):
+            return written.removesuffix(" 00:00:00")
+        return f"{float(written):g}"
+
+
+@attrs.frozen(kw_only=True)
+class CategoryColumn:
+    """A public list of values, as codes.
+
+    Args:
+        start: Its first encoded column; None for the target.
+    """
+
+    name: str
+    values: tuple[Category, ...]
+    start: int | None
+    complete: bool
+
+    def codes(self, records: Records) -> NDArray[np.intp]:
+        """Index of every record's value, -1 for an unknown one. Shape (n,)."""
+        if self.start is None:
+            if len(self.values) > 2:
+                return records.labels.astype(np.intp)
+            column = records.labels
+        else:
+            wide = records.features[:, self.start : self.start + len(self.values)]
+            if len(self.values) > 2:
+                return np.where(wide.max(axis=1) > 0.5, wide.argmax(axis=1), -1)
+            column = records.features[:, self.start]
+        return np.where(column == 0, -1, column > 0).astype(np.intp)
+
+
+DeclaredColumn = NumberColumn | CategoryColumn
+
+
+def declared(domain: Domain, name: str) -> DeclaredColumn:
+    """A column of the domain, or its target.
+
+    Raises:
+        ParameterError: there is none of that name, or rows are scaled to a norm.
+    """
+    if domain.norm is not None:
+        raise ParameterError(
+            "statistics", "columns as they are (leave out data.domain.norm)", "norm", domain.norm
+        )
+    if domain.labelled and name == domain.target:
+        labels = domain.labels
+        if isinstance(labels, Classes):
+            complete = labels.default is not None
+            return CategoryColumn(name=name, values=labels.values, start=None, complete=complete)
+        return NumberColumn(name=name, column=labels, start=None)
+    start = 0
+    for own, column in domain.columns.items():
+        if own == name and isinstance(column, Categories):
+            complete = column.default is not None
+            return CategoryColumn(name=name, values=column.values, start=start, complete=complete)
+        if own == name and isinstance(column, Range):
+            return NumberColumn(name=name, column=column, start=start)
+        start += column.width
+    listed = ", ".join(domain.rules)
+    raise ParameterError(
+        "statistics", f"a declared column ({listed})", "column", name,
+        message=f"needs a declared column ({listed}), got {name!r}{near(name, domain.rules)}",
+    )  # fmt: skip
+
+
+def number_column(domain: Domain, name: str) -> NumberColumn:
+    """A column of numbers or dates.
+
+    Raises:
+        ParameterError: it is none.
+    """
+    found = declared(domain, name)
+    if not isinstance(found, NumberColumn):
+        raise ParameterError("statistics", "a column with a range", "column", name)
+    return found
+
+
+def require_conditions(domain: Domain, where: Mapping[str, Condition]) -> None:
+    """Raise `ParameterError` where a condition is none that the domain knows."""
+    nobody = np.zeros((0, domain.width))
+    selected(domain, where, Records(features=nobody, labels=np.zeros(0)))
+
+
+def selected(domain: Domain, where: Mapping[str, Condition], records: Records) -> NDArray[np.bool_]:
+    """Which records meet every condition. Shape (n,).
+
+    Raises:
+        ParameterError: a condition is about no declared column, or about values it cannot hold.
+    """
+    chosen = np.ones(len(records), dtype=np.bool_)
+    for name, condition in where.items():
+        chosen &= _meets(declared(domain, name), condition, records)
+    return chosen
+
+
+def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> NDArray[np.bool_]:
+    if isinstance(column, CategoryColumn):
+        listed = [condition] if isinstance(condition, str | int | float) else list(condition)
+        wrong = [value for value in listed if value not in column.values]
+        if wrong or not listed or len({*listed}) < len(listed):
+            raise ParameterError(
+                column.name, "different declared categories", "where", wrong or listed
+            )
+        codes = np.array([column.values.index(value) for value in listed])
+        return np.isin(column.codes(records), codes)
+    if not isinstance(condition, Mapping) or not condition or {*condition} - {"from", "below"}:
+        raise ParameterError(
+            column.name, "{from: NUMBER, below: NUMBER}, one of both or both", "where", condition
+        )
+    at, chosen = column.scaled(records), column.present(records)
+    if "from" in condition:
+        chosen = chosen & (at >= column.position([condition["from"]])[0])
+    if "below" in condition:
+        chosen = chosen & (at < column.position([condition["below"]])[0])
+    if "from" in condition and "below" in condition:
+        low, high = column.position([condition["from"], condition["below"]])
+        if not low < high:
+            raise ParameterError(column.name, "from < below", "where", dict(condition))
+    return chosen

@@ -1,0 +1,60 @@
+"""Count: how many records meet a condition."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Public, Query, Records, Refused, Sum
+from dpcore.interval import Spread
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore_statistics.bars import around, cut
+from dpcore_statistics.statistic import Statistic
+
+
+@attrs.frozen(kw_only=True)
+class Count(Statistic):
+    """The number of records, or of those that meet a condition.
+
+    Total: as every statistic.
+    """
+
+    def query(self, public: Public) -> Query:
+        """One integer."""
+        return Query(
+            name="count",
+            shape=(1,),
+            distance=self.norm(public),
+            values="integers",
+            sum=Sum(clip=1.0, sign="non_negative", exponent=0),
+        )
+
+    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+        """1 under add/remove; 1 under replacement with a condition, 0 without."""
+        return ByRelation(add_remove=1.0, replace_one=1.0 if self.where else 0.0)
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: 1 where the condition is met."""
+        return self.chosen(block, public).astype(np.float64)[:, None]
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """One row."""
+        (estimate,) = answer.value
+        most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
+        low, high = cut(around(float(estimate), answer.spread, self.miss), 0.0, most)
+        return Statistics.of(
+            Figures(
+                about={"statistic": ("count",)},
+                estimate=np.array([estimate]),
+                low=np.array([low]),
+                high=np.array([high]),
+                level=self.level,
+                covers="noise only: where the exact count lies",
+            )
+        )
+
+    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+        """The half-width, the same whatever the records."""
+        return (f"count +- {spread.within(self.miss):.6g}",)

@@ -1,0 +1,149 @@
+"""Distinct: how many of the public values of a column, or of some columns, occur at all.
+
+Theorem: one record more or less, or another one in its place, changes the number by at most 1: a
+replaced record takes at most one value away and brings at most one.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Adjacency,
+    Answer,
+    AnyLearner,
+    Learner,
+    LearnerCoins,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.checks import fraction
+from dpcore.interval import Spread
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore_statistics.bars import around, cut
+from dpcore_statistics.columns import require_conditions, selected
+from dpcore_statistics.groups import GroupBy
+from dpcore_statistics.statistic import Asked, norm_in_use
+from dpcore_statistics.tables import Marginal
+
+
+@attrs.frozen(kw_only=True)
+class Distinct(Learner):
+    """The number of combinations of values that occur.
+
+    Total: a number of occurring values is an integer, and 0 without records.
+
+    Args:
+        of: Columns: categories, or ranges cut by `edges` or `bins`.
+        edges: Of the cells of a range, by column: increasing.
+        bins: In place of edges, by column: so many equal parts of the range.
+        where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
+        level: With what probability the error bar holds.
+        distance: `l2` for Gaussian mechanisms, `l1` for Laplace ones; by the budget if left out.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("statistics.distinct",)
+    total: ClassVar[bool] = True
+    predicts: ClassVar[bool] = False
+    several_classes: ClassVar[bool] = True
+
+    of: tuple[str, ...]
+    edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    bins: dict[str, int] = attrs.field(factory=dict)
+    where: dict[str, Any] = attrs.field(factory=dict)
+    level: float = attrs.field(default=0.95, validator=fraction)
+    distance: Literal["l1", "l2"] | None = None
+
+    def cells(self, public: Public) -> Marginal:
+        """The values that may occur."""
+        return GroupBy(by=self.of, edges=self.edges, bins=self.bins).groups(public)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """One integer.
+
+        Raises:
+            ParameterError: a column or a condition is none that the domain knows.
+        """
+        require_conditions(public.domain, self.where)
+        most = self.cells(public).size
+        norm = norm_in_use(public, self.distance)
+        within = (0.0, float(most))
+        return (
+            Query(name="distinct", shape=(1,), distance=norm, values="integers", within=within),
+        )
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[np.float64]:
+        """PRIVATE: how many cells have a record."""
+        cell = self.cells(public).index(records)
+        kept = cell[selected(public.domain, self.where, records) & (cell >= 0)]
+        return np.array([float(np.unique(kept).size)])
+
+    def start(self, public: Public) -> Asked:
+        """No answer yet."""
+        return Asked(public)
+
+    def ask(self, state: Asked) -> Query | None:
+        """The query, once."""
+        (query,) = self.queries(state.public)
+        return query if state.answer is None else None
+
+    def update(self, state: Asked, answer: Answer) -> Asked:
+        """Remember the answer."""
+        return attrs.evolve(state, answer=answer)
+
+    def model(self, state: Asked) -> Statistics:
+        """One row."""
+        assert state.answer is not None, "the query is answered"
+        return self._table(float(state.answer.value[0]), state.answer.spread, state.public)
+
+    def _table(self, estimate: float, spread: Spread | None, public: Public) -> Statistics:
+        most = float(self.cells(public).size)
+        if public.domain.at_most is not None:
+            most = min(most, float(public.domain.at_most))
+        low, high = cut(around(estimate, spread, 1 - self.level), 0.0, most)
+        return Statistics.of(
+            Figures(
+                about={"statistic": (f"distinct values of {' x '.join(self.of)}",)},
+                estimate=np.array([estimate]),
+                low=np.array([low]),
+                high=np.array([high]),
+                level=self.level,
+                covers="noise only: where the exact number lies",
+            )
+        )
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """The half-width, the same whatever the records."""
+        if "distinct" not in spreads:
+            return ()
+        half = spreads["distinct"].within(1 - self.level)
+        return (f"distinct values of {' x '.join(self.of)} +- {half:.6g} ({100 * self.level:g} %)",)
+
+
+@attrs.frozen
+class DistinctBound(SensitivityBound):
+    """1, under every relation."""
+
+    learner: ClassVar[type[AnyLearner]] = Distinct
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """The theorem above."""
+        claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
+        return Sensitivity(
+            value=value,
+            distance=query.distance,
+            adjacency=claim,
+            source=f"one record changes the number of distinct values by at most 1 ({claim})",
+        )

@@ -1,0 +1,183 @@
+r"""Groups: counts, and the mean of a column, in every group of public keys.
+
+Theorem: groups do not overlap. A record adds (w, t) to its own group's pair, t in [-1, 1] the
+value's place in its range, so that in l2 it moves all pairs by at most :math:`\sqrt{1+w^2}` when it
+comes or goes. A replaced record moves them by at most 2 within a group and
+:math:`\sqrt2\sqrt{1+w^2}` between two. In l1: 1 + w; and twice that. One group costs what all cost.
+
+Without a value a record adds 1 to its group: 1; :math:`\sqrt2` (l2) or 2 (l1).
+"""
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore.errors import ParameterError
+from dpcore.interval import Spread, apart
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.solvers.clipping import clipped_integers
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import up
+from dpcore_statistics.bars import ratio
+from dpcore_statistics.columns import number_column
+from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO, Cells, counted, one_hot
+from dpcore_statistics.mean import in_units, with_count
+from dpcore_statistics.statistic import Statistic
+from dpcore_statistics.tables import Marginal
+
+MOST_GROUPS = MOST_CELLS // 2
+
+
+@attrs.frozen(kw_only=True)
+class GroupBy(Statistic):
+    """The number of records in every group, and the mean of a column there; empty groups too.
+
+    Total: as every statistic.
+
+    Args:
+        by: Columns whose combinations are the groups: categories, or ranges cut by `edges` or
+            `bins`.
+        column: Of the means: a declared range; counts alone if left out.
+        edges: Of the cells of a range, by column: increasing.
+        bins: In place of edges, by column: so many equal parts of the range.
+    """
+
+    by: tuple[str, ...]
+    column: str | None = None
+    edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    bins: dict[str, int] = attrs.field(factory=dict)
+
+    def groups(self, public: Public) -> Marginal:
+        """The groups.
+
+        Raises:
+            ParameterError: a key stands twice or there is none, edges are about another column, or
+                there are too many groups.
+        """
+        if not self.by or len({*self.by}) < len(self.by):
+            raise ParameterError("group_by", "different columns", "by", self.by)
+        for field, given in (("edges", self.edges), ("bins", self.bins)):
+            if extra := sorted({*given} - {*self.by}):
+                raise ParameterError("group_by", "the columns under by", field, extra[0])
+        cells = (
+            Cells.of(public.domain, name, self.edges.get(name), self.bins.get(name))
+            for name in self.by
+        )
+        found = Marginal(name="", columns=tuple(cells))
+        if found.size > MOST_GROUPS:
+            raise ParameterError("group_by", f"1 to {MOST_GROUPS} groups", "by", found.size)
+        return found
+
+    def count_weight(self, public: Public) -> float:
+        """w: what costs nothing under replacement in l2, else sqrt(1/2)."""
+        free = public.domain.exact is not None and self.norm(public) is Distance.L2
+        return 1.0 if free else math.sqrt(0.5)
+
+    def query(self, public: Public) -> Query:
+        """One integer a group, or a pair of reals."""
+        size, norm = self.groups(public).size, self.norm(public)
+        if self.column is None:
+            return Query(
+                name="groups",
+                shape=(size,),
+                distance=norm,
+                values="integers",
+                sum=Sum(clip=1.0, sign="non_negative", exponent=0),
+            )
+        number_column(public.domain, self.column)
+        clip = with_count(norm, self.count_weight(public), 1.0)
+        return Query(name="groups", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
+
+    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+        """The theorem above."""
+        assert query.sum is not None, "groups are summed"
+        one = query.sum.clip
+        between = 2 * one if query.distance is Distance.L1 else up(ROOT_TWO * one, roundings=2)
+        if self.groups(public).size == 1 and self.column is None:
+            between = one
+        return ByRelation(
+            add_remove=one, replace_one=between if self.column is None else max(2.0, between)
+        )
+
+    def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """PRIVATE: every record's group, -1 where it does not count, and its (w, t)."""
+        cell = np.where(self.chosen(block, public), self.groups(public).index(block), -1)
+        if self.column is None:
+            return cell, np.ones((len(block), 1))
+        column = number_column(public.domain, self.column)
+        weights = np.full(len(block), self.count_weight(public))
+        pairs = np.column_stack([weights, column.scaled(block)])
+        return np.where(column.present(block), cell, -1), pairs
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: 1, or (w, t), in the record's group."""
+        cell, pairs = self._pairs(block, public)
+        found = one_hot(cell, query.shape[0])[:, :, None] * pairs[:, None, :]
+        return np.asarray(found.reshape(len(block), *query.shape))
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: the same sum: each record's own pair, clipped and rounded, added to its group.
+
+        A record's partial is its pair of integers in one group, so no longer than the clip.
+        """
+        assert query.sum is not None, "groups are summed"
+        cell, pairs = self._pairs(block, public)
+        unit = query.sum.unit
+        whole = clipped_integers(pairs, query.sum.clip, unit, query.distance, positive=False)
+        found = np.zeros((query.shape[0], pairs.shape[1]), dtype=np.int64)
+        kept = cell >= 0
+        np.add.at(found, cell[kept], whole[kept])
+        return Exact.of(found.reshape(query.shape), unit)
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """`count` and `mean`: the intervals of each table hold together."""
+        groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
+        if self.column is None:
+            figures = counted(groups.about, value, answer.spread, self.level, public.domain)
+            return Statistics.of(figures)
+        w = self.count_weight(public)
+        counts = counted(
+            groups.about, value[:, 0] / w, _narrowed(answer.spread, w), self.level, public.domain
+        )
+        return Statistics(tables={"count": counts, "mean": self._means(groups, answer, public)})
+
+    def _means(self, groups: Marginal, answer: Answer, public: Public) -> Figures:
+        """Of every group, clipped to the range."""
+        assert self.column is not None, "there are means"
+        column, w = number_column(public.domain, self.column), self.count_weight(public)
+        miss, rows = apart(self.miss, groups.size), []
+        for weighted, total in np.asarray(answer.value, dtype=np.float64).tolist():
+            ends = ratio(total, weighted, w, answer.spread, miss, 1.0)
+            rows.append(in_units(column, total / max(1.0, weighted / w), ends))
+        return Figures(
+            about=groups.about,
+            estimate=np.array([row[0] for row in rows]),
+            low=np.array([row[1] for row in rows]),
+            high=np.array([row[2] for row in rows]),
+            level=self.level,
+            joint=True,
+            covers=f"noise only: where the mean of {self.column} in each group lies, each value "
+            "clipped to its declared range and missing ones left out; a group with few records may "
+            "have an interval that says nothing",
+        )
+
+    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+        """The half-width of every count, and about that of a mean."""
+        count = self.groups(public).size
+        half = spread.within(apart(self.miss, count))
+        if self.column is None:
+            return (f"each of {count} counts +- {half:.6g}, all together",)
+        wide = half * number_column(public.domain, self.column).column.half_width
+        return (
+            f"each of {count} counts +- {half / self.count_weight(public):.6g}, all together",
+            f"each mean of {self.column} about +- {wide:.6g}/n for n values in the group",
+        )
+
+
+def _narrowed(spread: Spread | None, weight: float) -> Spread | None:
+    """The noise of a number that was released times a weight."""
+    return None if spread is None else spread.over(weight)

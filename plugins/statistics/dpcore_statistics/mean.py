@@ -1,0 +1,165 @@
+r"""Mean: with the number of records public, or private and released beside it.
+
+Theorem (private n). Let t = (x - c)/(R/2) in [-1, 1], R the width of the range and c its middle. A
+record that counts contributes (w, t), others nothing. Then in l2 a record that comes or goes moves
+the sum by at most :math:`\sqrt{1+w^2}`, and a replaced one by at most
+:math:`\max(2,\sqrt{1+w^2})` (two values of t differ by 2 at most; a record may be left out). In l1
+it is 1 + w, and max(2, 1 + w).
+
+So under replacement w costs nothing up to :math:`\sqrt3` (l2) or 1 (l1). Under add/remove the mean
+has, to first order, a standard deviation of :math:`\frac{R}{2n\mu}\sqrt{(1+w^2)(1+t^2/w^2)}`, least
+at :math:`w^2=|t|`: the default is :math:`w^2=1/2`. It is no more than with n public, R/(n mu).
+
+n public (replacement, and every record counts): the sum of t moves by at most 2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum
+from dpcore.checks import positive
+from dpcore.interval import Spread
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import up
+from dpcore_statistics.bars import around, cut, ratio
+from dpcore_statistics.columns import NumberColumn, number_column
+from dpcore_statistics.statistic import Statistic
+
+
+def default_weight(norm: Distance, replaces: bool) -> float:
+    """w, by default: what costs nothing under replacement, and sqrt(1/2) under add/remove."""
+    if not replaces:
+        return math.sqrt(0.5)
+    return 1.7320508 if norm is Distance.L2 else 1.0  # just below sqrt(3)
+
+
+def with_count(norm: Distance, weight: float, rest: float) -> float:
+    """How long (w, v) is at most, for v of at most `rest`."""
+    return weight + rest if norm is Distance.L1 else up(math.hypot(weight, rest), roundings=3)
+
+
+@attrs.frozen(kw_only=True)
+class Averaged(Statistic):
+    """Sums over the values of one column, and how many they are where that is private.
+
+    Args:
+        column: A declared range; missing values are left out.
+        weight: w of the count beside the sums; by the relation if left out.
+    """
+
+    column: str
+    weight: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+
+    def counted(self, public: Public) -> bool:
+        """Whether the number of values is private, and released beside their sums."""
+        column = number_column(public.domain, self.column)
+        return public.domain.exact is None or bool(self.where) or column.may_miss
+
+    def count_weight(self, public: Public) -> float:
+        """w."""
+        if self.weight is not None:
+            return self.weight
+        return default_weight(self.norm(public), public.domain.exact is not None)
+
+
+@attrs.frozen(kw_only=True)
+class Mean(Averaged):
+    """The mean of a column's values, and their number where it is private.
+
+    Total: as every statistic.
+    """
+
+    def query(self, public: Public) -> Query:
+        """The sum of t, after w times the number of values where that is private."""
+        norm, counted = self.norm(public), self.counted(public)
+        clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
+        return Query(name="mean", shape=(2 if counted else 1,), distance=norm, sum=Sum(clip=clip))
+
+    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+        """The theorem above."""
+        assert query.sum is not None, "a mean is a sum"
+        alone = query.real_size == 1
+        if alone and public.domain.exact is None:
+            return Refused("a mean without a count needs a public number of records")
+        return ByRelation(
+            add_remove=query.sum.clip, replace_one=2.0 if alone else max(2.0, query.sum.clip)
+        )
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: t, after w; zeros for a record that does not count."""
+        column = number_column(public.domain, self.column)
+        at = column.scaled(block)
+        if query.real_size == 1:
+            return at[:, None]
+        kept = self.chosen(block, public) & column.present(block)
+        rows = np.column_stack([np.full(len(block), self.count_weight(public)), at])
+        return np.where(kept[:, None], rows, 0.0)
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """The mean, and the number of values where it is private."""
+        column = number_column(public.domain, self.column)
+        name = f"mean of {self.column}"
+        if answer.query.real_size == 1:
+            count = float(public.domain.records)
+            (total,) = (float(number) for number in answer.value)
+            ends = around(total, answer.spread, self.miss)
+            at = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
+            rows = [(name, *in_units(column, total / count, at))]
+        else:
+            weight = self.count_weight(public)
+            weighted, total = (float(number) for number in answer.value)
+            at = ratio(total, weighted, weight, answer.spread, self.miss, 1.0)
+            most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
+            ends = around(weighted, answer.spread, self.miss)
+            counts = cut((ends[0] / weight, ends[1] / weight), 0.0, most)
+            found = total / max(1.0, weighted / weight)
+            rows = [
+                (name, *in_units(column, found, at)),
+                ("count", weighted / weight, *counts),
+            ]
+        return Statistics.of(
+            Figures(
+                about={"statistic": tuple(row[0] for row in rows)},
+                estimate=np.array([row[1] for row in rows]),
+                low=np.array([row[2] for row in rows]),
+                high=np.array([row[3] for row in rows]),
+                level=self.level,
+                covers="noise only: where the mean of the values lies, each clipped to its "
+                "declared range and missing ones left out. It does not include sampling error",
+            )
+        )
+
+    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+        """Known with a public n; else about so much for n values near the middle of the range."""
+        return expected_mean(self, public, spread)
+
+
+def expected_mean(learner: Averaged, public: Public, spread: Spread) -> tuple[str, ...]:
+    """How wide the bar of a mean will be, and of the count beside it."""
+    column = number_column(public.domain, learner.column)
+    half = column.column.half_width * spread.within(learner.miss)
+    if not learner.counted(public):
+        return (f"mean of {learner.column} +- {half / public.domain.records:.6g}",)
+    count = spread.within(learner.miss) / learner.count_weight(public)
+    return (
+        f"mean of {learner.column} about +- {half:.6g}/n for n values",
+        f"count +- {count:.6g}",
+    )
+
+
+def in_units(
+    column: NumberColumn, at: float, ends: tuple[float, float]
+) -> tuple[float, float, float]:
+    """A position with its interval, in the file's units, clipped to the range."""
+    low, high = column.column.low, column.column.high
+    found = (at, *ends)
+    estimate, first, last = (
+        min(max(float(column.value(np.array(one))), low), high) for one in found
+    )
+    return estimate, first, last

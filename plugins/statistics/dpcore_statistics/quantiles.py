@@ -1,0 +1,251 @@
+r"""Quantiles by choices: points of a public grid, likelier the nearer their rank.
+
+Every value is rounded to the nearest grid point. Let :math:`n_<(t),n_\le(t)` count the values
+below, and at most, a grid point t. The score of t for the quantile q, shifted by s ranks, is
+
+.. math:: u(t)=-\max(0,\ n_<(t)-(qn+s),\ (qn+s)-n_\le(t)),
+
+zero at the true quantile, ties included. At the first point the second term is left out, and at the
+last one the third: nothing lies beyond them.
+
+Theorem: under add/remove u moves by at most max(q, 1-q), and its changes lie at most twice that
+apart; under replacement by at most 1, and 2. Proof: adding x moves :math:`n_<,n_\le` by 1[x < t],
+1[x <= t] and qn by q, so each term by at most max(q, 1-q), and with them the maximum; replacing
+moves each term by at most 1, as n is the same. A record that starts or ceases to count moves them
+as one that comes or goes. []
+
+With q = a/b scores are multiplied by b: they are integers.
+
+Interval: with probability 1 - beta a choice scores at least
+:math:`-r=-(\Delta_R/\epsilon)\ln(B/\beta)`, as some point scores 0. So the choice at the rank
+qn - r has :math:`n_<(t)\le qn` or is the first point, the one at qn + r has
+:math:`n_\le(t)\ge qn` or is the last: with beta/2 each, a quantile of the rounded values lies
+between them. One choice alone has no interval.
+"""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Adjacency,
+    Answer,
+    AnyLearner,
+    Distance,
+    Learner,
+    LearnerCoins,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.checks import fraction
+from dpcore.errors import ParameterError
+from dpcore.interval import Spread
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.mechanisms.exponential import MOST
+from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
+
+_ASKS = 3  # the quantile itself, and a choice on either side for its interval
+_FINEST = 1000  # the denominator of a quantile
+
+
+@attrs.frozen(eq=False)
+class _State:
+    public: Public
+    answers: tuple[Answer, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Quantiles(Learner):
+    """Quantiles of one column, each a point of a public grid chosen by its rank.
+
+    Three choices are asked of every quantile: itself, and the ends of its interval. Up to about
+    three quantiles this is the best way (`exponential`); for more, ask a `workload` of prefixes.
+
+    Total: ranks are finite whatever the records, and of no records all points are equally good.
+
+    Args:
+        column: A declared range; missing values are left out.
+        quantiles: In (0, 1), increasing, with at most three decimals; 0.5 is the median.
+        points: Of the grid, equally spaced over the range, both ends included.
+        where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
+        level: With what probability an interval holds.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("statistics.ranks",)
+    total: ClassVar[bool] = True
+    predicts: ClassVar[bool] = False
+    several_classes: ClassVar[bool] = True
+
+    column: str
+    quantiles: tuple[float, ...] = (0.5,)
+    points: int = 1025
+    where: dict[str, Any] = attrs.field(factory=dict)
+    level: float = attrs.field(default=0.95, validator=fraction)
+
+    def __attrs_post_init__(self) -> None:
+        wanted = [*self.quantiles]
+        inside = all(isinstance(q, int | float) and 0 < q < 1 for q in wanted)
+        if not wanted or not inside or any(a >= b for a, b in pairwise(wanted)):
+            raise ParameterError(
+                "quantiles", "increasing numbers in (0, 1)", "quantiles", self.quantiles
+            )
+        if any(float(_ratio(q)) != q for q in wanted):
+            raise ParameterError("quantiles", "at most three decimals", "quantiles", self.quantiles)
+        if not 2 <= self.points <= MOST:
+            raise ParameterError("quantiles", f"2 to {MOST} points", "points", self.points)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """One for each quantile, asked three times.
+
+        Raises:
+            ParameterError: a column or a condition is none that the domain knows.
+        """
+        require_conditions(public.domain, self.where)
+        number_column(public.domain, self.column)
+        return tuple(
+            Query(
+                name=_name(q),
+                shape=(self.points,),
+                distance=Distance.LINF,
+                values="integers",
+                at_most=_ASKS,
+            )
+            for q in self.quantiles
+        )
+
+    def start(self, public: Public) -> _State:
+        """No answers yet."""
+        return _State(public)
+
+    def ask(self, state: _State) -> Query | None:
+        """The quantile at its own rank, then r ranks below and above it."""
+        number, turn = divmod(len(state.answers), _ASKS)
+        planned = self.queries(state.public)
+        if number == len(planned):
+            return None
+        shift = 0
+        if turn:
+            wide = self._ranks(state.answers[_ASKS * number])
+            shift = -wide if turn == 1 else wide
+        return attrs.evolve(planned[number], args={"shift": shift})
+
+    def _ranks(self, first: Answer) -> int:
+        """r, in units of one b-th of a rank; rounded up."""
+        if first.spread is None:
+            return 0
+        return math.ceil(first.spread.within((1 - self.level) / 2))
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[np.float64]:
+        """PRIVATE: b times the score of every point: integers."""
+        column = number_column(public.domain, self.column)
+        kept = selected(public.domain, self.where, records) & column.present(records)
+        places = np.rint((column.scaled(records)[kept] + 1) / 2 * (self.points - 1))
+        counts = np.bincount(places.astype(np.intp), minlength=self.points)
+        at_most = np.cumsum(counts)
+        below = at_most - counts
+        q = _ratio(self.quantiles[[_name(one) for one in self.quantiles].index(query.name)])
+        shift = 0 if query.args is None else int(query.args["shift"])
+        rank = q.numerator * places.size + shift
+        above, beneath = q.denominator * below - rank, rank - q.denominator * at_most
+        above[0], beneath[-1] = 0, 0
+        off = np.maximum(np.maximum(above, beneath), 0)
+        return np.asarray(-off, dtype=np.float64)
+
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """The points, as positions in [-1, 1]."""
+        return np.linspace(-1.0, 1.0, self.points)
+
+    def update(self, state: _State, answer: Answer) -> _State:
+        """Remember the choice."""
+        return attrs.evolve(state, answers=(*state.answers, answer))
+
+    def model(self, state: _State) -> Statistics:
+        """One row a quantile."""
+        column = number_column(state.public.domain, self.column)
+        rows = [self._row(column, state.answers[k * _ASKS :][:_ASKS]) for k in range(self._count)]
+        return Statistics.of(
+            Figures(
+                about={"quantile": tuple(self.quantiles)},
+                estimate=np.array([row[0] for row in rows]),
+                low=np.array([row[1] for row in rows]),
+                high=np.array([row[2] for row in rows]),
+                level=self.level,
+                covers="noise only: where the quantile of the values lies, each clipped to its "
+                "declared range and missing ones left out. It does not "
+                "include sampling error",
+            )
+        )
+
+    @property
+    def _count(self) -> int:
+        return len(self.quantiles)
+
+    def _row(self, column: NumberColumn, answers: tuple[Answer, ...]) -> tuple[float, float, float]:
+        """The choice between the two others, in the file's units; everything without a spread."""
+        where = [self.grid[int(np.argmax(answer.value))] for answer in answers]
+        middle, low, high = (float(column.value(np.array(at))) for at in where)
+        if answers[0].spread is None:
+            return middle, column.column.low, column.column.high
+        half = column.column.half_width / (self.points - 1)  # half a step of the grid
+        first = max(min(low, high) - half, column.column.low)
+        last = min(max(low, high) + half, column.column.high)
+        return min(max(middle, first), last), first, last
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """How many ranks an end of an interval may lie away."""
+        found = []
+        for q in self.quantiles:
+            if _name(q) in spreads:
+                ranks = spreads[_name(q)].within((1 - self.level) / 2) / _ratio(q).denominator
+                found.append(
+                    f"quantile {q:g} of {self.column}: within {2 * ranks:.6g} ranks on either side "
+                    f"({100 * self.level:g} %)"
+                )
+        return tuple(found)
+
+
+@attrs.frozen
+class RankBound(SensitivityBound):
+    """The theorem above, in units of one b-th of a rank."""
+
+    learner: ClassVar[type[AnyLearner]] = Quantiles
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """By relation, with the range of the changes."""
+        q = next(_ratio(one) for one in learner.quantiles if _name(one) == query.name)
+        most = max(q.numerator, q.denominator - q.numerator)
+        whole = q.denominator
+        claim, moved = ByRelation(add_remove=float(most), replace_one=float(whole)).under(adjacency)
+        _, reach = ByRelation(add_remove=2.0 * most, replace_one=2.0 * whole).under(adjacency)
+        return Sensitivity(
+            value=moved,
+            range=reach,
+            distance=Distance.LINF,
+            adjacency=claim,
+            source=f"ranks of a quantile move by {moved:g}/{whole} and lie {reach:g}/{whole} apart",
+        )
+
+
+def _ratio(q: float) -> Fraction:
+    """a/b, of at most three decimals."""
+    return Fraction(round(q * _FINEST), _FINEST)
+
+
+def _name(q: float) -> str:
+    return f"quantile-{round(q * _FINEST):03d}"

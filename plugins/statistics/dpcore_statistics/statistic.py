@@ -1,0 +1,186 @@
+"""Statistic: what the learners of this plugin share: one exact sum over records, asked once."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Adjacency,
+    Answer,
+    AnyLearner,
+    Distance,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+    SummingLearner,
+)
+from dpcore.checks import fraction
+from dpcore.errors import ParameterError
+from dpcore.interval import Spread
+from dpcore.learning.figures import Statistics
+from dpcore.learning.learners.summing import sums_exactly
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import up
+from dpcore_statistics.columns import require_conditions, selected
+
+
+def norm_in_use(public: Public, asked: str | None) -> Distance:
+    """The norm asked for; else l2 (Gaussian noise), or l1 (Laplace) where delta is 0."""
+    if asked is not None:
+        return Distance(asked)
+    return Distance.L1 if public.mu is None else Distance.L2
+
+
+@attrs.frozen(eq=False)
+class Asked:
+    """Between start and model: the public facts, and the answer once it came."""
+
+    public: Public
+    answer: Answer | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Statistic(SummingLearner):
+    """One exact sum over records, asked once, and tables that follow from it.
+
+    Total: as every summing learner; public facts alone decide what a record contributes.
+
+    Args:
+        where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
+        level: With what probability an error bar holds.
+        distance: The norm of the noise: `l2` for Gaussian mechanisms, `l1` for Laplace ones; by
+            default l2 where the budget has a delta, else l1.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("statistics.sums",)
+    total: ClassVar[bool] = True
+    predicts: ClassVar[bool] = False
+    several_classes: ClassVar[bool] = True
+
+    rows_at_once: ClassVar[int] = 1 << 16  # what a record adds is few numbers
+
+    where: dict[str, Any] = attrs.field(factory=dict)
+    level: float = attrs.field(default=0.95, validator=fraction)
+    distance: Literal["l1", "l2"] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.distance not in (None, "l1", "l2"):
+            raise ParameterError("statistics", "l1 or l2", "distance", self.distance)
+
+    @property
+    def miss(self) -> float:
+        """1 - level."""
+        return 1 - self.level
+
+    @abstractmethod
+    def query(self, public: Public) -> Query:
+        """The one query, in the norm that is in use."""
+
+    @abstractmethod
+    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+        """The theorem: what one record moves the exact sum by, before rounding to the unit.
+
+        It is the longest contribution where a record comes or goes, and the largest distance of two
+        contributions (or of one from none, where records may be left out) where one is replaced.
+        """
+
+    @abstractmethod
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """What is published: a function of the answer and of public facts."""
+
+    def norm(self, public: Public) -> Distance:
+        """The norm in use."""
+        return norm_in_use(public, self.distance)
+
+    def chosen(self, records: Records, public: Public) -> NDArray[np.bool_]:
+        """Which records count. Shape (n,)."""
+        return selected(public.domain, self.where, records)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """One.
+
+        Raises:
+            ParameterError: a column or a condition is none that the domain knows.
+        """
+        require_conditions(public.domain, self.where)
+        return (self.query(public),)
+
+    def start(self, public: Public) -> Asked:
+        """No answer yet."""
+        return Asked(public)
+
+    def ask(self, state: Asked) -> Query | None:
+        """The query, once."""
+        (query,) = self.queries(state.public)
+        return query if state.answer is None else None
+
+    def update(self, state: Asked, answer: Answer) -> Asked:
+        """Remember the answer."""
+        return attrs.evolve(state, answer=answer)
+
+    def model(self, state: Asked) -> Statistics:
+        """The tables."""
+        assert state.answer is not None, "the query is answered"
+        return self.tables(state.answer, state.public)
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """What `expected` says of the one query's noise."""
+        (query,) = self.queries(public)
+        if query.name not in spreads:
+            return ()
+        level = f"({100 * self.level:g} %)"
+        return tuple(f"{told} {level}" for told in self.expected(public, spreads[query.name]))
+
+    @abstractmethod
+    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+        """How wide the bars will be, such as "count +- 21"."""
+
+
+@attrs.frozen
+class StatisticBound(SensitivityBound):
+    """The learner's own theorem (`moved`), and what rounding contributions to the unit adds.
+
+    A contribution is a row of d numbers, each rounded to a multiple of u and at most `clip` long
+    after that. So a record that comes or goes moves the sum by at most `clip`, and a replaced one
+    by what is claimed of exact contributions, and u sqrt(d) (l2) or u d (l1) for the two roundings;
+    as much again covers the floating-point arithmetic of a contribution. Integers are not rounded.
+    """
+
+    def is_about(self, learner: AnyLearner) -> bool:
+        """Every statistic of this plugin whose sum the core adds."""
+        return isinstance(learner, Statistic) and sums_exactly(learner)
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """By relation."""
+        moved = learner.moved(query, public)
+        if isinstance(moved, Refused):
+            return moved
+        claim, value = moved.under(adjacency)
+        if value == 0:
+            return Refused(f"{query.name!r} is public under {claim}: no record moves it")
+        if query.values != "integers":
+            value = up(value + 2 * _rounding(query), roundings=8)
+        return Sensitivity(
+            value=value,
+            distance=query.distance,
+            adjacency=claim,
+            source=f"{type(learner).__name__.lower()} of bounded contributions ({claim})",
+        )
+
+
+def _rounding(query: Query) -> float:
+    """What rounding two contributions to the unit moves their distance by."""
+    assert query.sum is not None, "statistics are sums"
+    size: float = query.real_size
+    if query.distance is Distance.L2:
+        size = up(size**0.5, roundings=1)
+    return size * 2.0**query.sum.unit

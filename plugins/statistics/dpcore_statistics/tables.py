@@ -1,0 +1,206 @@
+r"""Tables: several marginals of the same records, released together.
+
+Theorem: with weights w_j, a record adds w_j to one cell of marginal j, so that in l2 it moves the
+stacked cells by :math:`\sqrt{\sum w_j^2}` when it comes or goes and by
+:math:`\sqrt{2\sum w_j^2}` when it is replaced (a marginal without a cell for it moves less); in l1
+by :math:`\sum w_j`, and twice that. Weights are scaled so that the first is 1: nothing is lost
+against asking them one by one, as every record attains it.
+
+The default weights have the least total squared error: :math:`w_j\propto c_j^{1/4}` in l2 and
+:math:`c_j^{1/3}` in l1 for c_j cells, from minimising :math:`\sum c_j/w_j^2` at a fixed length.
+"""
+
+import math
+from itertools import product
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore.errors import ParameterError
+from dpcore.interval import Spread, apart
+from dpcore.learning.figures import Statistics
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import down
+from dpcore_statistics.bars import around, cut
+from dpcore_statistics.histogram import MOST_CELLS, Cells, counted, counts_moved
+from dpcore_statistics.statistic import Statistic
+
+_PLACES = 2.0**30  # weights are multiples of 2^-30, so that sums of them are exact
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Marginal:
+    """One table: the product of the cells of its columns.
+
+    Args:
+        weight: Of its counts among all that are released together.
+    """
+
+    name: str
+    columns: tuple[Cells, ...]
+    weight: float = 1.0
+
+    @property
+    def size(self) -> int:
+        """Its cells."""
+        return math.prod(len(cells.labels) for cells in self.columns)
+
+    @property
+    def about(self) -> dict[str, tuple[Any, ...]]:
+        """Labels of its cells, by column."""
+        rows = list(product(*(cells.labels for cells in self.columns)))
+        names = [cells.column.name for cells in self.columns]
+        return dict(zip(names, zip(*rows, strict=True), strict=True))
+
+    def index(self, records: Records) -> NDArray[np.intp]:
+        """The cell of every record, -1 where it is in none. Shape (n,)."""
+        found = np.zeros(len(records), dtype=np.intp)
+        known = np.ones(len(records), dtype=np.bool_)
+        for cells in self.columns:
+            own = cells.index(records)
+            known &= own >= 0
+            found = found * len(cells.labels) + own
+        return np.where(known, found, -1)
+
+
+@attrs.frozen(kw_only=True)
+class Table(Statistic):
+    """Counts of all combinations of some columns: one table, or several of the same records.
+
+    Total: as every statistic.
+
+    Args:
+        marginals: The columns of each table, by its name.
+        edges: Of the cells of a range, by column: increasing.
+        bins: In place of edges, by column: so many equal parts of the range.
+        weights: Of the tables, by name: a table with more weight gets less noise; if left out, the
+            total squared error is least.
+    """
+
+    marginals: dict[str, tuple[str, ...]]
+    edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    bins: dict[str, int] = attrs.field(factory=dict)
+    weights: dict[str, float] = attrs.field(factory=dict)
+
+    def tables_of(self, public: Public) -> tuple[Marginal, ...]:
+        """The marginals with their weights.
+
+        Raises:
+            ParameterError: a table has no columns, one twice, or the columns of another; edges or
+                weights are about what is not asked for; a weight is none; there are too many cells.
+        """
+        used = {column for columns in self.marginals.values() for column in columns}
+        for field, given, known in (
+            ("edges", self.edges, used),
+            ("bins", self.bins, used),
+            ("weights", self.weights, self.marginals),
+        ):
+            if extra := sorted({*given} - {*known}):
+                raise ParameterError("table", "what its tables use", field, extra[0])
+        found: list[Marginal] = []
+        for name, columns in self.marginals.items():
+            if not columns or len({*columns}) < len(columns):
+                raise ParameterError("table", "different columns", f"marginals.{name}", columns)
+            if any({*columns} == {*self.marginals[other.name]} for other in found):
+                raise ParameterError("table", "each table once", f"marginals.{name}", columns)
+            cells = (
+                Cells.of(public.domain, column, self.edges.get(column), self.bins.get(column))
+                for column in columns
+            )
+            found.append(Marginal(name=name, columns=tuple(cells)))
+        total = sum(one.size for one in found)
+        if not found or total > MOST_CELLS:
+            raise ParameterError("table", f"1 to {MOST_CELLS} cells", "marginals", total)
+        return self._weighted(found, self.norm(public))
+
+    def _weighted(self, tables: list[Marginal], norm: Distance) -> tuple[Marginal, ...]:
+        """With weights whose length in the norm is at most 1."""
+        power = 0.25 if norm is Distance.L2 else 1 / 3
+        if self.weights and {*self.weights} != {*self.marginals}:
+            raise ParameterError("table", "a weight for every table", "weights", self.weights)
+        given = [self.weights.get(one.name, one.size**power) for one in tables]
+        if not all(math.isfinite(weight) and weight > 0 for weight in given):
+            raise ParameterError("table", "finite weights > 0", "weights", self.weights)
+        largest = max(given)
+        scaled = [weight / largest for weight in given]
+        if min(scaled) < 1e-6:
+            raise ParameterError(
+                "table", "weights within a factor 10^6 of one another", "weights", self.weights
+            )
+        length = math.fsum(scaled) if norm is Distance.L1 else math.hypot(*scaled)
+        return tuple(
+            attrs.evolve(
+                one, weight=math.floor(down(weight / length, roundings=8) * _PLACES) / _PLACES
+            )
+            for one, weight in zip(tables, scaled, strict=True)
+        )
+
+    def query(self, public: Public) -> Query:
+        """The weighted cells of all tables, one after the other."""
+        size = sum(one.size for one in self.tables_of(public))
+        return Query(
+            name="cells",
+            shape=(size,),
+            distance=self.norm(public),
+            sum=Sum(clip=1.0, sign="non_negative"),
+        )
+
+    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+        """1 under add/remove; sqrt(2) (l2) or 2 (l1) under replacement."""
+        return counts_moved(query.distance)
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: each table's weight in the record's cell."""
+        found = np.zeros((len(block), query.real_size))
+        chosen, start = self.chosen(block, public), 0
+        for one in self.tables_of(public):
+            cell = np.where(chosen, one.index(block), -1)
+            rows = np.flatnonzero(cell >= 0)
+            found[rows, start + cell[rows]] = one.weight
+            start += one.size
+        return found
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: the same sum from counts: weights are whole numbers of units."""
+        assert query.sum is not None, "cells are sums"
+        chosen, found = self.chosen(block, public), []
+        for one in self.tables_of(public):
+            cell = one.index(block)
+            counts = np.bincount(cell[chosen & (cell >= 0)], minlength=one.size)
+            found.append(counts * int(math.ldexp(one.weight, -query.sum.unit)))
+        return Exact.of(np.concatenate(found), query.sum.unit)
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """One table of each, whose intervals hold together with those of the others."""
+        value, start, found = np.asarray(answer.value, dtype=np.float64), 0, {}
+        for one in self.tables_of(public):
+            counts = value[start : start + one.size] / one.weight
+            low, high = _ends(one, counts, answer, apart(self.miss, value.size), public)
+            figures = counted(one.about, counts, None, self.level, public.domain)
+            found[one.name] = attrs.evolve(figures, low=low, high=high)
+            start += one.size
+        return Statistics(tables=found)
+
+    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+        """The half-width of every table's cells."""
+        tables = self.tables_of(public)
+        half = spread.within(apart(self.miss, sum(one.size for one in tables)))
+        return tuple(
+            f"each of {one.size} counts of {one.name} +- {half / one.weight:.6g}, all together"
+            for one in tables
+        )
+
+
+def _ends(
+    one: Marginal, counts: NDArray[np.float64], answer: Answer, miss: float, public: Public
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The intervals of a table's counts: their low and their high ends."""
+    most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
+    ends = [
+        cut((low / one.weight, high / one.weight), 0.0, most)
+        for low, high in (around(count * one.weight, answer.spread, miss) for count in counts)
+    ]
+    return np.array([low for low, _ in ends]), np.array([high for _, high in ends])

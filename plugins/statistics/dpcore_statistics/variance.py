@@ -1,0 +1,197 @@
+r"""Variance: it comes free with the mean.
+
+Let x be a value at its position in [-1, 1].
+
+Theorem (n public, l2). :math:`(\sum x, b\sum x^2)` moves by at most 2 when a record is replaced,
+the same as :math:`\sum x` alone, for every :math:`b\le b^*=\varphi^{5/2}/2=1.66509...`, phi the
+golden ratio. Proof: the squared movement :math:`(x-y)^2(1+b^2(x+y)^2)` is largest at
+:math:`|x+y|=2-|x-y|=s`, where :math:`(2-s)^2(1+b^2s^2)\le4` iff :math:`b^2\le(4-s)/(s(2-s)^2)`,
+whose least value, at :math:`s=3-\sqrt5`, is :math:`\varphi^5/4`.
+
+Theorem (n private, l2). :math:`(w, x, 1-x^2)` is at most :math:`\sqrt{1+w^2}` long, as
+:math:`u+(1-u)^2\le1` for u = x^2 in [0, 1]; two of them differ by at most 2 (as above, b = 1).
+
+In l1: :math:`(\sum x, \tfrac12\sum x^2)` moves by at most :math:`d+\tfrac d2(2-d)\le2`, d = |x-y|,
+and :math:`|x|+\tfrac12(1-x^2)\le1`.
+
+The plug-in :math:`V=Q-m^2` has bias :math:`-\sigma_x^2/n^2`, which is added back; V is cut to
+[0, 1 - m^2]. Its interval is the delta method's where the noisy n is above ten of its standard
+deviations (or public), else a box of intervals of the sums (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum
+from dpcore.interval import NormalSpread, Spread
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import up
+from dpcore_statistics.bars import Ends, around, cut, normal_quantile, quotients, ratio
+from dpcore_statistics.columns import number_column
+from dpcore_statistics.mean import Averaged, expected_mean, in_units, with_count
+
+FREE = 1.665
+"""b of the first theorem, below phi^(5/2)/2."""
+
+_CERTAIN = 10.0  # standard deviations of n~ above which the delta method holds its level
+
+
+class _Moments(NamedTuple):
+    """Released sums, in units of records: S, the sum of squares' estimate, n, and their noise."""
+
+    total: float
+    squares: float
+    number: float
+    count_noise: float  # in units of the noise on S
+    square_noise: float
+
+
+@attrs.frozen(kw_only=True)
+class Variance(Averaged):
+    """Mean, variance and standard deviation of a column, and the number of values if private.
+
+    The variance is that of the values themselves (divided by n).
+
+    Total: as every statistic.
+    """
+
+    def _square(self, norm: Distance, counted: bool) -> float:
+        """b: the weight of the squares."""
+        if norm is Distance.L1:
+            return 0.5
+        return 1.0 if counted else FREE
+
+    def query(self, public: Public) -> Query:
+        """(sum x, b sum x^2), or (w n, sum x, b sum (1 - x^2))."""
+        norm, counted = self.norm(public), self.counted(public)
+        b = self._square(norm, counted)
+        if counted:
+            clip = with_count(norm, self.count_weight(public), 1.0)
+        else:
+            clip = 1 + b if norm is Distance.L1 else up(math.hypot(1.0, b), roundings=3)
+        shape = (3 if counted else 2,)
+        return Query(name="moments", shape=shape, distance=norm, sum=Sum(clip=clip))
+
+    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+        """The theorems above."""
+        assert query.sum is not None, "moments are sums"
+        if query.real_size == 2:
+            return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
+        return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: as `query` says; zeros for a record that does not count."""
+        column = number_column(public.domain, self.column)
+        at = column.scaled(block)
+        b = self._square(query.distance, query.real_size == 3)
+        if query.real_size == 2:
+            return np.column_stack([at, b * at * at])
+        kept = self.chosen(block, public) & column.present(block)
+        weights = np.full(len(block), self.count_weight(public))
+        return np.where(kept[:, None], np.column_stack([weights, at, b * (1 - at * at)]), 0.0)
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """Mean, variance and standard deviation in the file's units, and the count if private."""
+        domain, spread = public.domain, answer.spread
+        column = number_column(domain, self.column)
+        half, b = (
+            column.column.half_width,
+            self._square(answer.query.distance, self.counted(public)),
+        )
+        rows = []
+        if answer.query.real_size == 2:
+            count = float(domain.records)
+            total, squares = (float(number) for number in answer.value)
+            found = _Moments(total, squares / b, count, 0.0, 1 / b)
+            ends = around(total, spread, self.miss)
+            at = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
+        else:
+            w = self.count_weight(public)
+            weighted, total, rest = (float(number) for number in answer.value)
+            count = max(1.0, weighted / w)
+            found = _Moments(total, count - rest / b, count, 1 / w, 1 / b)
+            at = ratio(total, weighted, w, spread, self.miss, 1.0)
+            ends = around(weighted, spread, self.miss)
+            most = float("inf") if domain.at_most is None else float(domain.at_most)
+            rows = [("count", weighted / w, *cut((ends[0] / w, ends[1] / w), 0.0, most))]
+        mean = min(max(found.total / found.number, -1.0), 1.0)
+        value = _variance(found, spread)
+        ends = _interval(found, value, mean, spread, self.miss)
+        rows = [
+            (f"mean of {self.column}", *in_units(column, mean, at)),
+            (f"variance of {self.column}", *times(half * half, value, *ends)),
+            (
+                f"standard deviation of {self.column}",
+                *times(half, math.sqrt(value), math.sqrt(ends[0]), math.sqrt(ends[1])),
+            ),
+            *rows,
+        ]
+        return Statistics.of(
+            Figures(
+                about={"statistic": tuple(row[0] for row in rows)},
+                estimate=np.array([row[1] for row in rows]),
+                low=np.array([row[2] for row in rows]),
+                high=np.array([row[3] for row in rows]),
+                level=self.level,
+                covers="noise only: mean and variance of the values themselves, each clipped to "
+                "its declared range and missing ones left out. It does not include sampling error",
+            )
+        )
+
+    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+        """Of the mean: known with a public n, else about so much for n values near the middle."""
+        return expected_mean(self, public, spread)
+
+
+def times(factor: float, estimate: float, low: float, high: float) -> tuple[float, float, float]:
+    """A number with its interval, in another unit."""
+    return factor * estimate, factor * low, factor * high
+
+
+def _variance(found: _Moments, spread: Spread | None) -> float:
+    """V = Q - m^2 with its bias added back, in [0, (1 - m)(1 + m)]."""
+    mean = min(max(found.total / found.number, -1.0), 1.0)
+    bias = 0.0 if spread is None else (spread.std / found.number) ** 2
+    plug_in = found.squares / found.number - (found.total / found.number) ** 2
+    return min(max(plug_in + bias, 0.0), (1 - mean) * (1 + mean))
+
+
+def _interval(
+    found: _Moments, value: float, mean: float, spread: Spread | None, miss: float
+) -> Ends:
+    """Of the variance: the delta method, or a box."""
+    if spread is None:
+        return 0.0, 1.0
+    known = not found.count_noise
+    if isinstance(spread, NormalSpread) and (
+        known or found.number > _CERTAIN * spread.std * found.count_noise
+    ):
+        of_count = 0.0 if known else (1 - value - mean * mean + 2 * mean * mean)
+        slope = math.hypot(found.square_noise, 2 * mean, of_count * found.count_noise)
+        half = normal_quantile(spread, miss) * spread.width * slope / found.number
+        return cut((value - half, value + half), 0.0, 1.0)
+    return _box(found, spread, miss)
+
+
+def _box(found: _Moments, spread: Spread, miss: float) -> Ends:
+    """All Q - m^2 with every sum in its interval."""
+    parts = 2 if not found.count_noise else 3
+    half = spread.within(miss / parts)
+    top = (found.total - half, found.total + half)
+    unsure = half * found.count_noise
+    means = cut(quotients(top, found.number, unsure), -1.0, 1.0)
+    # without a public n the released sum is that of 1 - x^2, so that Q = 1 - (it)/n
+    missing = found.number - found.squares if found.count_noise else found.squares
+    around_it = (missing - half * found.square_noise, missing + half * found.square_noise)
+    parts_of = cut(quotients(around_it, found.number, unsure), 0.0, 1.0)
+    squares = (1 - parts_of[1], 1 - parts_of[0]) if found.count_noise else parts_of
+    largest = max(means[0] ** 2, means[1] ** 2)
+    least = 0.0 if means[0] <= 0.0 <= means[1] else min(means[0] ** 2, means[1] ** 2)
+    return cut((squares[0] - largest, squares[1] - least), 0.0, 1.0)

@@ -1,0 +1,65 @@
+"""Made-up visits to a clinic, for examples: `python -m dpcore_statistics.visits FOLDER`.
+
+Two files: `visits.csv`, several rows a patient, and `patients.csv`, the last visit of each. Cells
+are missing as they are in life: at the bedside nobody measured, a form came back blank. Nobody is
+real; the seed is fixed, so that everyone gets the same files.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HEADER = ("patient", "visited", "age", "sex", "ward", "systolic", "smoker", "cost")
+WARDS = ("cardiology", "emergency", "general", "maternity", "surgery")
+
+
+def visits(patients: int = 20_000, seed: int = 1) -> list[tuple[Any, ...]]:
+    """Rows of `visits.csv`, by patient and date."""
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[Any, ...]] = []
+    for number in range(patients):
+        woman = rng.random() < 0.53
+        born = int(rng.triangular(1926, 1958, 2010))
+        smokes = rng.random() < (0.18 if woman else 0.24)
+        pressure = rng.normal(112 + 0.35 * (2024 - born) / 2 + 4 * smokes, 9)
+        days = np.sort(rng.integers(0, 731, 1 + rng.poisson(1.4)))
+        for day in days:
+            visited = date(2023, 1, 1) + timedelta(days=int(day))
+            ward = WARDS[int(rng.choice(5, p=(0.16, 0.3, 0.38, 0.06, 0.1)))]
+            age = visited.year - born
+            if ward == "maternity" and not (woman and 16 <= age <= 48):
+                ward = "general"
+            measured = "" if rng.random() < 0.08 else f"{pressure + rng.normal(0, 6):.0f}"
+            told = "" if rng.random() < 0.12 else ("yes" if smokes else "no")
+            cost = min(20_000.0, float(rng.lognormal(5.3 + 0.6 * (ward == "surgery"), 0.9)))
+            sex = "F" if woman else "M"
+            name = f"P{number:06d}"
+            rows.append((name, visited, age, sex, ward, measured, told, f"{cost:.2f}"))
+    return rows
+
+
+def write(folder: Path | str = ".", patients: int = 20_000, seed: int = 1) -> Path:
+    """Both files into a folder; the path of `patients.csv`."""
+    rows = visits(patients, seed)
+    last = {row[0]: row for row in rows}
+    place = Path(folder)
+    _write(place / "visits.csv", rows)
+    _write(place / "patients.csv", list(last.values()))
+    return place / "patients.csv"
+
+
+def _write(path: Path, rows: list[tuple[Any, ...]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(HEADER)
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    print(write(sys.argv[1] if len(sys.argv) > 1 else "."))

@@ -1,0 +1,156 @@
+"""A session: every release priced, charged, and only then computed."""
+
+import copy
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, PrivacyBudget, Range, Session
+from dpcore.accounting.filters import BudgetExceededError
+from dpcore.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.errors import ContractError, NoClaimError, SourceError
+from dpcore.learning.features.identity import Identity
+from dpcore.ledger.book import Ledger
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_linear.clipped_gradient import ClippedGradient
+from dpcore_statistics.count import Count
+from dpcore_statistics.mean import Mean
+
+FACTS = Domain(columns={"x": Range(0, 10), "g": Categories(("a", "b"))})
+
+
+def table(size=400, seed=0):
+    rng = np.random.default_rng(seed)
+    return {"x": rng.uniform(2, 8, size), "g": rng.choice(["a", "b"], size)}
+
+
+def session(epsilon=2.0, delta=1e-6, **more):
+    return Session(PrivacyBudget(epsilon=epsilon, delta=delta), FACTS, table(), **more)
+
+
+def left(one):
+    return float(re.search(r"epsilon = ([\d.e-]+)", one.left).group(1))
+
+
+def test_every_release_is_a_table_and_takes_its_part_of_the_budget():
+    one, before = session(epsilon=3.0), []
+    for ask in (
+        lambda: one.count(epsilon=0.3),
+        lambda: one.count(epsilon=0.3, where={"g": ["a"]}),
+        lambda: one.sum("x", epsilon=0.3),
+        lambda: one.mean("x", epsilon=0.3),
+        lambda: one.variance("x", epsilon=0.3),
+        lambda: one.histogram("x", epsilon=0.3, bins=4),
+        lambda: one.quantiles("x", (0.25, 0.5), epsilon=0.3, points=51),
+    ):
+        before.append(left(one))
+        figures = ask()
+        assert (figures.low <= figures.estimate).all()
+        assert (figures.estimate <= figures.high).all()
+    groups = one.group_by("g", epsilon=0.3, column="x")
+    assert {*groups.tables} == {"count", "mean"}
+    assert all(a > b for a, b in pairwise(before))
+    assert len(one.releases) == 8
+    assert one.releases[0].name == "count-1"
+    assert "mean of x" in str(one.releases[3].published.tables[""])
+
+
+def test_all_releases_together_stay_within_the_budget():
+    """Their zCDP costs, added up by another accountant, are within the session's epsilon."""
+    one = session(epsilon=1.0)
+    while left(one) > 0.41:
+        one.mean("x", epsilon=0.4)
+    with pytest.raises(BudgetExceededError):
+        one.mean("x", epsilon=0.5)
+    assert 3 < len(one.releases) < 9
+    mechanism = Gaussian(noise_multiplier=_multiplier(0.4))
+    claim = dpcore.Sensitivity(value=1.0, distance="l2", adjacency=ADD_REMOVE, source="test")
+    query = dpcore.Query(name="q", shape=(2,), distance="l2")
+    events = [mechanism.event(query, claim)] * len(one.releases)
+    total = ZcdpAccountant(ADD_REMOVE)
+    for event in events:
+        total = total.compose(event)
+    assert total.epsilon(1e-6).upper <= 1.0 + 1e-9
+
+
+def _multiplier(epsilon):
+    plan = dpcore.price(
+        domain=FACTS,
+        adjacency=ADD_REMOVE,
+        budget=PrivacyBudget(epsilon=epsilon, delta=1e-6),
+        learner=Mean(column="x"),
+        mechanism=Gaussian(),
+    )
+    (ask,) = plan.schedule.releases[0].asks.values()
+    return ask.mechanism.noise_multiplier
+
+
+def test_what_exceeds_the_budget_is_refused_before_the_table_is_read():
+    one = Session(PrivacyBudget(epsilon=0.1, delta=1e-6), FACTS, {"nothing": []})
+    with pytest.raises(BudgetExceededError):
+        one.count(epsilon=0.5)
+    assert one.releases == ()
+
+
+def test_a_failed_release_stays_charged():
+    one = Session(PrivacyBudget(epsilon=1.0, delta=1e-6), FACTS, {"x": [1.0], "g": ["z"]})
+    start = left(one)
+    with pytest.raises(SourceError, match="record 1"):
+        one.count(epsilon=0.5)
+    assert left(one) < start
+    assert one.releases == ()
+    mapped = Session(
+        PrivacyBudget(epsilon=1.0, delta=1e-6),
+        FACTS,
+        {"x": [1.0], "g": ["z"]},
+        on_invalid="project",
+    )
+    mapped.count(epsilon=0.5)
+
+
+def test_a_pure_budget_gets_laplace_noise_and_adds_up_epsilons():
+    one = session(epsilon=1.0, delta=0.0)
+    one.count(epsilon=0.25)
+    one.mean("x", epsilon=0.25)
+    one.quantiles("x", epsilon=0.25, points=21)
+    assert left(one) == pytest.approx(0.25, abs=1e-6)
+    one.histogram("g", epsilon=0.25)
+    assert one.left == "nothing"
+    assert all(paid.guarantee.delta == 0 for paid in one.releases)
+
+
+def test_a_ledger_is_charged_and_outlives_the_session(tmp_path):
+    ledger = Ledger.create(tmp_path / "book.ledger", epsilon=1.0, delta=1e-6, adjacency=ADD_REMOVE)
+    one = Session(ledger, FACTS, table())
+    one.count(epsilon=0.2)
+    one.quantiles("x", epsilon=0.2, points=21)
+    assert one.releases[0].guarantee.recorded.ledger == "book"
+    assert one.left == Session(ledger, FACTS, table()).left
+    assert len([row for row in ledger.rows() if row.kind == "reserved"]) == 2
+
+
+def test_relations_follow_the_ledger_or_the_number_of_records(tmp_path):
+    assert session().adjacency == ADD_REMOVE
+    facts = Domain(columns={"x": Range(0, 10)}, exact=400)
+    public = Session(PrivacyBudget(epsilon=1.0, delta=1e-6), facts, {"x": table()["x"]})
+    assert public.adjacency == REPLACE_ONE
+    assert public.mean("x", epsilon=0.5)["statistic"] == ("mean of x",)
+    with pytest.raises(NoClaimError, match="public"):
+        public.count(epsilon=0.1)
+
+
+def test_a_session_fits_models_too_and_is_never_copied():
+    rng = np.random.default_rng(0)
+    facts = Domain(columns={"x": Range(-1, 1)}, target="y", labels=Range(-1, 1), limit=1000)
+    data = {"x": rng.uniform(-1, 1, 300), "y": rng.uniform(-1, 1, 300)}
+    one = Session(PrivacyBudget(epsilon=2.0, delta=1e-6), facts, data)
+    model = one.fit(ClippedGradient(features=Identity(), clip=1.0, steps=5), epsilon=1.0)
+    assert model.predict({"x": [0.5]}).shape == (1,)
+    assert one.mean("y", epsilon=0.5)["statistic"][0] == "mean of y"
+    with pytest.raises(TypeError):
+        copy.copy(one)
+    with pytest.raises(ContractError, match="publishes tables"):
+        one.fit(Count(), epsilon=0.1)

@@ -1,0 +1,73 @@
+"""One record's cell, replaced: no other record's features move a bit, in any learner."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+
+from dpcore import REPLACE_ONE, Categories, Domain, PublicCoins, Range, Registry
+from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.laws.cells import HOSTILE, cell_verdicts
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Dates
+from dpcore.learning.features.base import FeatureMap
+from dpcore.registry.kinds import LEARNER
+
+from whole.acceptance import APART, LEARNERS, domain
+
+MIXED = Domain(
+    columns={
+        "age": Range(18, 90),
+        "truth": Categories(("true", "false")),
+        "town": Categories(("a", "b", "2020-01-01", 2.5), default="b"),
+        "seen": Dates.between(dt.date(2020, 1, 1), dt.date(2024, 12, 31)),
+    },
+    target="cost",
+    labels=Range(0, 100),
+    norm=0.9,
+)
+DOMAINS = {
+    "numbers": domain(REPLACE_ONE),
+    "mixed": MIXED,
+    "classes": Domain(columns=MIXED.columns, target="kind", labels=Classes(("x", "y", "z"))),
+}
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_law_holds_of_every_kind_of_column(name):
+    (found,) = cell_verdicts(DOMAINS[name])
+    assert not found.failed, found
+
+
+def features_of(title):
+    """What the learner makes of encoded rows: its public feature maps, each one of its fields."""
+    made = Registry.default().component(LEARNER, title.split(",")[0])
+    learner = made(**LEARNERS[title])
+    values = [getattr(learner, name, None) for name in ("features", "map", "feature_map")]
+    return [value for value in values if isinstance(value, FeatureMap)]
+
+
+def test_no_learner_is_left_out():
+    assert set(Registry.default().names(LEARNER)) == {t.split(",")[0] for t in LEARNERS} | APART
+
+
+@pytest.mark.parametrize("title", LEARNERS)
+@pytest.mark.parametrize("name", ["numbers", "mixed"])
+def test_features_of_the_others_stay(title, name):
+    where, rng = DOMAINS[name], np.random.default_rng(2)
+    drawn = [m.draw(where, PublicCoins(1)) for m in features_of(title)]
+    rows = Rows(where)
+    table = rows.table(rows.corners(rng, 9) * 0.37, rng.uniform(-1, 1, 9))
+    table = {key: list(column) for key, column in table.items()}
+    before = where.project(table)
+    for cell in HOSTILE:
+        changed = {key: list(column) for key, column in table.items()}
+        at, column = int(rng.integers(9)), str(rng.choice([*where.columns, where.target]))
+        changed[column][at] = cell
+        after, others = where.project(changed), np.arange(9) != at
+        for first, second in [
+            (before.features, after.features),
+            (before.labels, after.labels),
+            *((f(before.features), f(after.features)) for f in drawn),
+        ]:
+            assert first[others].tobytes() == second[others].tobytes()
