@@ -37,6 +37,7 @@ _MOST = 60  # deltas more, each where the cover is tight
 _NEAR = 0.02  # two deltas this near in the logarithm are not told apart
 _PARTS = 64  # of an interval between two deltas
 _WIDEST = 64.0  # mu: above it nothing is kept secret
+_LONGEST = 700.0  # epsilons whose exponential is a number
 _STEPS = 40  # of the bisection for log mu
 
 
@@ -68,6 +69,8 @@ def _cover(events: tuple[tuple[Event, int], ...], leak: float, adjacency: Adjace
     known = {float(d): accountant.epsilon(float(d)).upper for d in np.geomspace(0.5, leak, _ASKED)}
     for delta in (0.99, 0.8, leak):
         known[delta] = accountant.epsilon(delta).upper
+    if not max(known.values()) < _LONGEST:
+        raise NoClaimError(f"no finite epsilon is known of these events at delta = {leak:g}")
     best = math.inf
     for _ in range(_MOST):
         mu, tight = _least(known, leak)
@@ -128,5 +131,6 @@ def _intervals(epsilons: Array, deltas: Array) -> tuple[Array, Array, Array]:
         np.concatenate([(ends[:-1, None] + np.diff(ends)[:, None] * shares).ravel(), ends[-1:]])
     )
     left, right = grid[:-1], grid[1:]
-    at = np.interp(np.exp(left), a, height) * (1 + gamma(64))
+    # a little to the left, where a falling curve is higher: exp errs, and chords may be steep
+    at = np.interp(np.exp(left) * (1 - gamma(64)), a, height) * (1 + gamma(64))
     return left, right, at
