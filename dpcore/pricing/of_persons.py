@@ -10,6 +10,9 @@ Replacement of a person: at most k records by at most k others. They are taken a
 there, 2k steps. Or as many as both have are replaced one by one, and the rest added or removed: at
 most k steps, none longer than the larger of the two bounds. The smaller result counts.
 
+Where a bound says that no output is farther from 0 than it (`covers_fallback`), no two outputs are
+farther apart than twice that, whatever a person has.
+
 A solver's error is of the two ends alone and stays what it is. The changes of scores add up like
 any norm, and so does their range. A law over orders or samples of records, a bound that is a
 probability over public coins or rests on assumptions, and distances that are no norm of the
@@ -107,6 +110,8 @@ def _larger_range(one: Sensitivity, other: Sensitivity) -> float | None:
 
 def _steps(found: Sensitivity, steps: int, adjacency: Adjacency) -> Sensitivity:
     """So many times the claim, rounded up."""
+    if found.covers_fallback and found.range is None:
+        steps = min(steps, 2)
     path = f"{steps} times, a path over the records of one person" if steps > 1 else "one record"
     return attrs.evolve(
         found,
