@@ -48,7 +48,8 @@ class Adjacency:
         if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
             raise ParameterError("adjacency", "an integer >= 1", "records", self.records)
         if self.unit == "record" and self.records != 1:
-            raise ParameterError("adjacency", "1 where a record is the unit", "records", self.records)
+            fits = "1 where a record is the unit"
+            raise ParameterError("adjacency", fits, "records", self.records)
         whole = self.membership or (math.isinf(self.feature_radius) and self.label)
         if self.unit == "person" and not whole:
             raise ParameterError(

@@ -17,6 +17,7 @@ from dpcore.records.cells import cells
 from dpcore.records.pieces import distinct, pieces_of
 
 _BLANKS = " \t"
+_LONGEST = 2000  # bits of a whole number: Python writes longer ones only where it may
 _EXACT = {2: 11, 4: 24, 8: 53}  # bits of a float's whole numbers by its bytes
 
 
@@ -50,10 +51,9 @@ def person(cell: object) -> str | None:
         return str.strip(cell, _BLANKS) or None  # type: ignore[arg-type]  # a text by its type
     if issubclass(kind, bool | np.bool_):
         return None
-    if issubclass(kind, int):
-        return int.__repr__(int.__add__(cell, 0))  # type: ignore[operator]  # an int by its type
-    if issubclass(kind, np.integer):
-        return str(int(cell))  # type: ignore[call-overload]  # an integer by its type
+    if issubclass(kind, int | np.integer):
+        whole = int(cell)  # type: ignore[call-overload]  # an integer by its type
+        return str(whole) if whole.bit_length() <= _LONGEST else None
     if kind is uuid.UUID:
         return str(cell)
     if issubclass(kind, float | np.floating):

@@ -93,7 +93,7 @@ class OfPersons(Selection):
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:
         """By the person of each place."""
         codes = self.used.codes[first : first + count]
-        found = codes != NOBODY
+        found: NDArray[np.bool_] = codes != NOBODY
         found[found] = self.chosen[codes[found]]
         return found
 

@@ -72,10 +72,11 @@ def are_neighbours(pair: Pair, adjacency: Adjacency) -> bool:
     before, after, changed, count = pair.before, pair.after, pair.changed, pair.count
     if not (1 <= count <= adjacency.records and 0 <= changed <= len(after) - count):
         return False
-    rest = np.arange(len(after)) - changed
-    rest = (rest < 0) | (rest >= count)
+    behind = np.arange(len(after)) - changed
+    rest = (behind < 0) | (behind >= count)
     if adjacency.membership or (adjacency.of_person and len(before) < len(after)):
-        return len(before) == len(after) - count and _equal(before, after.take(np.flatnonzero(rest)))
+        others = after.take(np.flatnonzero(rest))
+        return len(before) == len(others) and _equal(before, others)
     if len(before) != len(after):
         return False
     kept = np.flatnonzero(rest)
