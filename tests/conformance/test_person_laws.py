@@ -103,4 +103,5 @@ def test_the_choice_of_every_run_keeps_the_laws(records):
 
 def test_a_domain_with_persons_is_checked_for_them():
     told = cell_verdicts(attrs.evolve(domain(), exact=None, people=PEOPLE))
-    assert len(told) == 7 and not any(v.failed for v in told)
+    assert len(told) == 7
+    assert not any(v.failed for v in told)

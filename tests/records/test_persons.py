@@ -33,7 +33,8 @@ def test_what_is_no_id_is_nobodys(cell):
 
 def test_ids_that_differ_are_different_persons():
     found = [person(cell) for cell in [*OWN, "17"]]
-    assert len(set(found)) == len(found) and None not in found
+    assert len(set(found)) == len(found)
+    assert None not in found
 
 
 def test_a_cell_is_the_same_person_alone_and_beside_any_other():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def _cut(people: People, choose: Choose, rng: np.random.Generator) -> str:
         cuts = [0, *sorted(rng.integers(0, count, int(rng.integers(1, 5))).tolist()), count]
         blocks = [
             {name: column[first:last] for name, column in table.items()}
-            for first, last in zip(cuts, cuts[1:], strict=False)
+            for first, last in pairwise(cuts)
         ]
         if not np.array_equal(whole, choose(people, blocks, coins)):
             raise BrokenLawError("records that are cut into blocks are chosen otherwise")
