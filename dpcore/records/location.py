@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -67,10 +67,10 @@ class Reading:
         """A public upper bound on the number of records, or None."""
         return self.exact if self.exact is not None else self.limit
 
-    def features(self) -> Reading:
+    def of_points(self, features: Iterable[str]) -> Reading:
         """The same for a file of points, which holds no labels and any number of them."""
-        *features, _ = self.columns.items()
-        return attrs.evolve(self, columns=dict(features), exact=None, limit=None)
+        columns = {name: self.columns[name] for name in features}
+        return attrs.evolve(self, columns=columns, exact=None, limit=None)
 
     def path(self, written: str) -> Path:
         """A path as a spec writes it."""

@@ -69,7 +69,8 @@ def _faulty(chunk: bytes, found: Structure, form: Form) -> list[int]:
 
 def _masked(chunk: bytes, found: Structure, faults: NDArray[np.bool_], form: Form) -> bytes:
     """The chunk with lines of empty cells in place of faulty ones, or without these."""
-    instead = form.delimiter.encode() * (form.width - 1) + b"\n" if form.keep else b""
+    empty = b'""' + form.delimiter.encode() * (form.width - 1) + b"\n"  # of one cell, no empty line
+    instead = empty if form.keep else b""
     parts, kept = [], 0
     for number in np.flatnonzero(faults).tolist():
         start = 0 if number == 0 else int(found.breaks[number - 1]) + 1

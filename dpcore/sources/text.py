@@ -48,7 +48,7 @@ def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain
     Raises:
         SourceError: missing, unreadable, or holding a point outside the declared columns.
     """
-    declared = reading(domain, folder, layout, refuse=True).features()
+    declared = reading(domain, folder, layout, refuse=True).of_points(domain.columns)
     place = CsvFile(csv=source)
     table = whole(place.open(declared), declared, place.name)
     if not len(table[declared.names[-1]]):

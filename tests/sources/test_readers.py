@@ -5,6 +5,7 @@ import datetime as dt
 import io
 import random
 
+import attrs
 import numpy as np
 import pytest
 
@@ -202,3 +203,27 @@ def test_a_broken_file_is_refused_by_both_at_its_line(tmp_path, defect):
         ]
         assert sealed[0] == sealed[1]
         assert not isinstance(sealed[0], str) or defect == "closed in the next line"
+
+
+@pytest.mark.parametrize("chunk", [1, 8, 1 << 20])
+def test_a_file_of_one_column_reads_alike(tmp_path, monkeypatch, chunk):
+    """An empty line is no record, or in a total reading a faulty one; with one column too."""
+    monkeypatch.setattr(csv_file, "CHUNK", chunk)
+    path = tmp_path / "people.csv"
+    path.write_bytes(b'a\n1\n\n""\n2,3\n\0\n-1\n"\n 2\n')
+    domain = Domain(columns={"a": Range(-3, 3)}, target=None, labels=None, exact=8)
+    for declared, expected in (
+        (reading(domain, None, Csv(), total=True), [1, None, None, None, None, -1, None, 2]),
+        (reading(attrs.evolve(domain, exact=None), None, Csv(), total=True), [1, None, -1, 2]),
+    ):
+        for reader in (by_lines, by_arrow):
+            source = CsvSource(path=path, reading=declared, reader=reader)
+            found = numbers(whole(source, declared, "people.csv")["a"])
+            assert found.tolist() == pytest.approx(
+                [np.nan if e is None else e for e in expected], nan_ok=True
+            )
+    path.write_bytes(b'a\n1\n\n""\n\n2\n')
+    declared = reading(attrs.evolve(domain, exact=3), None, Csv())
+    for reader in (by_lines, by_arrow):
+        source = CsvSource(path=path, reading=declared, reader=reader)
+        assert len(whole(source, declared, "people.csv")["a"]) == 3
