@@ -218,6 +218,11 @@ class _Claims:
         if isinstance(found, Refused):
             return found
         mechanism = _mechanism(self.release, query, name)
+        if self.bounds.adjacency.of_person and not mechanism.by_person:
+            return Refused(
+                f"no claim about persons is proved for mechanism {type(mechanism).__name__}, which "
+                f"counts on what one record changes"
+            )
         if not isinstance(found, mechanism.takes):
             return Refused(
                 f"its sensitivity is a law over the order of records, which mechanism "

@@ -21,7 +21,9 @@ difference are refused: no path is proved for them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import attrs
 
@@ -30,7 +32,6 @@ from dpcore.bound import Refused
 from dpcore.distance import Distance
 from dpcore.errors import UndeclaredError
 from dpcore.query import Query
-from dpcore.rounding import up
 from dpcore.sensitivity import AnySensitivity, Sensitivity, WorstCase
 
 _NORMS = (Distance.L1, Distance.L2, Distance.LINF, Distance.RKHS)
@@ -123,4 +124,6 @@ def _steps(found: Sensitivity, steps: int, adjacency: Adjacency) -> Sensitivity:
 
 
 def _times(value: float, steps: int) -> float:
-    return value if steps == 1 else up(steps * value, roundings=1)
+    product = steps * value
+    exact = Fraction(product) >= steps * Fraction(value)
+    return product if exact else math.nextafter(product, math.inf)

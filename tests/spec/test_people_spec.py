@@ -4,7 +4,7 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.domain.people import People
-from dpcore.errors import SpecError
+from dpcore.errors import NoClaimError, SpecError
 from dpcore.spec.spec import spec_of_text
 
 SPEC = """\
@@ -54,3 +54,13 @@ def test_a_mistake_is_reported_where_it_stands(old, new, line, told):
         spec((old, new)).price()
     assert told in str(caught.value)
     assert f"visits.yaml:{line}:" in str(caught.value)
+
+
+def test_a_mechanism_that_counts_on_one_record_is_refused():
+    keys = "{name: statistics.private_keys, column: ward}"
+    with pytest.raises(NoClaimError, match="no claim about persons is proved for mechanism Thresh"):
+        spec(
+            ("cost: [0, 10]", "ward: {texts: 20}"),
+            ("statistics.count", keys),
+            ("discrete_gaussian", "statistics.thresholded"),
+        ).price()

@@ -140,7 +140,7 @@ def _once(people: People, choose: Choose, rng: np.random.Generator) -> str:
 def _even(people: People, choose: Choose, rng: np.random.Generator) -> str:
     """One person with 2k records; each is used with chance 1/2."""
     size = 2 * people.records
-    table = {people.column: ["p0"] * size, VALUE: list(range(size))}
+    table: Block = {people.column: ["p0"] * size, VALUE: list(range(size))}
     found = np.zeros(size, dtype=int)
     for _ in range(_DRAWS):
         found[choose(people, [table], _coins(rng))] += 1
