@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "reproduce:reproduce",
         "Run a refuted or conditional spec as printed. The result is NOT private: keep it.",
     ),
+    "examples": ("examples:examples", "List, show and copy the example specs that plugins ship."),
     "schema": (
         "schema:schema",
         "Write the JSON Schema of a spec to standard output, for editors and validators.",
