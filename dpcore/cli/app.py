@@ -31,6 +31,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Run a refuted or conditional spec, or a paper's table, as printed. NOT private: keep it.",
     ),
     "examples": ("examples:examples", "List, show and copy the example specs that plugins ship."),
+    "theory": (
+        "theory:theory",
+        "Compute a statement of a paper from public facts, as printed and as corrected.",
+    ),
     "schema": (
         "schema:schema",
         "Write the JSON Schema of a spec to standard output, for editors and validators.",

@@ -26,6 +26,7 @@ from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.theorems.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 
@@ -89,5 +90,5 @@ def dpcore_methods() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-
 
 
 @hookspec
-def dpcore_theory() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]  # same
-    """Calculators by PAPER/STATEMENT, from public facts alone, for `dpcore theory`."""
+def dpcore_theory() -> Mapping[str, Statement]:  # type: ignore[empty-body]  # same
+    """Statements of papers as calculators, by PAPER/STATEMENT, for `dpcore theory`."""

@@ -11,6 +11,7 @@ import attrs
 import pluggy
 
 from dpcore.errors import RegistryError
+from dpcore.learning.theorems.statement import Statement
 from dpcore.registry import hookspecs
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.lazily import Lazily
@@ -24,7 +25,7 @@ class Loaded:
     examples: Mapping[str, Path]
     experiments: Mapping[str, Path] = attrs.field(factory=dict)
     methods: Mapping[str, Callable[..., Any]] = attrs.field(factory=dict)
-    theory: Mapping[str, Callable[..., Any]] = attrs.field(factory=dict)
+    theory: Mapping[str, Statement] = attrs.field(factory=dict)
 
     def of(self, kind: Kind) -> Mapping[str, type[Any]]:
         """Components of one kind, by name."""

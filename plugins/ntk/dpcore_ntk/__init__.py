@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore.learning.theorems.statement import Statement
 from dpcore_ntk.central import Central, CentralBound
 from dpcore_ntk.gram_sampling import GramSampling
 from dpcore_ntk.printed import Equation1Bound, Printed, PromisedBound
 from dpcore_ntk.regression import Regression, RegressionBound
+from dpcore_ntk.statements import STATEMENTS
 
 
 @hookimpl
@@ -47,3 +49,9 @@ def dpcore_examples() -> Mapping[str, Path]:
     folder = Path(__file__).parent / "examples"
     names = ("central", "digits", "equation_1", "promised", "regression")
     return {f"ntk.{name}": folder / f"{name}.yaml" for name in names}
+
+
+@hookimpl
+def dpcore_theory() -> Mapping[str, Statement]:
+    """The paper's statements, printed and proved."""
+    return STATEMENTS

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore.learning.theorems.statement import Statement
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.experiment_methods import (
     classical_noise,
@@ -21,6 +22,7 @@ from dpcore_random_features.min_norm import Algorithm1, LiaoLemma9, MinNorm, Pub
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
 from dpcore_random_features.real_noise import RealNoise
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
+from dpcore_random_features.statements import STATEMENTS
 
 
 @hookimpl
@@ -76,3 +78,9 @@ def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
     """What these experiments run."""
     methods = (classical_noise, f1, f2, fit_cosines, gamma_noise)
     return {f"random_features.{method.__name__}": method for method in methods}
+
+
+@hookimpl
+def dpcore_theory() -> Mapping[str, Statement]:
+    """The paper's statements, printed and corrected."""
+    return STATEMENTS

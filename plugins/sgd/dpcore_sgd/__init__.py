@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dpcore import Learner, SensitivityBound, hookimpl
+from dpcore.learning.theorems.statement import Statement
 from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.experiment_methods import theorem_3_noise
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2
 from dpcore_sgd.regression import Regression
+from dpcore_sgd.statements import STATEMENTS
 
 
 @hookimpl
@@ -44,3 +46,9 @@ def dpcore_examples() -> Mapping[str, Path]:
 def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
     """The noise as printed, for experiments of others that compare with it."""
     return {"sgd.theorem_3_noise": theorem_3_noise}
+
+
+@hookimpl
+def dpcore_theory() -> Mapping[str, Statement]:
+    """The paper's statements, printed and corrected."""
+    return STATEMENTS
