@@ -25,7 +25,7 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell]) -> Non
             cell.series,
             str(cell.at),
             "-" if cell.paper is None else f"{cell.paper:.4g} (+- {cell.tolerance:.2g})",
-            f"{cell.mean:.4g} +- {cell.sd:.2g}",
+            f"{cell.mean:.4g}" + ("" if cell.formula else f" +- {cell.sd:.2g}"),
             _independent(cell),
             verdict(cell),
             private(cell),
@@ -49,6 +49,8 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell]) -> Non
         console.print(f"{series} is not judged: {reason}.", markup=False)
     for name in text.also:
         console.print(f"See also: dpcore reproduce {name}", markup=False)
+    if all(cell.formula for cell in cells):
+        return
     console.print(
         f"Within: one split of the paper is as far from the mean as two standard deviations of "
         f"{cells[0].repeats} splits allow; the independent means differ at {FAMILY:.0%} for all "
@@ -82,6 +84,8 @@ def verdict(cell: Cell) -> str:
 
 def private(cell: Cell) -> str:
     """What an audit says of the claim."""
+    if cell.formula:
+        return "a formula of public facts"
     if cell.claims is None:
         return "NOT PRIVATE: no noise"
     loses = "not audited" if cell.loses is None else f"really loses {cell.loses:.4g} or more"

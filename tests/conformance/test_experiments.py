@@ -169,6 +169,31 @@ def test_an_item_calls_true_means_different_once_in_a_hundred_at_most():
         assert (abs(here[i, 0].mean() - there[i, 0].mean()) > apart) == pooled[i, 0]
 
 
+def test_a_study_s_standard_deviation_is_pooled_with_ours():
+    """Four of ours and three of theirs: 5 degrees of freedom."""
+    outside = 0.5 * math.erfc(2 / math.sqrt(2))
+    pooled = math.sqrt((3 * 0.1**2 + 2 * 0.4**2) / 5)
+    room = scipy.stats.t.isf(outside, 5) * pooled * math.sqrt(1 + 1 / 4)
+    assert tolerance(0.1, 4, 0.4, 3) == pytest.approx(room, rel=1e-12)
+
+
+def test_a_shape_is_judged_at_the_end_of_the_sweep_alone():
+    text = TEXT.replace("      honest:", "      approaches: silent\n      honest:")
+    found = judged(
+        experiment(text).text,
+        [
+            Found(s, n, np.array(errors))
+            for n in (2, 32)
+            for s, errors in ((0, [1.4, 1.5, 1.6]), (1, [1.5, 1.6, 1.7] if n == 32 else [9.0, 9.1]))
+        ],
+    )
+    ends = {(c.series, c.at): c for c in found}
+    assert ends["noisy", 32].paper == pytest.approx(1.6)
+    assert ends["noisy", 32].as_paper is True
+    far = [Found(s, 32, np.array([s, s + 0.1, s + 0.2])) for s in (0, 1)]
+    assert judged(experiment(text).text, far)[0].as_paper is False
+
+
 def cells(text=TEXT, shift=0.0):
     errors = np.array([1.4, 1.5, 1.6, 1.5]) + shift
     found = [Found(s, n, errors) for n in (2, 8, 32) for s in (0, 1)]
@@ -282,3 +307,52 @@ def test_every_shipped_experiment_is_read(folder):
     for name, path in names.items():
         assert Path(path).is_file()
         assert load_experiment(name).text.series
+
+
+CONSTANT = """\
+dpcore: 1
+experiment:
+  title: a constant
+  source: nobody
+  reading: text
+  delta: 0
+  sweep: {over: epsilon, at: [1, 2]}
+  series:
+    - name: four
+      statement: {name: kernel_ridge/theorem_1, which: printed, G: 1}
+      paper: [2, null]
+      source: printed
+      half_digit: 0.05
+      relative: 0.001
+      independent: {mean: [2, 4]}
+"""
+
+
+def constants(text):
+    one = experiment_of(parse(text, "toy.yaml"), "toy/constant", Registry.default())
+    return judged(one.text, run(one, None))
+
+
+def test_a_statement_is_computed_without_records_and_judged_by_its_digits():
+    """Theorem 1 as printed: 2 G epsilon."""
+    found = constants(CONSTANT)
+    assert [(c.mean, c.sd, c.within, c.formula) for c in found] == [
+        (2.0, 0.0, True, True),
+        (4.0, 0.0, True, True),
+    ]
+    assert [c.within for c in constants(CONSTANT.replace("[2, 4]", "[2, 4.1]"))] == [True, False]
+    assert constants(CONSTANT.replace("[2, null]", "[2.1, null]"))[0].within is False
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("which: printed", "which: said", "needs printed or corrected"),
+        ("ridge/theorem_1", "ridge/theorem_9", "did you mean"),
+        ("      statement:", "      noise: {name: x}\n      statement:", "epsilon go together|x"),
+        ("G: 1}", "G: 1}\n      fit: {name: x}", "not both"),
+    ],
+)
+def test_a_wrong_statement_is_refused_at_its_place(old, new, told):
+    with pytest.raises(DpcoreError, match=told):
+        constants(CONSTANT.replace(old, new))

@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 
 from dpcore.conformance.experiments.grammar import ExperimentSpecText, ExperimentText
-from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
+from dpcore.learning.theorems.statement import Statement
 from dpcore.registry.registry import Registry
 from dpcore.registry.shipped import one, shipped
 from dpcore.strict_yaml.conversion import convert
@@ -29,11 +30,13 @@ class Experiment:
         name: PAPER/ITEM.
         text: The file.
         methods: What it names, by name.
+        statements: What it names, by name.
     """
 
     name: str
     text: ExperimentText
     methods: Mapping[str, Callable[..., Any]]
+    statements: Mapping[str, Statement]
 
 
 def load_experiment(name: str, registry: Registry | None = None) -> Experiment:
@@ -57,7 +60,34 @@ def experiment_of(node: Node, name: str, registry: Registry) -> Experiment:
     with placed(node):
         text = convert(node, ExperimentSpecText).experiment
         with below("experiment"):
-            return Experiment(name=name, text=text, methods=_methods(text, registry))
+            return Experiment(
+                name=name,
+                text=text,
+                statements=_statements(text, registry),
+                methods=_methods(text, registry),
+            )
+
+
+def _statements(text: ExperimentText, registry: Registry) -> dict[str, Statement]:
+    known: dict[str, Statement] = shipped(registry, "theory")
+    found = {}
+    for number, series in enumerate(text.series):
+        with below("series", number):
+            if (series.fit is None) == (series.statement is None):
+                raise SpecError("needs data and fit, or statement, and not both")
+            if series.statement is not None:
+                with below("statement"):
+                    name = series.statement.get("name")
+                    if name not in known:
+                        raise RegistryError(
+                            f"no admitted plugin has statement {shown(name)}"
+                            f"{nearest(str(name), known)}",
+                            "name",
+                        )
+                    if series.statement.get("which") not in ("printed", "corrected"):
+                        raise SpecError("needs printed or corrected", "which")
+                    found[name] = known[name]
+    return found
 
 
 def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[..., Any]]:
@@ -72,7 +102,7 @@ def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[...
                     found |= _method(data.generator, known)
     for number, series in enumerate(text.series):
         with below("series", number):
-            if series.data not in text.data:
+            if series.fit is not None and series.data not in text.data:
                 raise SpecError(f"no data are called so{nearest(series.data, text.data)}", "data")
             for key, component in (("fit", series.fit), ("noise", series.noise)):
                 if component is not None:

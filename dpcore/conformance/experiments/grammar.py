@@ -62,38 +62,46 @@ class IndependentText(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SeriesText(Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of a table, or a curve of a figure.
+    """A row of a table, or a curve of a figure: of fits, or of a statement without any records.
 
     Args:
         name: As it is printed.
         data: Name of the records.
+        statement: In the place of data and fit: {name: PAPER/STATEMENT, which: printed or
+            corrected, fields}.
         fit: What is fitted: {name: ..., fields}; a field may be a number in m, such as 2*m or 1/m.
         noise: What is added: {name: ..., fields}; nothing if left out.
         epsilon: That the paper claims for it.
         paper: What the paper shows at every value of the sweep; null where it is hidden.
         source: Whether the paper prints the numbers, or they were read from a picture.
         half_digit: Half of the last printed digit.
-        relative: Error of reading, relative to the value.
+        claims_sweep: Whether it claims the epsilon that the sweep is over, its noise being in fit.
+        relative: Error of reading, relative to the value; for a statement of the study's too.
         recorded: Where the record of targets has the numbers, as a dotted path.
         independent: What an independent study found.
         loses: The least epsilon that an audit shows it really loses, by value of the sweep.
         honest: The best sound result at the same epsilon, and how it is reached.
+        approaches: Name of the series that it must reach at the last value of the sweep, where
+            only the shape of a picture is claimed.
         unjudged: Why its numbers do not count, if they do not.
     """
 
     name: Text
-    data: Text
-    fit: dict[str, Any]
     paper: list[float | None]
     source: Literal["printed", "digitised", "eye"]
+    data: str = ""
+    fit: dict[str, Any] | None = None
+    statement: dict[str, Any] | None = None
     noise: dict[str, Any] | None = None
     epsilon: float | None = None
+    claims_sweep: bool = False
     half_digit: float = 0.0
     relative: float = 0.0
     recorded: str = ""
     independent: IndependentText | None = None
     loses: dict[str, float] = {}
     honest: str = ""
+    approaches: str = ""
     unjudged: str = ""
 
 
@@ -139,14 +147,15 @@ class ExperimentText(Struct, frozen=True, forbid_unknown_fields=True):
         source: The paper, and where in it.
         reading: Whose parameters are run.
         delta: Of every claim.
-        data: Records by name.
         sweep: What is varied.
-        repeats: How often.
         series: Rows or curves.
+        data: Records by name.
+        repeats: How often.
         key: Of everything drawn.
         differs: Where the paper's text and its code differ.
         not_reproducible: What cannot be reproduced, and why.
         also: Names of experiments that run the other reading, or other panels.
+        metric: The mean of squared errors, or the share of wrong classes.
         substitute: What stands for the paper's own data, if something does.
     """
 
@@ -154,14 +163,15 @@ class ExperimentText(Struct, frozen=True, forbid_unknown_fields=True):
     source: Text
     reading: Literal["text", "code"]
     delta: float
-    data: dict[str, DataText]
     sweep: SweepText
-    repeats: RepeatsText
     series: Annotated[list[SeriesText], Meta(min_length=1)]
+    data: dict[str, DataText] = {}
+    repeats: RepeatsText = RepeatsText(splits=2, noises=1, quick=2)
     key: int = 1
     differs: list[DifferenceText] = []
     not_reproducible: list[Text] = []
     also: list[Text] = []
+    metric: Literal["mse", "error_rate"] = "mse"
     substitute: str = ""
 
 

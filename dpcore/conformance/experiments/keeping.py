@@ -63,7 +63,10 @@ def drawn(experiment: Experiment, cells: Sequence[Cell]) -> bytes:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 6), layout="constrained")
-    axes = figure.add_subplot(xlabel=experiment.text.sweep.over, ylabel="mean squared test error")
+    measured = {"mse": "mean squared test error", "error_rate": "share of wrong classes"}
+    axes = figure.add_subplot(
+        xlabel=experiment.text.sweep.over, ylabel=measured[experiment.text.metric]
+    )
     axes.set_title(f"{experiment.name}, reading {experiment.text.reading}: NOT PRIVATE")
     for number, series in enumerate(experiment.text.series):
         mine = sorted((c for c in cells if c.series == series.name), key=lambda cell: cell.at)

@@ -11,7 +11,7 @@ up to rounding, so that it is never above the supremum. Claims rest on `ridge_ad
 import math
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpcore.checks import need_positive
 
@@ -42,7 +42,7 @@ def ridge_add_remove_exact(
         return -moved(float(share) * most, float(part) * kappa, total_regularization, records)
 
     bounds = [(0.0, 1.0), (0.0, 1.0)]
-    found = optimize.minimize(
+    found = scipy.optimize.minimize(
         below, start, method="Nelder-Mead", bounds=bounds, options={"xatol": 1e-10, "fatol": 1e-15}
     )
     return label_bound * max(float(values[place]), -float(found.fun))

@@ -51,3 +51,10 @@ def dpcore_examples() -> Mapping[str, Path]:
 def dpcore_theory() -> Mapping[str, Statement]:
     """The paper's statements, printed and corrected."""
     return STATEMENTS
+
+
+@hookimpl
+def dpcore_experiments() -> Mapping[str, Path]:
+    """The paper's constants: it has no experiments."""
+    folder = Path(__file__).parent / "experiments"
+    return {"kernel_ridge/constants": folder / "constants.yaml"}

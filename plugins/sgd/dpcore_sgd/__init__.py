@@ -52,3 +52,10 @@ def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
 def dpcore_theory() -> Mapping[str, Statement]:
     """The paper's statements, printed and corrected."""
     return STATEMENTS
+
+
+@hookimpl
+def dpcore_experiments() -> Mapping[str, Path]:
+    """The paper's constants: it has no experiments."""
+    folder = Path(__file__).parent / "experiments"
+    return {"sgd/constants": folder / "constants.yaml"}

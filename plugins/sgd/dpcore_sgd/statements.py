@@ -2,7 +2,7 @@
 
 from dpcore.learning.theorems.statement import Statement
 from dpcore_sgd import utility
-from dpcore_sgd.printed import corrected_sensitivity, printed_sensitivity, uses
+from dpcore_sgd.printed import corrected_sensitivity, noise_multiplier, printed_sensitivity, uses
 
 _PAPER = "Wang & Guo (2024)"
 _SYMBOLS = {
@@ -22,6 +22,39 @@ def _corrected(
     return corrected_sensitivity(
         rate=rate, kappa=kappa, label_bound=label_bound, steps=steps, most=most
     )
+
+
+def _noise_printed(
+    rate: float,
+    kappa: float,
+    label_bound: float,
+    records: int,
+    steps: int,
+    epsilon: float,
+    delta: float,
+) -> float:
+    moved = printed_sensitivity(
+        rate=rate,
+        kappa=kappa,
+        label_bound=label_bound,
+        records=records,
+        steps=steps,
+        gamma=delta / 2,
+    )
+    return moved * noise_multiplier(epsilon, delta)
+
+
+def _noise(
+    rate: float,
+    kappa: float,
+    label_bound: float,
+    records: int,
+    steps: int,
+    epsilon: float,
+    delta: float,
+) -> float:
+    moved = _corrected(rate, kappa, label_bound, records, steps, delta / 2)
+    return moved * noise_multiplier(epsilon, delta)
 
 
 def _schedule(records: int, r: float, alpha: float) -> dict[str, float]:
@@ -74,6 +107,14 @@ STATEMENTS = {
         printed=printed_sensitivity,
         corrected=_corrected,
         wrong="a square root is missing, and kappa^2 stands for c kappa^2",
+        symbols=_SYMBOLS,
+    ),
+    "sgd/theorem_3": Statement(
+        title="The noise of Algorithm 1, of each weight",
+        source=f"{_PAPER}, Theorem 3",
+        printed=_noise_printed,
+        corrected=_noise,
+        wrong="as Theorem 2; and the formula needs epsilon < 1, which is not stated",
         symbols=_SYMBOLS,
     ),
     "sgd/proposition_4_1": Statement(
