@@ -1,4 +1,4 @@
-"""What the conformance kit catches: the gallery, bugs reported elsewhere, and mutants.
+"""What the conformance kit catches: the gallery, bugs reported elsewhere, mutants, others.
 
     python benchmarks/mutants.py                    every wrong component, the kit at its defaults
     python benchmarks/mutants.py --effort 0.03      a quick pass
@@ -6,8 +6,9 @@
     python benchmarks/mutants.py --only laplace     those with a name that contains it
 
 Every component is examined in a process of its own, which ends at `--cap` seconds of wall-clock
-time: neither a hang nor a crash stops the rest, and neither counts as caught. Prints the rate and
-the processor time by set and kind, and those that stand. Components live in tests/, so that it
+time: neither a hang nor a crash stops the rest, and neither counts as caught. A wrong one is
+examined until its first broken law. Prints the rate and the processor time by set and kind, and
+those that stand. Components live in tests/, so that it
 needs a checkout.
 """
 
@@ -35,6 +36,7 @@ from gallery.entry import Entry  # noqa: E402
 from gallery.mutants import MUTANTS  # noqa: E402
 from gallery.plugins import PLUGINS  # noqa: E402
 from gallery.reported import REPORTED  # noqa: E402
+from gallery.unlike import UNLIKE  # noqa: E402
 
 HOOKS = ("learners", "mechanisms", "accountants", "features")
 
@@ -51,7 +53,7 @@ def gallery() -> Iterator[Entry]:
 
 def sets() -> dict[str, tuple[Entry, ...]]:
     """Every set by name."""
-    return {"gallery": tuple(gallery()), "reported": REPORTED, "mutants": MUTANTS}
+    return {"gallery": tuple(gallery()), "reported": REPORTED, "mutants": MUTANTS, "unlike": UNLIKE}
 
 
 @attrs.frozen
@@ -75,7 +77,8 @@ def examine_here(name: str, right: bool, effort: float, seed: int) -> None:
     """One component in this process; the last line of its output is what was found."""
     found = {entry.name: entry for group in sets().values() for entry in group}[name]
     with tempfile.TemporaryDirectory() as folder:
-        report = examined((found.right if right else found.wrong)(Path(folder)), effort, seed)
+        module = (found.right if right else found.wrong)(Path(folder))
+        report = examined(module, effort, seed, until_broken=not right)
     broken = sorted({v.law.id for v in report.verdicts if v.failed or v.untested})
     print(json.dumps({"broken": broken, "seconds": time.process_time()}))
 
@@ -139,7 +142,7 @@ def chosen(given: argparse.Namespace) -> Iterator[tuple[str, Entry]]:
 def main() -> None:
     """Print outcomes as they come, a table, and what stands."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=["gallery", "reported", "mutants"])
+    parser.add_argument("--sets", nargs="+", default=["gallery", "reported", "mutants", "unlike"])
     parser.add_argument("--only", nargs="+", default=[], help="Parts of names.")
     parser.add_argument("--effort", type=float, default=1.0, help="1: the kit's defaults.")
     parser.add_argument("--seed", type=int, default=0)

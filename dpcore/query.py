@@ -139,6 +139,10 @@ class Query:
         low, high = (-_LARGEST, _LARGEST) if self.within is None else self.within
         return bool(((part == np.rint(part)) & (part >= low) & (part <= high)).all())
 
+    def aligned(self, before: Any, after: Any) -> tuple[Any, Any]:
+        """Two values in a form in which their distance can be measured; here as they are."""
+        return before, after
+
     def nothing(self) -> Any:
         """What stands for a failed computation where a bound covers that: zeros."""
         return np.zeros(self.shape, dtype=self.dtype)

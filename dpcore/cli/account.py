@@ -1,5 +1,6 @@
 """`dpcore account EVENTS`: what a list of events costs, by every method."""
 
+import enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,9 @@ import typer
 
 from dpcore.accounting.account import Account
 from dpcore.accounting.account import account as account_of
+from dpcore.accounting.calibration import Calibrated
+from dpcore.accounting.curves import Band, over_delta, over_steps
+from dpcore.accounting.solving import Unknown, solve
 from dpcore.cli.console import columns, guarded, out
 from dpcore.cli.names import options
 from dpcore.errors import SpecError
@@ -17,19 +21,48 @@ from dpcore.strict_yaml.located import read
 from dpcore.strict_yaml.places import placed
 
 
+class Axis(enum.Enum):
+    """What a plot shows epsilon against."""
+
+    DELTA = "delta"
+    EPSILON = "epsilon"
+    STEPS = "steps"
+
+
 def account(
     events: Annotated[
         Path, typer.Argument(help="YAML: adjacency, and a list of events.", show_default=False)
     ],
     delta: Annotated[float, typer.Option(help="The delta at which epsilon is stated.")],
     json: Annotated[bool, typer.Option("--json", help="Print every interval as JSON.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="Also draw epsilon against delta (needs dpcore[report]).")
+    target_epsilon: Annotated[
+        float | None, typer.Option(help="The epsilon to meet, with --solve.")
     ] = None,
+    solve_for: Annotated[
+        Unknown | None,
+        typer.Option("--solve", help="What EVENTS leaves out: find the best value of it."),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Also draw a curve, as .svg, .png or .html (needs dpcore[report])."),
+    ] = None,
+    over: Annotated[
+        Axis, typer.Option(help="What the curve runs over; steps repeats the whole list.")
+    ] = Axis.DELTA,
+    repetitions: Annotated[
+        int, typer.Option(help="With --over steps: how often the list is repeated at most.")
+    ] = 100,
 ) -> None:
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
         node, catalogue = read(events), catalogue_of()
+        if (target_epsilon is None) != (solve_for is None):
+            raise SpecError("--target-epsilon and --solve need each other")
+        if target_epsilon is not None and solve_for is not None:
+            with options("delta"), placed(node):
+                solved = solve(node.plain(), solve_for, target_epsilon, delta, catalogue)
+            _show_solved(solved, solve_for, delta, json)
+            return
         with options("delta"), placed(node):
             found = account_of(node.plain(), delta, catalogue)
         if json:
@@ -37,7 +70,8 @@ def account(
         else:
             _show(found)
         if plot is not None:
-            _plot(node.plain(), delta, catalogue, plot)
+            with options("delta", "repetitions"), placed(node):
+                _plot(node.plain(), delta, catalogue, plot, over, repetitions)
 
 
 def _show(found: Account) -> None:
@@ -55,20 +89,37 @@ def _show(found: Account) -> None:
     )
 
 
-def _plot(data: Any, delta: float, catalogue: Catalogue, path: Path) -> None:
-    """Epsilon's upper end at twenty deltas around the one asked for."""
+def _show_solved(found: Calibrated, unknown: Unknown, delta: float, json: bool) -> None:
+    if json:
+        data = {
+            unknown.value: found.value,
+            "beyond": found.beyond,
+            "delta": delta,
+            "epsilon": {"lower": found.epsilon.lower, "upper": found.epsilon.upper},
+        }
+        print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+        return
+    value = repr(round(found.value)) if unknown is Unknown.STEPS else repr(found.value)
+    out().print(
+        f"{unknown.value} = {value}: epsilon is at least {found.epsilon.lower:.6g} and at most "
+        f"{found.epsilon.upper:.6g} at delta = {delta!r}",
+        markup=False,
+    )
+
+
+def _plot(
+    data: Any, delta: float, catalogue: Catalogue, path: Path, over: Axis, repetitions: int
+) -> None:
+    """The curve and its certified band."""
+    if path.suffix not in (".svg", ".png", ".html"):
+        raise SpecError(f"--plot needs a file .svg, .png or .html, got {path.suffix!r}")
     try:
-        from matplotlib.figure import Figure  # an optional extra
+        from dpcore.accounting import drawing  # needs an optional extra
     except ImportError:
         raise SpecError("--plot needs matplotlib: pip install dpcore[report]") from None
-    deltas = [delta * 10 ** (step / 4) for step in range(-12, 9) if delta * 10 ** (step / 4) < 0.5]
-    if delta == 0 or not deltas:
-        raise SpecError("--plot needs a delta above 0 and below 0.5")
-    upper = [account_of(data, one, catalogue).epsilon.upper for one in deltas]
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot()
-    axes.semilogx(deltas, upper, marker=".")
-    axes.set_xlabel("delta")
-    axes.set_ylabel("epsilon (certified upper end)")
-    axes.grid(alpha=0.3)
-    figure.savefig(path)
+    band: Band
+    if over is Axis.STEPS:
+        band = over_steps(data, delta, repetitions, catalogue)
+    else:
+        band = over_delta(data, delta, catalogue)
+    drawing.draw(band, path, turned=over is Axis.EPSILON)

@@ -8,7 +8,8 @@ from dpcore.cli.attackable import attackable, counterexample
 from dpcore.cli.console import out
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Finding, falsify
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.attacks.movement import ALLOWANCE
 from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
 from dpcore.conformance.effort import Effort

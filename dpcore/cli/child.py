@@ -16,7 +16,8 @@ from pathlib import Path
 import attrs
 
 _MEMORY = 8 << 30  # bytes of address space
-_STUCK = 60  # seconds of waiting in which no processor time at all was used
+PATIENCE = 60
+"""Seconds for which code may sleep, with no processor time used and none waited for."""
 
 
 @attrs.frozen
@@ -34,12 +35,16 @@ class Ended:
     told: str = ""
 
 
-def apart(work: Callable[[], int], seconds: int) -> Ended:
+def apart(work: Callable[[], int], seconds: int, patience: int = PATIENCE) -> Ended:
     """Run `work` in a forked process with limits on memory and processor time.
+
+    How long it waits for a processor does not matter: only seconds in which it and all that it
+    started sleep are counted against its patience.
 
     Args:
         work: Returns an exit code; what it prints is handed back.
-        seconds: Of processor time. How long it waits for a processor does not matter.
+        seconds: Of processor time.
+        patience: Seconds of sleep in a row, after which it is ended.
     """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
@@ -47,19 +52,21 @@ def apart(work: Callable[[], int], seconds: int) -> Ended:
     child.start()
     theirs.close()
     found: Ended | None = None
-    used, idle = -1.0, 0
+    used: float | None = None
+    idle = 0
     while found is None:
         if ours.poll(1.0):
             with contextlib.suppress(EOFError, OSError):
                 found = Ended(*ours.recv())
             break
-        spent = _processor_time(child.pid)
-        idle = idle + 1 if spent == used else 0
+        spent = _asleep(child.pid)
+        idle = idle + 1 if spent is not None and spent == used else 0
         used = spent
-        if idle >= _STUCK and spent >= 0:
+        if idle >= patience:
             child.kill()
             child.join()
-            return Ended(None, "", "", "it hangs: it waits and uses no processor time")
+            told = f"it slept for {patience} s and used no processor time (see --patience)"
+            return Ended(None, "", "", told)
     child.join(5)
     if child.is_alive():  # its work is done, and something in it does not let go
         child.kill()
@@ -102,13 +109,43 @@ def _limit(seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
-def _processor_time(pid: int | None) -> float:
-    """Ticks that a process has used; -1 where nobody can tell."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-    except OSError:
-        return -1.0
-    return float(fields[11]) + float(fields[12])
+def _asleep(pid: int | None) -> float | None:
+    """Ticks that a process and all that it started have used; None if any of them runs, waits for a
+    processor or a disk, or if nobody can tell.
+    """
+    found = _processes()
+    family, ticks = {pid}, 0.0
+    for _ in found:  # as deep as it goes
+        grown = family | {one for one, (parent, *_) in found.items() if parent in family}
+        if grown == family:
+            break
+        family = grown
+    if pid not in found:
+        return None
+    for one in family:
+        if one not in found:
+            continue
+        _, awake, spent = found[one]
+        if awake:
+            return None
+        ticks += spent
+    return ticks
+
+
+def _processes() -> dict[int | None, tuple[int, bool, float]]:
+    """Parent, whether a thread of it is not asleep, and ticks used, by process."""
+    found: dict[int | None, tuple[int, bool, float]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            own = _stat(folder / "stat")
+            threads = [_stat(path)[0] for path in folder.glob("task/[0-9]*/stat")]
+            awake = any(state in "RD" for state in threads)
+            found[int(folder.name)] = int(own[1]), awake, float(own[11]) + float(own[12])
+    return found
+
+
+def _stat(path: Path) -> list[str]:
+    return path.read_text("utf-8").rpartition(")")[2].split()
 
 
 def _reason(code: int | None, seconds: int) -> str:

@@ -6,14 +6,23 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dpcore.cli.child import apart
+from dpcore.cli.child import PATIENCE, apart
 from dpcore.cli.console import guarded, out
 from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.folder import module_in
-from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, keep, show_findings, show_verdicts
+from dpcore.cli.verdicts import (
+    COUNTEREXAMPLES,
+    NO_PROOF,
+    SYNTHETIC,
+    keep,
+    show_findings,
+    show_verdicts,
+)
+from dpcore.conformance.attacks.counterexample import saved
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import examine
 from dpcore.registry.registry import Registry
+from dpcore.registry.user_folder import data_folder
 
 _SECONDS = 900  # of processor time at effort 1
 
@@ -34,6 +43,12 @@ def examine_plugin(
         Path | None,
         typer.Option(help="Where counterexamples go; the user's data folder if left out."),
     ] = None,
+    patience: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Seconds for which its code may sleep before it is given up as not tested."
+        ),
+    ] = PATIENCE,
     seconds: SecondsOption = None,
 ) -> None:
     """Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened.
@@ -49,7 +64,7 @@ def examine_plugin(
         except typer.Exit as end:
             return end.exit_code
 
-    found = apart(work, round(_SECONDS * max(1.0, effort)))
+    found = apart(work, round(_SECONDS * max(1.0, effort)), patience)
     typer.echo(found.output, nl=False)
     typer.echo(found.errors, nl=False, err=True)
     if found.code is None or found.told:
@@ -70,16 +85,17 @@ def _examined(
     ).is_dir():
         module = module_in(Path(plugin))
         registry, name = Registry.of(module), module.__name__
-    report = examine(name, registry, Effort().times(effort), seed)
-    saved = keep(report.findings, registry, save)
+    known = saved(save or data_folder() / COUNTEREXAMPLES)
+    report = examine(name, registry, Effort().times(effort), seed, known=known)
+    files = keep(report.findings, registry, save)
     if json:
-        found = {**report.to_dict(), "counterexamples": [str(path) for path in saved]}
+        found = {**report.to_dict(), "counterexamples": [str(path) for path in files]}
         print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
         console = out()
         show_verdicts(console, report.verdicts, everything=every)
         show_findings(console, report.findings)
-        for path in saved:
+        for path in files:
             console.print(f"counterexample: {path}", markup=False)
         broken = sorted({verdict.law.id for verdict in report.verdicts if verdict.failed})
         untested = sorted({verdict.subject for verdict in report.verdicts if verdict.untested})
@@ -88,5 +104,9 @@ def _examined(
             verdict += f", and {', '.join(untested)} could not be tested"
         elif not broken and not report.passed:
             verdict = "provides nothing that was tested"
-        console.print(f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}", markup=False)
+        told = f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}"
+        if report.error_rate:
+            told += f" A right plugin fails a statistical check with chance {report.error_rate:.2g}"
+            told += " at most."
+        console.print(told, markup=False)
     return 0 if report.passed else 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dpcore.cli.console import columns, err
 from dpcore.conformance.attacks.attack_record import AttackRecordError, record
-from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.laws.law import Outcome, Verdict
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SYNTHETIC = "Only made-up records inside the declared domain were used."
+COUNTEREXAMPLES = "counterexamples"  # in the user's data folder
 NO_PROOF = "What was not broken is not thereby proved."
 
 
@@ -63,7 +64,8 @@ def show_findings(console: Console, findings: Sequence[Finding]) -> None:
 
 def _verdict(finding: Finding) -> str:
     if finding.broken:
-        return "BROKEN"
+        pair = finding.counterexample
+        return f"BROKEN: {pair.describe()}" if pair is not None else "BROKEN"
     if finding.fallback_broken:
         return "BROKEN: 0 is not covered"
     if finding.failures and finding.case.learner.total:
@@ -84,7 +86,7 @@ def keep(findings: Sequence[Finding], registry: Registry, folder: Path | None) -
     except AttackRecordError as error:
         err().print(f"note: {error}", markup=False)
     broken = [f for f in findings if f.broken and f.counterexample is not None]
-    folder = folder or data_folder() / "counterexamples"
+    folder = folder or data_folder() / COUNTEREXAMPLES
     saved = []
     for number, finding in enumerate(broken, start=1):
         assert finding.counterexample is not None

@@ -225,6 +225,3 @@ class Categories:
     def describe(self) -> str:
         """The rule an entry must meet."""
         return "one of " + summary(self.values)
-
-
-Column = Range | Categories

@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Column, Range
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError, SourceError, UnfitTargetError, UnknownCountError
 from dpcore.records.cells import named
 from dpcore.records.lengths import row_lengths
 from dpcore.records.records import Records
 from dpcore.rounding import down, up
+
+Column = Range | Categories | Texts
+"""A declared column: numbers or dates, a public list of values, or texts that nobody listed."""
 
 Table = Mapping[str, Any]
 """Columns by name, all of one length, in the file's own units. A data frame serves."""

@@ -65,6 +65,9 @@ class Engine(ABC):
         """PRIVATE: the sum of `task.part` over blocks of the selected records.
 
         However records are cut into blocks, and in whatever order these are added, it is the same.
+
+        Raises:
+            ReleaseError: a part failed; no more is told than the type of its error.
         """
 
     @abstractmethod

@@ -20,7 +20,7 @@ from dpcore.checks import positive_integer
 from dpcore.engines.base import Encode, Engine, Task
 from dpcore.engines.derived import BlockKeeper, DerivedBlocks
 from dpcore.engines.spool import Spool
-from dpcore.errors import ContractError, MisfitError
+from dpcore.errors import ContractError, MisfitError, ReleaseError
 from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Part
 from dpcore.sampling.selection import EVERYTHING, Selection
@@ -138,28 +138,35 @@ class LocalEngine(Engine):
         """Every thread takes the next block and adds."""
         blocks = self._of(task.split)
         waiting, lock = iter(range(len(blocks.known))), threading.Lock()
+        stopped = threading.Event()
 
         def work() -> Folded:
             total = task.zero
             while True:
                 with lock:
                     number = next(waiting, None)
-                if number is None:
+                if number is None or stopped.is_set():
                     return total
                 records = self._sampled(blocks, number, task)
                 if len(records):
-                    total = added(total, task.part(records))
+                    total = added(total, _done(task, records, stopped))
 
         total = task.zero
-        for found in self._side_by_side(work):
+        for found in self._side_by_side(work, stopped):
             total = added(total, found)
         return total
 
-    def _side_by_side(self, work: Callable[[], Folded]) -> list[Folded]:
+    def _side_by_side(self, work: Callable[[], Folded], stopped: threading.Event) -> list[Folded]:
+        """What every thread finds; where one fails, or a signal comes, the others stop."""
         if self.threads == 1:
             return [work()]
         with ThreadPoolExecutor(self.threads) as pool:
-            return [one.result() for one in [pool.submit(work) for _ in range(self.threads)]]
+            begun = [pool.submit(work) for _ in range(self.threads)]
+            try:
+                return [one.result() for one in begun]
+            except BaseException:
+                stopped.set()
+                raise
 
     def _sampled(self, blocks: _Blocks, number: int, task: Task) -> Records:
         records = blocks.records(number)
@@ -188,6 +195,20 @@ class LocalEngine(Engine):
         for blocks in self._held.values():
             blocks.close()
         self._held.clear()
+
+
+def _done(task: Task, records: Records, stopped: threading.Event) -> Folded:
+    """What a block adds; where it fails, the other threads stop.
+
+    Raises:
+        ReleaseError: it fails; only the type of its error is told, which may hold a record.
+    """
+    try:
+        return task.part(records)
+    except Exception as error:
+        told = type(error).__name__
+    stopped.set()
+    raise ReleaseError(f"a block's part of a total failed ({told})")
 
 
 def _joined(several: list[Records]) -> Records:

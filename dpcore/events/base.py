@@ -14,6 +14,8 @@ import enum
 import math
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +46,9 @@ class Event(ABC):
     """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
 
     adjacency: Adjacency
+
+    inverses: ClassVar[Mapping[str, str]] = {}
+    """Names under which a file may give one over a field (noise for a shift), by field."""
 
     @property
     def label(self) -> str:

@@ -6,12 +6,14 @@ from what was stored (`dpcore.events.text`). A plugin's event joins through the 
 
 In a file, a field is the event's own constructor argument. The adjacency is the file's. A field
 that holds an event is given as a mapping, one that holds events with counts as a list of them, and
-`of` stands for the field `event`, since `event` gives the name.
+`of` stands for the field `event`, since `event` gives the name. Noise may be given as a
+`noise_multiplier`, and a training run by one of the `dpcore.events.forms`.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -31,25 +33,31 @@ from dpcore.errors import (
     shown,
 )
 from dpcore.events.base import Event
-from dpcore.events.composition import ComposedEvent
+from dpcore.events.composition import ComposedEvent, repeated
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.exponential import ExponentialMechanismEvent
+from dpcore.events.forms import FORMS
 from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.gaussian_mixture import GaussianMixtureEvent
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
 from dpcore.events.l2_gamma import L2GammaEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.poisson_replaced import PoissonReplacedEvent
+from dpcore.events.random_stopping import RandomStoppingEvent
 from dpcore.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
 from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.truncated_batch import TruncatedBatchEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.rounding import up
 
 CORE: Mapping[str, type[Event]] = {
     "approximate": ApproximateEvent,
@@ -58,14 +66,18 @@ CORE: Mapping[str, type[Event]] = {
     "discrete_laplace": DiscreteLaplaceEvent,
     "exponential_mechanism": ExponentialMechanismEvent,
     "gaussian": GaussianEvent,
+    "gaussian_mixture": GaussianMixtureEvent,
     "gaussian_sampling": GaussianSamplingEvent,
     "hit_mixture": HitMixtureEvent,
     "l2_gamma": L2GammaEvent,
     "laplace": LaplaceEvent,
+    "poisson_replaced": PoissonReplacedEvent,
     "poisson_sampled": PoissonSampledEvent,
     "pure": PureEvent,
+    "random_stopping": RandomStoppingEvent,
     "randomized_response": RandomizedResponseEvent,
     "renyi": RenyiEvent,
+    "truncated_batch": TruncatedBatchEvent,
     "truncated_laplace": TruncatedLaplaceEvent,
     "without_replacement": WithoutReplacementEvent,
     "zcdp": ZcdpEvent,
@@ -103,7 +115,7 @@ class Catalogue:
     def names(self) -> list[str]:
         """Every name, sorted."""
         more = () if self.others is None else self.others.names()
-        return sorted({*CORE, *more})
+        return sorted({*CORE, *FORMS, *more})
 
     def named(self, name: str) -> type[Event]:
         """The class that goes by a name.
@@ -114,7 +126,9 @@ class Catalogue:
         if name in CORE:
             return CORE[name]
         if self.others is None:
-            raise RegistryError(f"no event is called {shown(name)}; valid: {', '.join(CORE)}")
+            raise RegistryError(
+                f"no event is called {shown(name)}; valid: " + ", ".join([*CORE, *FORMS])
+            )
         return self.others.named(name)
 
     def name_of(self, made: type[Event]) -> str:
@@ -157,8 +171,29 @@ class Catalogue:
                 count = one.get("count", 1) if isinstance(one, Mapping) else 1
                 if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                     raise SpecError(f"needs an integer >= 1, got {shown(count)}", "count")
-                found.append((self.event(one, adjacency, more=("count",)), count))
+                if isinstance(one, Mapping) and one.get("event") in FORMS:
+                    event, times = self._form(one, adjacency)
+                    found.append((event, times * count))
+                else:
+                    found.append((self.event(one, adjacency, more=("count",)), count))
         return found
+
+    def _form(
+        self, data: Mapping[str, Any], adjacency: Adjacency, more: tuple[str, ...] = ("count",)
+    ) -> tuple[Event, int]:
+        """What people know of a training run, as one event and its count."""
+        name = data["event"]
+        hints = typing.get_type_hints(FORMS[name])
+        keys = [key for key in hints if key not in ("adjacency", "return")]
+        require_keys(data, ["event", *keys], list(more))
+        values = {}
+        for key in keys:
+            with below(key):
+                values[key] = _number(data[key], hints[key])
+        try:
+            return FORMS[name](adjacency=adjacency, **values)
+        except ParameterError as wrong:
+            raise _does_not_fit(name, wrong) from wrong
 
     def event(self, data: object, adjacency: Adjacency, more: tuple[str, ...] = ()) -> Event:
         """One event, from a mapping in a file.
@@ -174,8 +209,12 @@ class Catalogue:
         if "event" not in data:
             close = [str(key) for key in data if near(str(key), ["event"])]
             require_keys(dict.fromkeys(close or data), ["event"], [] if close else map(str, data))
+        if data["event"] in FORMS:
+            event, count = self._form(data, adjacency, more)
+            return event if count == 1 else repeated(event, count)
         with below("event"):
             made = self._made(data["event"])
+        data = _direct(made, data)
         known = {f.key: f for f in fields_of(made) if f.hint is not Adjacency}
         needed = [key for key, f in known.items() if f.required]
         require_keys(data, ["event", *needed], [*known, *more])
@@ -190,8 +229,7 @@ class Catalogue:
         try:
             return made(**arguments)
         except ParameterError as wrong:
-            told = f"{name} needs {wrong.needed}, got {wrong.field}={shown(wrong.got)}"
-            raise SpecError(told, field=wrong.field) from wrong
+            raise _does_not_fit(name, wrong) from wrong
         except (TypeError, ValueError) as wrong:
             raise SpecError(f"{name} does not take these values") from wrong
 
@@ -216,6 +254,26 @@ class Catalogue:
                 raise SpecError(f"needs a list of numbers, got {shown(value)}")
             return tuple(_number(one, typing.get_args(hint)[0]) for one in value)
         return _number(value, hint)
+
+
+def _does_not_fit(name: str, wrong: ParameterError) -> SpecError:
+    told = f"{name} needs {wrong.needed}, got {wrong.field}={shown(wrong.got)}"
+    return SpecError(told, field=wrong.field)
+
+
+def _direct(made: type[Event], data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same with a field for one over which a file gave the inverse."""
+    data = dict(data)
+    for inverse, field in made.inverses.items():
+        if inverse in data:
+            with below(inverse):
+                if field in data:
+                    raise SpecError(f"needs {field} or {inverse}, not both")
+                value = _number(data.pop(inverse), float)
+                if not (math.isfinite(value) and value > 0):
+                    raise SpecError(f"needs a finite number > 0, got {shown(value)}")
+                data[field] = up(1 / value, roundings=1)
+    return data
 
 
 def _number(value: object, hint: Any) -> Any:

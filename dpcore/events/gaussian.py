@@ -8,6 +8,7 @@ Corollary 3.3 (composition: the mu add in squares).
 """
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
 
 import attrs
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
+from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
-from dpcore.rounding import gamma, half_square
+from dpcore.rounding import gamma, half_square, up
 
 _ULPS = gamma(8)  # relative error granted to each of the two terms of the difference
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
@@ -147,9 +149,22 @@ class GaussianEvent(Event):
     """
 
     symmetric: ClassVar[bool] = True
+    inverses: ClassVar[Mapping[str, str]] = {"noise_multiplier": "mu"}
 
     mu: float = attrs.field(validator=positive)
     adjacency: Adjacency
+
+    @classmethod
+    def of_noise(cls, noise_multiplier: float, adjacency: Adjacency) -> "GaussianEvent":
+        """The event of noise of `noise_multiplier` sensitivities, rounded up.
+
+        Raises:
+            ParameterError: it is not finite and > 0.
+        """
+        if not (math.isfinite(noise_multiplier) and noise_multiplier > 0):
+            needed = "a finite noise_multiplier > 0"
+            raise ParameterError("GaussianEvent", needed, "noise_multiplier", noise_multiplier)
+        return cls(mu=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def delta(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""

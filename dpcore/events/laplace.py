@@ -18,6 +18,7 @@ one coordinate that shifts by T; by induction for any number.
 """
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
 
 import attrs
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
+from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event
 from dpcore.rounding import down, gamma, half_square, up
 
@@ -40,9 +42,22 @@ class LaplaceEvent(Event):
     """
 
     symmetric: ClassVar[bool] = True
+    inverses: ClassVar[Mapping[str, str]] = {"noise_multiplier": "shift"}
 
     shift: float = attrs.field(validator=positive)
     adjacency: Adjacency
+
+    @classmethod
+    def of_noise(cls, noise_multiplier: float, adjacency: Adjacency) -> "LaplaceEvent":
+        """The event of noise of `noise_multiplier` sensitivities, rounded up.
+
+        Raises:
+            ParameterError: it is not finite and > 0.
+        """
+        if not (math.isfinite(noise_multiplier) and noise_multiplier > 0):
+            needed = "a finite noise_multiplier > 0"
+            raise ParameterError("LaplaceEvent", needed, "noise_multiplier", noise_multiplier)
+        return cls(shift=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def delta(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""

@@ -32,6 +32,7 @@ from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.covered import covered
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, recomputed, stored
 from dpcore.ledger.total import Left, Notion, Spent, Total
@@ -233,7 +234,7 @@ class Ledger:
         try:
             with self._reading() as transaction:
                 self._require_frame(transaction, charge)
-                return self._spent(transaction).spend(charge).left()
+                return _settled(self._spent(transaction), charge)[0].left()
         except (BudgetExceededError, AdjacencyError) as error:
             raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
 
@@ -317,7 +318,7 @@ class Ledger:
             latest = transaction.last(RESERVED, SPENT)
             try:
                 self._require_frame(transaction, charge)
-                after = self._after(latest).spend(charge)
+                after, settled = _settled(self._after(latest), charge)
             except (BudgetExceededError, AdjacencyError) as error:
                 transaction.append(REFUSED, {**body, "reason": str(error)})
                 reason = str(error)
@@ -329,6 +330,9 @@ class Ledger:
                     "all_assumptions": list(assumptions),
                     "after": after.state(),
                 }
+                if settled != charge:
+                    more["stands_for"] = body["events"]
+                    body |= settled.written(self.events)
                 return transaction.append(kind, {**body, **more}), after, assumptions
         raise BudgetExceededError(f"the ledger {self.name!r} refuses: {reason}")
 
@@ -393,6 +397,19 @@ class Reservation(Once):
             body = {"reservation": self.recorded.digest, "guarantee": found.to_dict()}
             transaction.append(COMMITTED, body)
         return found
+
+
+def _settled(spent: Spent, charge: Charge) -> tuple[Spent, Charge]:
+    """What is spent after a charge, and the charge as it is added up.
+
+    Raises:
+        BudgetExceededError: it does not fit, as it stands or covered by a Gaussian.
+    """
+    one = covered(charge, spent)
+    if one != charge:
+        with contextlib.suppress(BudgetExceededError):
+            return spent.spend(one), one
+    return spent.spend(charge), charge
 
 
 def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:

@@ -16,8 +16,9 @@ from dpcore.adjacency import (
     replace_features,
 )
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Column, Dates, Range
-from dpcore.domain.domain import Domain
+from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.domain import Column, Domain
+from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, shown
 from dpcore.records.cells import day
 from dpcore.running.metrics import METRICS
@@ -32,6 +33,7 @@ from dpcore.spec.grammar import (
     RangeColumn,
     ReplaceFeatures,
     SpecText,
+    TextsColumn,
 )
 from dpcore.spec.sweep import Point, points
 from dpcore.strict_yaml.conversion import convert
@@ -169,8 +171,8 @@ def _labels(node: Node) -> Range | Classes:
     """`data.domain.target`, in the forms of a column: a range, or categories as classes."""
     with below("target"):
         column = _column(node)
-        if isinstance(column, Dates):
-            raise SpecError("needs numbers or classes: dates are features only")
+        if isinstance(column, Dates | Texts):
+            raise SpecError("needs numbers or classes: dates and texts are features only")
         if isinstance(column, Range) and column.missing:
             raise SpecError("needs a label in every record: a target may not be missing", "missing")
         return column if isinstance(column, Range) else Classes(column.values, column.default)
@@ -181,6 +183,8 @@ def _column(node: Node) -> Column:
     if isinstance(value, dict) and "categories" in value:
         listed = convert(node, CategoriesColumn)
         return Categories(tuple(listed.categories), listed.default)
+    if isinstance(value, dict) and "texts" in value:
+        return Texts(convert(node, TextsColumn).texts)
     if isinstance(value, dict) and "dates" in value:
         return _dates(convert(node, DatesColumn))
     if isinstance(value, dict):
@@ -199,7 +203,7 @@ def _column(node: Node) -> Column:
             return Range(numbers[0], numbers[1])
     raise SpecError(
         "needs [low, high], a list of texts, {range: [low, high]}, {dates: [first, last]}, "
-        "{categories: [...]} or {categories_from: FILE}"
+        "{categories: [...]}, {categories_from: FILE} or {texts: BYTES}"
     )
 
 

@@ -49,6 +49,19 @@ COLUMN_SCHEMA: dict[str, Any] = {
         {
             "type": "object",
             "properties": {
+                "texts": {
+                    "description": "Bytes of a value that nobody listed, at most.",
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 384,
+                },
+            },
+            "required": ["texts"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {
                 "categories": {
                     "description": "The public list of values, two or more.",
                     "type": "array",
@@ -136,6 +149,16 @@ class DatesColumn(Struct, frozen=True, forbid_unknown_fields=True):
     dates: tuple[str, str]
     default: str | None = None
     missing: bool = False
+
+
+class TextsColumn(Struct, frozen=True, forbid_unknown_fields=True):
+    """`{texts: INT}`: values that nobody listed.
+
+    Args:
+        texts: How many bytes of a value are kept, in UTF-8; a longer one does not fit.
+    """
+
+    texts: Annotated[int, Meta(ge=1, le=384)]
 
 
 class AtMost(Struct, frozen=True, forbid_unknown_fields=True):

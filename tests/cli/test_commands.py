@@ -1,14 +1,12 @@
 """The command line as a person uses it, in processes of its own."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from commands import forked
 from doubles import arrays, table
 
 ROOT = Path(__file__).parents[2]
@@ -43,15 +41,7 @@ def home(tmp_path, monkeypatch):
 
 
 def dpcore(folder, *arguments, code=0, stdin=""):
-    done = subprocess.run(
-        [sys.executable, "-c", "from dpcore.cli import main; main()", *map(str, arguments)],
-        cwd=folder,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
-    )
+    done = forked(arguments, folder=folder, text=stdin, environment={"PYTHONWARNINGS": "ignore"})
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done

@@ -1,13 +1,16 @@
 """Code under test that exits, crashes or never ends is told in a line; it never passes."""
 
 import os
+import subprocess
 import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
 
+from dpcore.cli import child
 from dpcore.cli.app import app
-from dpcore.cli.child import apart
+from dpcore.cli.child import Ended, apart
 
 PLUGIN = """
 import {imports}
@@ -52,6 +55,33 @@ def test_work_that_does_not_return_is_told(work, told):
     found = apart(work, 1)
     assert found.code is None
     assert told in found.told
+
+
+def doze():
+    time.sleep(3600)
+
+
+def doze_while_another_works():
+    with subprocess.Popen([sys.executable, "-c", BUSY]) as worker:
+        return worker.wait()
+
+
+BUSY = "import time\nwhile time.process_time() < 1.5: pass"
+
+
+def test_only_sleep_is_counted_as_hanging():
+    found = apart(doze, 60, patience=2)
+    assert found.code is None
+    assert "slept for 2 s" in found.told
+    assert apart(doze_while_another_works, 60, patience=1) == Ended(0, "", "")
+
+
+def test_a_process_that_waits_for_a_processor_is_not_asleep(monkeypatch):
+    mine = {7: (1, True, 5.0), 8: (7, False, 3.0), 9: (8, False, 1.0), 10: (1, False, 100.0)}
+    monkeypatch.setattr(child, "_processes", lambda: mine)
+    assert child._asleep(7) is None  # it is runnable
+    assert child._asleep(8) == 4.0  # with what it started
+    assert child._asleep(11) is None  # nobody knows
 
 
 @pytest.mark.parametrize(

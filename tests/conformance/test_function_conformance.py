@@ -49,7 +49,12 @@ def test_every_wrong_bound_of_a_function_is_broken(name):
     assert finding.broken
 
 
-@pytest.mark.parametrize("law", [None, "gaussian", pytest.param("laplace", marks=pytest.mark.slow)])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "law", [None, pytest.param("gaussian", marks=SLOW), pytest.param("laplace", marks=SLOW)]
+)
 def test_a_right_oracle_raises_no_alarm_and_its_claim_is_not_vacuous(law):
     right = GaussianProcess() if law is None else PerQuery(questions=1, law=law)
     for case in interactive_cases(right):
@@ -69,7 +74,11 @@ def ridge(kernel, lam, records, columns=2):
 
 @pytest.mark.parametrize(
     ("kernel", "lam", "records", "least"),
-    [("linear", 1.0, 60, 0.8), ("linear", 0.01, 2, 0.95), ("gaussian", 1.0, 40, 0.7)],
+    [
+        pytest.param("linear", 1.0, 60, 0.8, marks=SLOW),
+        ("linear", 0.01, 2, 0.95),
+        ("gaussian", 1.0, 40, 0.7),
+    ],
 )
 def test_t4_stands_in_the_kernels_norm_and_is_nearly_attained(kernel, lam, records, least):
     case = ridge(kernel, lam, records)

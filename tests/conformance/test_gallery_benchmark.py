@@ -32,8 +32,9 @@ from gallery.core import (
 from gallery.mutants import MUTANTS
 from gallery.mutants.parents import CLAIMS
 from gallery.reported import REPORTED
+from gallery.unlike import UNLIKE
 
-ENTRIES = {entry.name: entry for entry in (*REPORTED, *MUTANTS)}
+ENTRIES = {entry.name: entry for entry in (*REPORTED, *MUTANTS, *UNLIKE)}
 KINDS = ("learner", "mechanism", "accountant", "features", "function")
 
 
@@ -41,7 +42,8 @@ def test_both_sets_are_as_large_and_as_spread_as_they_say():
     reported = [[entry.kind for entry in REPORTED].count(kind) for kind in KINDS]
     assert reported == [16, 12, 5, 3, 4]
     assert len(MUTANTS) >= 110
-    assert len(ENTRIES) == len(REPORTED) + len(MUTANTS)
+    assert len(UNLIKE) >= 15
+    assert len(ENTRIES) == len(REPORTED) + len(MUTANTS) + len(UNLIKE)
     assert all(entry.mistake.endswith(".") for entry in ENTRIES.values())
     assert all(entry.source for entry in REPORTED)
     assert all(entry.parent for entry in MUTANTS)
@@ -117,7 +119,7 @@ def test_a_right_sibling_raises_no_alarm(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", REPORTED, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", [*REPORTED, *UNLIKE], ids=lambda entry: entry.name)
 def test_no_right_sibling_of_a_reported_bug_raises_an_alarm(entry, tmp_path):
     assert entry.right is None or not alarms(entry, tmp_path, 0.1)
 

@@ -278,7 +278,7 @@ def test_every_wrong_component_has_a_law_of_the_kit():
 def test_a_bound_is_excused_for_refusing_one_learner_and_for_nothing_else():
     from types import SimpleNamespace
 
-    from dpcore.conformance.kit import _excused
+    from dpcore.conformance.examination import _excused
     from dpcore.conformance.laws.bounds import FINITE_OR_REFUSED, HOLDS, REFUSED_EVERYWHERE
     from dpcore.conformance.laws.law import Outcome, Verdict
 

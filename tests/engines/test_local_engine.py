@@ -1,6 +1,7 @@
 """The local engine: the same bits however records are cut, and nothing left behind."""
 
 import threading
+import time
 
 import attrs
 import numpy as np
@@ -11,7 +12,7 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact, Part, Source
 from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
-from dpcore.errors import ContractError, SourceError
+from dpcore.errors import ContractError, ReleaseError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
@@ -251,13 +252,20 @@ def test_what_is_derived_comes_back_with_the_same_bits():
 
 
 def test_a_failure_on_a_thread_ends_the_total():
-    def part(block):
-        raise KeyError("broken")
+    calls = []
 
-    with LocalEngine(rows=50, threads=3) as engine:
+    def part(block):
+        calls.append(len(block))
+        if len(calls) == 2:
+            raise KeyError("broken")
+        time.sleep(0.01)
+        return ones(block)
+
+    with LocalEngine(rows=1, threads=2) as engine:
         engine.load([TablePart(table(400))], domain().project)
-        with pytest.raises(KeyError):
+        with pytest.raises(ReleaseError, match=r"failed \(KeyError\)"):
             engine.total(Task(part=part, zero=(Exact.zeros((1,), 0),)))
+    assert len(calls) < 400
 
 
 def test_records_behind_an_engine_are_not_seen_at_once():

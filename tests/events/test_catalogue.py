@@ -29,11 +29,14 @@ from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.gaussian_mixture import GaussianMixtureEvent
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
 from dpcore.events.l2_gamma import L2GammaEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.poisson_replaced import PoissonReplacedEvent
+from dpcore.events.random_stopping import RandomStoppingEvent
 from dpcore.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
@@ -43,6 +46,7 @@ from dpcore.events.renyi_curve import RenyiEvent
 from dpcore.events.text import EventTextError, UnknownEventError, read_adjacency, write_adjacency
 from dpcore.events.text import read_event as read_from
 from dpcore.events.text import write_event as write_by
+from dpcore.events.truncated_batch import TruncatedBatchEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.ledger.journal import canonical
@@ -171,6 +175,7 @@ LISTED = {
     "composed": {"events": [{"event": "gaussian", "mu": 0.1, "count": 3},
                             {"event": "laplace", "shift": 0.2}]},
     "hit_mixture": {"mus": [0.1, 0.2], "weights": [0.3, 0.4], "uncovered": 1e-9},
+    "gaussian_mixture": {"shifts": [0.0, 0.6], "weights": [0.75, 0.25]},
     "renyi": {"orders": [2.0, 3.3], "divergences": [0.1, 0.7]},
 }  # fmt: skip
 GIVEN = {  # one event of every kind: relation, fields as a file gives them, the event itself
@@ -192,6 +197,9 @@ GIVEN = {  # one event of every kind: relation, fields as a file gives them, the
     "gaussian": (
         replace_features(0.3, label=True), {"mu": 1},
         GaussianEvent(mu=1, adjacency=replace_features(0.3, label=True))),
+    "gaussian_mixture": (
+        A, LISTED["gaussian_mixture"],
+        GaussianMixtureEvent(shifts=(0.0, 0.6), weights=(0.75, 0.25), adjacency=A)),
     "gaussian_sampling": (
         R, {"theta": 0.01, "samples": 7},
         GaussianSamplingEvent(theta=0.01, samples=7, adjacency=R)),
@@ -203,15 +211,26 @@ GIVEN = {  # one event of every kind: relation, fields as a file gives them, the
         L2GammaEvent(epsilon=0.3, dimension=5, adjacency=A)),
     "laplace": (
         REPLACE_LABEL, {"shift": 0.1}, LaplaceEvent(shift=0.1, adjacency=REPLACE_LABEL)),
+    "poisson_replaced": (
+        R, {"of": INNER, "absent": {"event": "gaussian", "mu": 0.45}, "sampling_probability": 0.1},
+        PoissonReplacedEvent(event=GaussianEvent(mu=0.9, adjacency=R), sampling_probability=0.1,
+                             absent=GaussianEvent(mu=0.45, adjacency=R))),
     "poisson_sampled": (
         A, {"of": INNER, "sampling_probability": 0.01},
         PoissonSampledEvent(event=GaussianEvent(mu=0.9, adjacency=A), sampling_probability=0.01)),
     "pure": (A, {"epsilon": 0.1}, PureEvent(epsilon=0.1, adjacency=A)),
+    "random_stopping": (
+        A, {"of": INNER, "mean": 7.5, "shape": 1.0},
+        RandomStoppingEvent(event=GaussianEvent(mu=0.9, adjacency=A), mean=7.5, shape=1.0)),
     "randomized_response": (
         R, {"epsilon": 0.1, "classes": 4},
         RandomizedResponseEvent(epsilon=0.1, classes=4, adjacency=R)),
     "renyi": (
         A, LISTED["renyi"], RenyiEvent(orders=(2.0, 3.3), divergences=(0.1, 0.7), adjacency=A)),
+    "truncated_batch": (
+        A, {"of": INNER, "full": {"event": "gaussian", "mu": 1.8}, "uncovered": 1e-12},
+        TruncatedBatchEvent(event=GaussianEvent(mu=0.9, adjacency=A), uncovered=1e-12,
+                            full=GaussianEvent(mu=1.8, adjacency=A))),
     "truncated_laplace": (
         A, {"shift": 0.1, "truncation": 1e-7, "dimension": 3},
         TruncatedLaplaceEvent(shift=0.1, truncation=1e-7, dimension=3, adjacency=A)),

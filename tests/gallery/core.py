@@ -110,6 +110,7 @@ __all__ = [
 ]
 
 
-def examined(module, effort=1.0, seed=0):
+def examined(module, effort=1.0, seed=0, **options):
     """The kit's report on one plugin module; an effort of 1 is what the kit does by default."""
-    return examine(module.__name__, Registry.of(module), Effort().times(effort), seed)
+    registry = Registry.of(module)
+    return examine(module.__name__, registry, Effort().times(effort), seed, **options)

@@ -313,7 +313,7 @@ class Remembering(Rows):
         (Rows(clip=0.1, distance=Distance.L1, sign="non_negative"), set()),
         (Centred(), {"sum.row-wise", "sum.additive"}),
         (Multiplied(), {"sum.row-wise"}),
-        (TwiceTooLong(), {"sum.clipped"}),
+        (TwiceTooLong(), {"sum.clipped", "sum.small-universe"}),
         (Remembering(), {"sum.additive"}),
     ],
 )

@@ -104,7 +104,7 @@ def test_1000_runs_killed_anywhere(home, monkeypatch):
     chosen = random.Random(5)
     began = time.monotonic()
     assert os.waitpid(started(home, monkeypatch), 0)[1] == 0
-    longest, ended = 1.2 * (time.monotonic() - began), {}
+    longest, ended = 2 * (time.monotonic() - began), {}  # so that some come to their end
     for _ in range(KILLS):
         child = started(home, monkeypatch)
         time.sleep(chosen.uniform(0, longest))

@@ -130,7 +130,7 @@ def replay(name: str, folder: Path) -> Recording:
     run = folder / "runs" / f"{spec.stem}-0001" / "operator" / "rehearsal"
     plan = json.loads((run / "spec.lock.json").read_text())["plan"]
     return Recording(
-        answers=_arrays(run / "answers.npz"),
+        answers=_asked(run / "answers.npz"),
         models=_arrays(run / "model.npz"),
         numbers={
             "epsilon": plan["guarantee"]["epsilon"],
@@ -146,6 +146,26 @@ def replay(name: str, folder: Path) -> Recording:
         },
         machine=machine(),
     )
+
+
+def _asked(path: Path) -> Arrays:
+    """Every answer of a run by itself: `RELEASE.FIRSTxCOUNT.QUERY` holds COUNT of them."""
+    arrays, places = _arrays(path), Counter[str]()
+    groups: dict[str, list[tuple[str, Any]]] = {}
+    for name, array in arrays.items():
+        release, first, *query = name.split(".", 2)
+        if query:
+            several = array if "x" in first else [array]
+            groups.setdefault(release, []).append((query[0], iter(several)))
+    found: Arrays = {}
+    for release, parts in groups.items():
+        order = arrays.get(f"{release}.order")
+        turns = range(len(parts)) if order is None else order.tolist()
+        for turn in turns:
+            for value in parts[turn][1] if order is None else [next(parts[turn][1])]:
+                found[f"{release}.{places[release]:06d}.{parts[turn][0]}"] = value
+                places[release] += 1
+    return found
 
 
 def stored(name: str) -> Recording:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
+import attrs
 from dp_accounting import DpEvent, NeighboringRelation
 from dp_accounting import dp_event as dp
 
@@ -17,15 +18,20 @@ from dpcore.events.base import Event
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.events.forms import with_replacement
 from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.gaussian_mixture import GaussianMixtureEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.poisson_replaced import PoissonReplacedEvent
+from dpcore.events.random_stopping import RandomStoppingEvent
 from dpcore.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
 from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.truncated_batch import TruncatedBatchEvent, too_large
 from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.rounding import down, up
 
@@ -174,13 +180,118 @@ def _as_one(inner: Counted) -> Event:
 
 @read.register
 def _poisson_sampled(event: dp.PoissonSampledDpEvent, adjacency: Adjacency) -> Counted:
-    if not adjacency.membership:
-        raise RefusedDpEventError(event, "Poisson sampling is for add/remove alone")
     inner = read(event.event, adjacency)
     q = event.sampling_probability
     if not inner or q == 0:
         return ()
-    return _once(event, PoissonSampledEvent, event=_as_one(inner), sampling_probability=float(q))
+    if adjacency.membership:
+        one = _as_one(inner)
+        return _once(event, PoissonSampledEvent, event=one, sampling_probability=float(q))
+    # with or without the record the sum moves half as far as when it is replaced
+    absent = [(_half(event, one), count) for one, count in inner]
+    pair = {"event": _as_one(inner), "absent": _as_one(tuple(absent))}
+    return _once(event, PoissonReplacedEvent, **pair, sampling_probability=float(q))
+
+
+def _half(source: DpEvent, event: Event) -> Event:
+    """A Gaussian's or Laplace noise's event for half the shift."""
+    if isinstance(event, GaussianEvent):
+        return attrs.evolve(event, mu=event.mu / 2)
+    if isinstance(event, LaplaceEvent):
+        return attrs.evolve(event, shift=event.shift / 2)
+    raise RefusedDpEventError(
+        source,
+        f"Poisson sampling under replacement covers Gaussian and Laplace noise alone, "
+        f"not {event.label}",
+    )
+
+
+@read.register
+def _mixture_of_gaussians(event: dp.MixtureOfGaussiansDpEvent, adjacency: Adjacency) -> Counted:
+    if not adjacency.membership:
+        raise RefusedDpEventError(
+            event, "is one pair of laws, without and with a record: for add/remove alone"
+        )
+    if not any(s * w > 0 for s, w in zip(event.sensitivities, event.sampling_probs, strict=True)):
+        return ()
+    if event.standard_deviation == 0:
+        return ((not_private(adjacency), 1),)
+    if not event.standard_deviation > 0:
+        got = event.standard_deviation
+        raise RefusedDpEventError(event, f"needs a standard_deviation >= 0, got {got!r}")
+    shifts = [up(s / event.standard_deviation, roundings=3) for s in event.sensitivities]
+    fields = {"shifts": shifts, "weights": event.sampling_probs, "adjacency": adjacency}
+    return _once(event, GaussianMixtureEvent, **fields)
+
+
+@read.register
+def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Adjacency) -> Counted:
+    if event.noise_multiplier == 0:
+        return ((not_private(adjacency), 1),)
+    q, records = float(event.sampling_probability), int(event.dataset_size)
+    limit = int(event.truncated_batch_size)
+    if not (0 <= q <= 1 and records >= 1 and limit >= 1):
+        raise RefusedDpEventError(event, "needs q in [0, 1], records and a largest batch")
+    inner = read(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(event.noise_multiplier)), adjacency)
+    uncovered = too_large(records, q, limit)
+    if not inner or uncovered == 0:
+        return inner
+    twice = GaussianEvent(mu=2 * _shift_of_one(event), adjacency=adjacency)
+    share = up(q * limit / (limit + 1), roundings=3)
+    full: Event
+    if adjacency.membership:
+        full = PoissonSampledEvent(event=twice, sampling_probability=share)
+    else:
+        full = PoissonReplacedEvent(event=twice, absent=twice, sampling_probability=share)
+    fields = {"event": _as_one(inner), "full": full, "uncovered": uncovered}
+    return _once(event, TruncatedBatchEvent, **fields)
+
+
+def _shift_of_one(event: dp.TruncatedSubsampledGaussianDpEvent) -> float:
+    """C over the noise, rounded up."""
+    if not event.noise_multiplier > 0:
+        got = event.noise_multiplier
+        raise RefusedDpEventError(event, f"needs noise >= 0, got {got!r}")
+    return up(1 / float(event.noise_multiplier), roundings=3)
+
+
+@read.register
+def _with_replacement(event: dp.SampledWithReplacementDpEvent, adjacency: Adjacency) -> Counted:
+    if adjacency.membership:
+        raise RefusedDpEventError(event, "sampling with replacement is for replacement alone")
+    inner = event.event
+    if not isinstance(inner, dp.GaussianDpEvent):
+        raise RefusedDpEventError(event, "covers a single Gaussian alone")
+    if inner.noise_multiplier == 0:
+        return ((not_private(adjacency), 1),)
+    try:
+        made = with_replacement(
+            adjacency=adjacency,
+            size=int(event.sample_size),
+            records=int(event.source_dataset_size),
+            noise_multiplier=float(inner.noise_multiplier),
+        )
+    except ParameterError as error:
+        raise RefusedDpEventError(event, str(error)) from None
+    return (made,)
+
+
+@read.register
+def _repeat_and_select(event: dp.RepeatAndSelectDpEvent, adjacency: Adjacency) -> Counted:
+    inner = read(event.event, adjacency)
+    if not inner or event.mean == 0:
+        return ()
+    fields = {"event": _as_one(inner), "mean": float(event.mean), "shape": float(event.shape)}
+    return _once(event, RandomStoppingEvent, **fields)
+
+
+@read.register
+def _tree(event: dp.SingleEpochTreeAggregationDpEvent, adjacency: Adjacency) -> Counted:
+    raise RefusedDpEventError(
+        event,
+        "its steps are stated for the relation REPLACE_SPECIAL, which has no counterpart; "
+        "GaussianEvent or the form `tree` states it for another relation",
+    )
 
 
 @read.register

@@ -25,6 +25,8 @@ _PLUGINS = {
     "KernelRidge": "kernel-ridge",
     "NTKClassifier": "ntk",
     "RandomFeaturesRidge": "random-features",
+    "ShapeClassifier": "tables",
+    "ShapeRegressor": "tables",
     "SufficientStatisticsRidge": "linear",
 }
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Column, Range
-from dpcore.domain.domain import Domain
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.domain import Column, Domain
 from dpcore.errors import ParameterError
 from dpcore.records.cells import cells
 

@@ -17,7 +17,7 @@ import msgspec
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.errors import DpcoreError
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder

@@ -20,7 +20,7 @@ Family = Callable[[Rows, int, np.random.Generator], Iterator[Configuration]]
 
 _LENGTHS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.005)
 _GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
-_POSITIONS = (1.0, 1.0, 0.0, 0.5)
+_POSITIONS = (1.0, 1.0, 0.0)
 
 
 def two_directions(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
@@ -176,6 +176,6 @@ def _of(
         raw=np.vstack([*bases[:kinds], changing]),
         labels=scaled,
         counts=counts,
-        position=float(rng.choice(_POSITIONS)),
+        position=float(rng.choice((*_POSITIONS, rng.random()))),
         origin=origin,
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import attrs
 import numpy as np
@@ -17,6 +20,9 @@ from dpcore.conformance.attacks.neighbours import Configuration, Pair, pair_of
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.target import Shot, Target
 from dpcore.records.records import Records
+
+_SHOWN = 6  # entries of a row
+_KEPT = 50
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -39,6 +45,22 @@ class Counterexample:
     moved: float
     origin: str
     draw: int = 0
+
+    def describe(self) -> str:
+        """Which made-up record changed, and from what to what."""
+        before, after, changed = self.pair.before, self.pair.after, self.pair.changed
+        rows = np.column_stack([after.features, after.labels])
+        kinds = len(np.unique(rows, axis=0)) if len(rows) else 0
+        told = f"record {changed + 1} of {len(after)} ({kinds} different)"
+        row, label = _short(after.features[changed]), f"{after.labels[changed]:.4g}"
+        if len(before) < len(after):
+            return f"{told} comes, with label {label} and row {row}"
+        found = []
+        if before.labels[changed] != after.labels[changed]:
+            found.append(f"label {before.labels[changed]:.4g} becomes {label}")
+        if not np.array_equal(before.features[changed], after.features[changed]):
+            found.append(f"row {_short(before.features[changed])} becomes {row}")
+        return f"{told}: {', '.join(found) or 'nothing changes'}"
 
     def replay(self, case: Case) -> Shot:
         """The same pair against the same claim, computed anew.
@@ -97,6 +119,20 @@ class Counterexample:
             np.savez_compressed(file, facts=np.array(json.dumps(facts)), **arrays)
 
 
+def _short(row: NDArray[np.float64]) -> str:
+    shown = ", ".join(f"{entry:.4g}" for entry in row[:_SHOWN])
+    return f"({shown}{', ...' if len(row) > _SHOWN else ''})"
+
+
+def saved(folder: Path) -> list[Counterexample]:
+    """Those in a folder, by name, at most fifty; files that are none are passed over."""
+    found: list[Counterexample] = []
+    for path in sorted(folder.glob("*.npz"))[:_KEPT] if folder.is_dir() else ():
+        with suppress(OSError, ValueError, KeyError, TypeError, BadZipFile):
+            found.append(load(path))
+    return found
+
+
 def load(path: Path) -> Counterexample:
     """Read what `save` wrote; nothing in the file is executed."""
     with np.load(path, allow_pickle=False) as file:
@@ -133,8 +169,8 @@ def minimised(
 ) -> Configuration:
     """Make a configuration simpler as long as its ratio stays at least `least`.
 
-    In turn: one base row fewer, base rows set to zero, labels to 0, numbers to few digits; nothing
-    more once so many `tries` are used up.
+    In turn: one base row fewer, fewer records where their number is private, base rows set to zero,
+    labels to 0, numbers to few digits; nothing more once so many `tries` are used up.
     """
     left = tries
 
@@ -153,6 +189,14 @@ def minimised(
             found = candidate
         else:
             index += 1
+    if target.case.domain.exact is None:
+        for index, share in itertools.product(range(len(found.counts)), (0.02, 0.25, 0.5, 0.8)):
+            counts = found.counts.copy()
+            counts[index] = max(1, int(share * counts[index]))
+            if counts[index] < found.counts[index] and keeps(attrs.evolve(found, counts=counts)):
+                found = attrs.evolve(found, counts=counts)
+    if found.position < 1 and keeps(attrs.evolve(found, position=1.0)):
+        found = attrs.evolve(found, position=1.0)
     for row in range(len(found.labels)):
         raw, labels = found.raw.copy(), found.labels.copy()
         raw[row] = 0.0
@@ -161,7 +205,7 @@ def minimised(
         labels[row] = 0.0
         if keeps(attrs.evolve(found, labels=labels)):
             found = attrs.evolve(found, labels=labels)
-    for digits in (1, 2, 3, 5):
+    for digits in (0, 1, 2, 3, 5):
         candidate = attrs.evolve(
             found, raw=np.round(found.raw, digits), labels=np.round(found.labels, digits)
         )

@@ -7,24 +7,33 @@ ascent. What it finds is a proof that a bound is wrong; finding nothing proves n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 import attrs
 import numpy as np
 
 from dpcore.bound import Refused
 from dpcore.conformance.attacks.ascent import SearchOverError, climb
+from dpcore.conformance.attacks.branches import Taken, followed
 from dpcore.conformance.attacks.case import Case, Pathwise, asks_of
 from dpcore.conformance.attacks.constructions import FAMILIES, starts
 from dpcore.conformance.attacks.counterexample import Counterexample, minimised
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.attacks.function_constructions import FUNCTION_FAMILIES
 from dpcore.conformance.attacks.movement import ALLOWANCE, measurable
-from dpcore.conformance.attacks.neighbours import Configuration, pair_of
-from dpcore.conformance.attacks.paths import Path, largest_step, paths
+from dpcore.conformance.attacks.neighbours import (
+    Configuration,
+    Pair,
+    configuration_of,
+    pair_of,
+)
+from dpcore.conformance.attacks.paths import Maker, Path, branching_step, largest_step, paths
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.statistic import Statistic
 from dpcore.conformance.attacks.target import Shot, Target
+from dpcore.conformance.attacks.written import written, written_path, written_starts
 from dpcore.conformance.effort import Effort
 from dpcore.functions.learner import FunctionLearner
 from dpcore.query import Query
@@ -33,80 +42,24 @@ from dpcore.records.records import Records
 from dpcore.sensitivity import AnySensitivity, Conditional, Refuted, SensitivityLaw, WorstCase
 
 _CONSTRUCTIONS = 0.4  # share of a claim's pairs that goes into constructions
+_PLACES = 0.1  # share that goes into other places of the changed record
 _PATHS = 0.3  # share that goes into paths
 _FEWEST_PATHS = 6
 _SIMPLIFYING = (0.25, 100)  # of a claim's pairs, on top of them, or so many if that is more
 _CLIMBS = 8  # starts that are climbed from before random restarts begin
 _EVALUATIONS = 250  # of the score, per ascent
 _DRAWS = 6  # samples or orders of the records, where the runtime draws them
+_LIGHT = 150  # records of a function up to which a pair counts as one
 _EACH = 4  # constructions of a family between two restarts
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Finding:
-    """What an attack on one claim found.
-
-    Args:
-        case: What was attacked.
-        query: Name of the query.
-        claim: The bound under attack; None if there is no claim that could be attacked.
-        reason: Why it was not attacked, or empty.
-        pairs: Neighbouring pairs evaluated.
-        worst: Largest movement over claim inside the claim's assumptions.
-        outside: The same outside them; None if no such pair was seen.
-        length: Largest distance from 0 over claim, where the claim says that it covers 0.
-        failures: Statistics that failed; `failure` is the first of them.
-        counterexample: The worst pair, minimised if it breaks the claim.
-    """
-
-    case: Case
-    query: str
-    claim: AnySensitivity | None
-    reason: str = ""
-    pairs: int = 0
-    worst: float = 0.0
-    outside: float | None = None
-    length: float = 0.0
-    failures: int = 0
-    failure: str = ""
-    counterexample: Counterexample | None = None
-
-    @property
-    def name(self) -> str:
-        """Case and query, for messages."""
-        return f"{self.case.name}: {self.query}" if self.query else self.case.name
-
-    @property
-    def broken(self) -> bool:
-        """Whether the claim was broken inside its own assumptions."""
-        return self.worst > 1 + ALLOWANCE
-
-    @property
-    def fallback_broken(self) -> bool:
-        """Whether a statistic is farther from 0 than a claim that says it covers 0."""
-        covers = self.claim is not None and self.claim.covers_fallback
-        return covers and self.length > 1 + ALLOWANCE
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data, for JSON."""
-        return {
-            "case": self.case.name,
-            "query": self.query,
-            "claimed": None if self.claim is None else self.claim.largest,
-            "source": None if self.claim is None else self.claim.source,
-            "not_attacked": self.reason,
-            "pairs": self.pairs,
-            "worst_ratio": self.worst,
-            "ratio_outside_assumptions": self.outside,
-            "broken": self.broken,
-            "fallback_broken": self.fallback_broken,
-            "failures": self.failures,
-            "origin": self.counterexample.origin if self.counterexample else "",
-        }
-
-
 def falsify(
-    case: Case, effort: Effort | None = None, seed: int = 0, *, refuted: bool = False
+    case: Case,
+    effort: Effort | None = None,
+    seed: int = 0,
+    *,
+    refuted: bool = False,
+    known: Sequence[Counterexample] = (),
 ) -> tuple[Finding, ...]:
     """Attack every query's claim of one case; one finding a query.
 
@@ -114,6 +67,7 @@ def falsify(
         effort: Its pairs are shared equally by the queries; the default effort if None.
         seed: Of the search. The same seed and the same effort give the same result.
         refuted: Attack claims as printed too that say themselves that they are refuted.
+        known: Counterexamples of other claims, tried before anything else where they fit.
     """
     effort = effort or Effort()
     claims = case.claims()
@@ -123,7 +77,7 @@ def falsify(
         return (Finding(case=case, query="", claim=None, reason=f"refused: {claims.reason}"),)
     part = effort.share(len(claims)).pairs
     return tuple(
-        _attack(case, query, claim, part, np.random.default_rng([seed, index]))
+        _attack(case, query, claim, part, np.random.default_rng([seed, index]), known)
         for index, (query, claim) in enumerate(claims)
     )
 
@@ -136,7 +90,12 @@ def _as_printed(claim: AnySensitivity) -> AnySensitivity:
 
 
 def _attack(
-    case: Case, query: Query, claim: AnySensitivity, pairs: int, rng: np.random.Generator
+    case: Case,
+    query: Query,
+    claim: AnySensitivity,
+    pairs: int,
+    rng: np.random.Generator,
+    known: Sequence[Counterexample],
 ) -> Finding:
     unfit = ""
     if not measurable(query):
@@ -155,7 +114,15 @@ def _attack(
     if not asks:
         reason = "the learner never asks it"
         return Finding(case=case, query=query.name, claim=claim, reason=reason)
-    return _Search(case, asks, claim, pairs, rng).run()
+    search = _Search(case, asks, claim, max(1, pairs // _weight(case)), rng)
+    return search.run(found.pair for found in known)
+
+
+def _weight(case: Case) -> int:
+    """How many pairs one counts for: functions of many records take the cube of their number."""
+    if not isinstance(case.learner, FunctionLearner):
+        return 1
+    return -(-(case.domain.exact or min(case.domain.limit or 200, 200)) // _LIGHT)
 
 
 class _Search:
@@ -173,6 +140,11 @@ class _Search:
         self._rows = Rows(case.domain)
         function = isinstance(case.learner, FunctionLearner)
         self._families = FUNCTION_FAMILIES if function else FAMILIES
+        self._written = written(case.learner, self._rows.label_bound)
+        self._makers: tuple[Maker, ...] = ()
+        if len(self._written.numbers) or self._written.counts:
+            self._families = (*self._families, partial(written_starts, self._written))
+            self._makers = (partial(written_path, self._written),)
         self._round = _EACH * len(self._families)  # constructions between two restarts
         secrets = [SecretCoins.rehearsal(k).learner(0, asks[0].name, 1) for k in range(2)]
         draws = range(1 if asks[0].sampling is None else _DRAWS)
@@ -188,17 +160,27 @@ class _Search:
         self._outside: float | None = None
         self._length = 0.0
 
-    def run(self) -> Finding:
-        """All phases, as far as the pairs go."""
+    def run(self, known: Iterable[Pair] = ()) -> Finding:
+        """Known pairs, then all phases, as far as the pairs go."""
         with suppress(SearchOverError):
+            for pair in known:
+                start = configuration_of(pair, self._rows)
+                if start is not None and not self._is_broken():
+                    self._most += 1  # on top of the others
+                    self._score(start, self._targets[0])
             self._constructions()
         return self._finding()
 
     def _constructions(self) -> None:
+        if self._is_broken():
+            return
         stream = self._starts()
         seen: list[tuple[float, int, Configuration, Target]] = []
         while self._pairs < max(_CONSTRUCTIONS * self._most, self._round):
             self._try(stream, seen)
+        if self._is_broken():
+            return
+        self._positions(seen)
         if self._is_broken():
             return
         self._paths(seen)
@@ -213,6 +195,20 @@ class _Search:
             for start, target in _best(seen, 1):
                 self._climb(start, target)
 
+    def _positions(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
+        """The best starts with the changed record elsewhere: at every place, as far as it goes."""
+        most = round(_PLACES * self._most / 2)
+        for start, target in _best(seen, 2) if most else ():
+            places = np.arange(start.base_size + 1)
+            counts = np.array([c + d for c in self._written.counts for d in (-1, 0, 1)], dtype=int)
+            first = np.intersect1d(counts, places)
+            rest = self._rng.permutation(np.setdiff1d(places, first))
+            for place in np.concatenate([first, rest])[:most]:
+                position = min(1.0, (float(place) + 0.01) / max(1, start.base_size))
+                if self._is_broken():
+                    return
+                self._score(attrs.evolve(start, position=position), target)
+
     def _paths(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
         """Steps with a jump; two statistics count as a pair."""
         share, spent = _PATHS * self._most, 0
@@ -220,28 +216,43 @@ class _Search:
             if self._is_broken() or (number >= _FEWEST_PATHS and spent >= share):
                 return
             target = self._targets[int(self._rng.integers(len(self._targets)))]
-            evaluated = 0
-
-            def value(records: Records, target: Target = target) -> Statistic | None:
-                nonlocal evaluated
-                evaluated += 1
-                return target.value(target.drawn(records))[0]
-
-            step = largest_step(path, self._rows, self._case.adjacency, value, self._rng)
+            step, evaluated = self._step(path, target, branches=bool(number % 2))
             cost = (evaluated + 1) // 2
             spent += 1 + cost
             self._pairs += cost
             self._most = max(self._most, self._pairs + 1)  # six paths, however few pairs there are
             seen.append((self._score(step, target), len(seen), step, target))
 
+    def _step(self, path: Path, target: Target, *, branches: bool) -> tuple[Configuration, int]:
+        """One step of a path, with a change of branch or a jump; and the evaluations it took."""
+        evaluated, files = 0, self._written.files
+
+        def value(records: Records) -> Statistic | None:
+            nonlocal evaluated
+            evaluated += 1
+            return target.value(target.drawn(records))[0]
+
+        def taken(records: Records) -> Taken:
+            return followed(lambda: value(records), files)[1]
+
+        adjacency, step = self._case.adjacency, None
+        if branches and files:
+            step = branching_step(path, self._rows, adjacency, taken)
+        if step is None:
+            step = largest_step(path, self._rows, adjacency, value, self._rng)
+        return step, evaluated
+
     def _ways(self) -> Iterator[Path]:
         """Paths between data sets of the exact size; where it is private, of sizes up to 200."""
         adjacency, limit = self._case.adjacency, self._case.domain.at_most
         if self._case.domain.exact is not None:
-            yield from paths(self._rows, self._case.domain.exact, adjacency, self._rng)
+            exact = self._case.domain.exact
+            yield from paths(self._rows, exact, adjacency, self._rng, self._makers)
             return
         sizes = sorted({2, 5, 20, min(60, limit or 60), min(200, limit or 200)})
-        streams = [paths(self._rows, min(n, limit or n), adjacency, self._rng) for n in sizes]
+        streams = [
+            paths(self._rows, min(n, limit or n), adjacency, self._rng, self._makers) for n in sizes
+        ]
         while True:
             for stream in streams:
                 yield next(stream)

@@ -73,6 +73,43 @@ def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
     return Pair(found.take(before), found.take(after), changed)
 
 
+def configuration_of(pair: Pair, rows: Rows) -> Configuration | None:
+    """A pair as a configuration of the domain that `rows` is about; None if it does not fit in.
+
+    Where a domain has another exact number of records, its most frequent row gets more or fewer.
+    """
+    own = np.column_stack([pair.after.features, pair.after.labels])
+    other = np.column_stack([pair.before.features, pair.before.labels])
+    if own.shape[1] != rows.width + 1 or not len(own):
+        return None
+    base, first, counts = np.unique(
+        np.delete(own, pair.changed, axis=0), axis=0, return_index=True, return_counts=True
+    )
+    order = np.argsort(first)
+    base, counts = base[order], counts[order]
+    domain, replaced = rows.domain, len(own) == len(other)
+    old = other[pair.changed] if replaced else own[pair.changed]
+    if domain.exact is not None and len(counts):
+        counts[int(np.argmax(counts))] += domain.exact - 1 - counts.sum()
+    too_many = domain.limit is not None and counts.sum() >= domain.limit
+    if too_many or (counts < 1).any() or (domain.exact not in (None, counts.sum() + 1)):
+        return None
+    kinds = np.vstack([base, old, own[pair.changed]])
+    raw, labels = kinds[:, :-1], kinds[:, -1]
+    if (np.abs(raw) > 1).any() or (np.abs(labels) > rows.label_bound).any():
+        return None
+    again = rows.project(raw, labels)
+    if not (np.allclose(again.features, raw) and np.allclose(again.labels, labels)):
+        return None
+    return Configuration(
+        raw=raw,
+        labels=labels,
+        counts=counts.astype(np.intp),
+        position=pair.changed / max(1, len(own) - 1),
+        origin="a saved counterexample",
+    )
+
+
 def _constrained(
     configuration: Configuration, rows: Rows, adjacency: Adjacency
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

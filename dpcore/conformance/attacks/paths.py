@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
+from dpcore.conformance.attacks.branches import Taken
 from dpcore.conformance.attacks.kernel_norm import kernel_distance
 from dpcore.conformance.attacks.neighbours import Configuration, pair_of
 from dpcore.conformance.attacks.rows import Rows
@@ -44,6 +45,7 @@ class Path:
         raw: Of the kinds, shape (kinds, width). labels: In units of the label bound.
         old, new: Kind of each record that changes; under add/remove `old` is not looked at.
         rest: Kinds of the records that stay.
+        position: Where the changing record stands, in [0, 1].
     """
 
     raw: NDArray[np.float64]
@@ -52,6 +54,7 @@ class Path:
     new: NDArray[np.intp]
     rest: NDArray[np.intp]
     origin: str
+    position: float = 1.0
 
     @property
     def steps(self) -> int:
@@ -70,17 +73,28 @@ class Path:
             raw=self.raw[picked],
             labels=self.labels[picked] * rows.label_bound,
             counts=base[kinds],
-            position=1.0,
+            position=self.position,
             origin=self.origin,
         )
 
 
-def paths(rows: Rows, size: int, adjacency: Adjacency, rng: np.random.Generator) -> Iterator[Path]:
+Maker = Callable[[Rows, int, np.random.Generator], Path]
+"""One kind of path between data sets of a size."""
+
+
+def paths(
+    rows: Rows,
+    size: int,
+    adjacency: Adjacency,
+    rng: np.random.Generator,
+    more: tuple[Maker, ...] = (),
+) -> Iterator[Path]:
     """Ways between data sets of `size` records, of every kind in turn, for ever."""
-    makers = (_ends, _group, _anywhere, _spread, _outliers)
+    makers = (_ends, _group, *more, _anywhere, _spread, *more, _outliers)
     while True:
         for make in makers:
-            path = make(rows, size, rng)
+            position = float(rng.choice((1.0, 1.0, 0.0, rng.random())))
+            path = attrs.evolve(make(rows, size, rng), position=position)
             yield path if adjacency.membership else _constrained(path, adjacency)
 
 
@@ -189,6 +203,32 @@ def _spread(rows: Rows, size: int, rng: np.random.Generator) -> Path:
         rest=order[moving:],
         origin="a path through spread labels",
     )
+
+
+def branching_step(
+    path: Path, rows: Rows, adjacency: Adjacency, taken: Callable[[Records], Taken]
+) -> Configuration | None:
+    """The neighbours between which a statistic takes another branch; None if it never seems to."""
+
+    def at(number: int) -> Taken:
+        last = number == path.steps
+        pair = pair_of(path.step(number - last, rows, adjacency), rows, adjacency)
+        return taken(pair.after if last else pair.before)
+
+    stations = sorted({round(share * path.steps) for share in (0.0, 0.25, 0.5, 0.75, 1.0)})
+    low, found = stations[0], at(stations[0])
+    for high in stations[1:]:
+        if at(high) == found:
+            low = high
+            continue
+        while high - low > 1:
+            middle = (low + high) // 2
+            if at(middle) == found:
+                low = middle
+            else:
+                high = middle
+        return _shortened(path.step(low, rows, adjacency), rows, adjacency, lambda records: None)
+    return None
 
 
 def largest_step(

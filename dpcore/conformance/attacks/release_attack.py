@@ -7,7 +7,7 @@ import numpy as np
 
 from dpcore.bound import Refused
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.attacks.oracle_attack import Breach, Duel, attack
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.statistic import compute

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Column, Range
-from dpcore.domain.domain import Domain
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.domain import Column, Domain
+from dpcore.domain.texts import Texts
 from dpcore.records.records import Records
 
 _UNKNOWN = "\x00unknown"
@@ -113,6 +114,8 @@ class Rows:
 
 def cells_of(rule: Column | Classes) -> list[Any]:
     """A few cells that a column may hold: ends, points between, categories, and what is none."""
+    if isinstance(rule, Texts):
+        return ["a", "b" * rule.longest, "c", None]
     if not isinstance(rule, Range):
         return [*rule.values[:4], _UNKNOWN]
     points = rule.centre + rule.half_width * np.array([-1.0, -0.31, 0.0, 0.62, 1.0])
@@ -140,6 +143,8 @@ def _values(column: Column, raw: NDArray[np.float64]) -> NDArray[Any]:
             chosen[known] = np.argmax(raw[known], axis=1)
         values = np.array([*column.values, _UNKNOWN], dtype=object)
         return np.asarray(values[chosen])
+    if isinstance(column, Texts):
+        return np.array([None if x < -0.9 else f"{abs(x):.1f}" for x in raw[:, 0]], dtype=object)
     values = column.centre + column.half_width * np.clip(raw[:, 0], -1, 1)
     if not column.missing:
         return column.written(values)

@@ -78,6 +78,7 @@ class Target:
             before, after = (zero if v is None else v for v in (before, after))
         if before is None or after is None:
             return Shot(None, inside, 0.0, failure)
+        before, after = self.ask.aligned(before, after)
         moved = movement(self.ask.distance, before, after, pair.changed)
         size = max(self._size(before), self._size(after))
         claimed = self._claimed(other, pair.changed)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.constructions import starts
-from dpcore.conformance.attacks.falsifier import Finding
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.attacks.neighbours import Configuration, Pair, pair_of
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.target import Target

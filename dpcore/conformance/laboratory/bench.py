@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.conformance.laboratory.streams import Ending
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.mechanism import Mechanism, Prepared, from_real, to_real
@@ -39,7 +40,7 @@ class Bench:
 
     def stream(self, number: int) -> Stream:
         """Of one ask."""
-        return SecretCoins.rehearsal(20_000 + self.seed).noise(0, self.query.name, number)
+        return Ending(SecretCoins.rehearsal(20_000 + self.seed).noise(0, self.query.name, number))
 
     def release(self, value: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
         """One release of real coordinates."""

@@ -14,6 +14,25 @@ class EndlessReadingError(Exception):
     """Raised inside a release that reads words without an end."""
 
 
+class Ending(Stream):
+    """The words of another stream, up to a number that no release needs."""
+
+    def __init__(self, inner: Stream) -> None:
+        self._inner = inner
+        self._count = 0
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next words.
+
+        Raises:
+            EndlessReadingError: nobody needs so many.
+        """
+        self._count += count
+        if self._count > _LIMIT:
+            raise EndlessReadingError(f"it read more than {_LIMIT} words for one release")
+        return self._inner.words(count)
+
+
 class Told(Stream):
     """The words of `given`, then those of another stream; it counts what is read."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
@@ -19,9 +18,12 @@ from dpcore.adjacency import (
 )
 from dpcore.bound import Refused
 from dpcore.conformance.attacks.case import Case, Pathwise, asks_of
-from dpcore.conformance.attacks.falsifier import Finding, falsify
+from dpcore.conformance.attacks.counterexample import Counterexample
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.law import (
+    RATE,
     BrokenLawError,
     Law,
     NotApplicableError,
@@ -30,9 +32,7 @@ from dpcore.conformance.laws.law import (
     judge,
 )
 from dpcore.conformance.laws.learners import TOTAL
-from dpcore.domain.columns import Range
-from dpcore.errors import ParameterError
-from dpcore.functions.kernels.base import Kernel
+from dpcore.conformance.laws.variants import variants
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sampling.schemes import Order
@@ -62,6 +62,7 @@ LAW_COVERS_ORDERS = Law(
     "bound.law-covers-orders",
     "A law over orders gives no movement a smaller chance of being exceeded than the orders drawn "
     "do, by what the bound says of each order (sampled).",
+    rate=RATE,
 )
 COVERS_FALLBACK = Law(
     "bound.covers-fallback",
@@ -99,7 +100,7 @@ _RARE = 1e-4  # a count of broken keys that is less likely than this breaks such
 
 
 def bound_verdicts(
-    case: Case, effort: Effort, seed: int = 0
+    case: Case, effort: Effort, seed: int = 0, known: Sequence[Counterexample] = ()
 ) -> tuple[list[Verdict], tuple[Finding, ...]]:
     """All laws of one bound at one case's parameters, and the findings of its attacks.
 
@@ -116,14 +117,14 @@ def bound_verdicts(
         LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed),
     }
     verdicts = [judge(law, subject, check) for law, check in checks.items()]
-    findings = _attack_relations(case, effort, seed)
+    findings = _attack_relations(case, effort, seed, known)
     still = [f for f in findings if f.pairs and not f.reason]
     if still and not any(f.worst > 0 for f in still):
         reason = f"the statistic never moved in {sum(f.pairs for f in still)} pairs"
         verdicts.append(Verdict(HOLDS, subject, Outcome.NOT_TESTED, reason))
     verdicts += [_holds(finding) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
-    varied = _attack_variants(case, effort.share(4), seed)
+    varied = _attack_variants(case, effort.share(4), seed, known)
     verdicts += _failures([*findings, *(finding for _, finding in varied)])
     verdicts.append(judge(READS_PARAMETERS, subject, lambda: _reads_parameters(varied)))
     return verdicts, findings + tuple(finding for _, finding in varied)
@@ -277,7 +278,9 @@ def _law_covers_orders(case: Case, seed: int) -> str:
     return f"closest {closest:.3g} of a stated tail"
 
 
-def _attack_relations(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
+def _attack_relations(
+    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+) -> tuple[Finding, ...]:
     """The case's own size under every relation, then sizes 1 and 2; over coins, several keys."""
     relations = list(covered(case))
     small = [
@@ -289,11 +292,13 @@ def _attack_relations(case: Case, effort: Effort, seed: int) -> tuple[Finding, .
     findings: list[Finding] = []
     for cases, part in ((relations, effort.share(2)), (small, effort.share(4))):
         for other in cases:
-            findings.extend(_attack_keys(other, part.share(len(cases)), seed))
+            findings.extend(_attack_keys(other, part.share(len(cases)), seed, known))
     return tuple(findings)
 
 
-def _attack_keys(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
+def _attack_keys(
+    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+) -> tuple[Finding, ...]:
     """One attack; for a probability over coins, one per fresh key, of which few may succeed."""
     claims = case.safe_claims()
     gammas = [
@@ -302,7 +307,7 @@ def _attack_keys(case: Case, effort: Effort, seed: int) -> tuple[Finding, ...]:
         if isinstance(claim.validity, OverCoins)
     ]
     if not gammas:
-        return falsify(case, effort, seed)
+        return falsify(case, effort, seed, known=known)
     found = [
         falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), effort.share(_COINS), seed)
         for key in range(_COINS)
@@ -330,7 +335,8 @@ def _outcome(finding: Finding) -> tuple[Outcome, str]:
     if finding.outside is not None:
         attacked += f"; outside its assumptions {finding.outside:.4g}"
     if finding.broken and finding.counterexample is not None:
-        return Outcome.FAILED, f"{attacked} ({finding.counterexample.origin})"
+        found = finding.counterexample
+        return Outcome.FAILED, f"{attacked} ({found.origin}): {found.describe()}"
     if finding.reason:
         return Outcome.NOT_APPLICABLE, f"{finding.reason} ({attacked})"
     return Outcome.PASSED, attacked
@@ -363,52 +369,24 @@ def _failures(findings: Sequence[Finding]) -> list[Verdict]:
     ]
 
 
-def variants(case: Case) -> Iterator[tuple[str, Case]]:
-    """The case with one number changed: of the learner or its kernel, the size, the labels."""
-    for what, learner in _one_number_changed(case.learner):
-        yield what, attrs.evolve(case, learner=learner)
-    size = case.domain.at_most or 100
-    for other_size in (max(1, size // 10), 10 * size if size < 300 else size // 3):
-        yield f"n={other_size}", case.at_size(other_size)
-    if case.domain.labelled and case.domain.classes < 3:
-        labels = case.domain.labels
-        wide = Range(labels.centre - 3 * labels.half_width, labels.centre + 3 * labels.half_width)
-        yield "labels=3x", attrs.evolve(case, domain=attrs.evolve(case.domain, labels=wide))
-    if case.domain.norm is not None:
-        longer = attrs.evolve(case.domain, norm=3 * case.domain.norm)
-        yield "norm=3x", attrs.evolve(case, domain=longer)
-
-
-def _one_number_changed(component: Any) -> Iterator[tuple[str, Any]]:
-    """Copies with one numeric field at a tenth and at ten times, those of a kernel included."""
-    for field in attrs.fields(type(component)):
-        value = getattr(component, field.name)
-        changes: list[tuple[str, Any]] = []
-        if isinstance(value, Kernel) and attrs.has(type(value)):
-            changes = [(f"{field.name}.{what}", k) for what, k in _one_number_changed(value)]
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            for factor in (0.1, 10.0):
-                to = max(1, int(value * factor)) if isinstance(value, int) else value * factor
-                changes += [(f"{field.name}={to:g}", to)] if to != value else []
-        for what, changed in changes if field.init else []:
-            try:
-                yield what, attrs.evolve(component, **{field.alias: changed})
-            except (ParameterError, ValueError):
-                continue
-
-
-def _attack_variants(case: Case, effort: Effort, seed: int) -> list[tuple[str, Finding]]:
+def _attack_variants(
+    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+) -> list[tuple[str, Finding]]:
     found: list[tuple[str, Case]] = []
     for what, other in variants(case):
         if not isinstance(other.safe_claims(), Refused):
             found.append((what, other))
     findings = [
-        (what, finding)
+        (what, attrs.evolve(finding, changed=what))
         for what, other in found
-        for finding in falsify(other, effort.share(len(found)), seed)
+        for finding in falsify(other, effort.share(len(found)), seed, known=known)
     ]
     # a parameter at which nothing works fits no dataset: that says nothing about the bound
     return [(what, finding) for what, finding in findings if finding.failures < finding.pairs]
+
+
+def _of(finding: Finding) -> str:
+    return f": {finding.counterexample.describe()}" if finding.counterexample else ""
 
 
 def _reads_parameters(findings: Sequence[tuple[str, Finding]]) -> str:
@@ -418,7 +396,7 @@ def _reads_parameters(findings: Sequence[tuple[str, Finding]]) -> str:
         if finding.broken:
             raise BrokenLawError(
                 f"with {what} and nothing else changed, the statistic moves {finding.worst:.4g} "
-                f"times the claim"
+                f"times the claim{_of(finding)}"
             )
     ratios = ", ".join(f"{what}: {finding.worst:.3g}" for what, finding in findings)
     return f"worst ratios {ratios}"

@@ -34,3 +34,8 @@ def certified(
     low = float(scipy.stats.beta.ppf(level, hits_p, left - hits_p + 1)) if hits_p else 0.0
     high = float(scipy.stats.beta.isf(level, hits_q + 1, left - hits_q)) if hits_q < left else 1.0
     return low - math.exp(epsilon) * high
+
+
+def smallest(draws: int, level: float) -> float:
+    """The excess at epsilon = 0 that `certified` sees of an event that holds half of the time."""
+    return 2 * float(scipy.stats.norm.isf(level)) * 0.5 / math.sqrt(draws / 2)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpcore.conformance.laboratory.bench import Bench
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
-from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError
+from dpcore.conformance.laws.law import RATE, BrokenLawError, Law, NotApplicableError
 from dpcore.conformance.laws.mechanisms import ERROR_RATE
 from dpcore.conformance.laws.trial import MORE, Trial, told
 from dpcore.distance import Distance
@@ -21,6 +21,7 @@ CHOICES = Law(
     "mechanism.event-of-any-step",
     "No event of the outputs exceeds the curve when coordinates move in opposite directions "
     "(attacked).",
+    rate=RATE,
 )
 
 

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.conformance.attacks.oracle_attack import Duel, attack
-from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore.conformance.effort import Effort
+from dpcore.conformance.laws.certify import smallest
+from dpcore.conformance.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
 from dpcore.conformance.laws.mechanisms import MechanismCase, priced_verdicts
 from dpcore.conformance.laws.once import not_doubled
 from dpcore.errors import DpcoreError, ExhaustedError
@@ -54,9 +63,12 @@ EVENT_MATCHES = Law(
     "interactive.event-matches-answers",
     "No event of the answers about two functions at the claimed distance, to questions fixed or "
     "chosen from answers, exceeds the planned events together (attacked).",
+    rate=RATE,
 )
 COVARIANCE = Law(
-    "interactive.covariance", "The answers' noise has the covariance that the mechanism states."
+    "interactive.covariance",
+    "The answers' noise has the covariance that the mechanism states.",
+    rate=RATE,
 )
 
 LAWS = (
@@ -333,7 +345,11 @@ def _event_matches(case: InteractiveCase, seed: int, draws: int | None = None) -
     worst = attack(case.duel(), seed, draws)
     if worst.broken:
         raise BrokenLawError(worst.describe())
-    return f"{worst.transcripts} transcripts, certified up to {worst.ratio:.3g} of the claim"
+    seen = smallest(round(0.75 * (draws or Effort().transcripts)), _RATE / 100)
+    return (
+        f"{worst.transcripts} transcripts, certified up to {worst.ratio:.3g} of the claim; a delta "
+        f"that is {seen:.2g} too small would have been seen"
+    )
 
 
 def _covariance(case: InteractiveCase, seed: int) -> str:

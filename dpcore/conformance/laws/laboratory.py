@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -15,7 +15,15 @@ from dpcore.conformance.effort import Effort
 from dpcore.conformance.laboratory.bench import Bench, groups
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
 from dpcore.conformance.laws.choices import CHOICES, choices
-from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore.conformance.laws.joint import TOGETHER, together
+from dpcore.conformance.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
 from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
 from dpcore.conformance.laws.trial import MORE, SCALES, Trial, local, rounded, told
 from dpcore.conformance.laws.words import ENTROPY, TAILS, entropy, tails
@@ -27,13 +35,17 @@ ANY_VALUE = Law(
     "mechanism.event-at-any-value",
     "No event of one coordinate exceeds the curve: at no value, scale or shape, by no atom "
     "(attacked with pooled draws).",
+    rate=RATE,
 )
 LOW_BITS = Law(
     "mechanism.exact-outputs",
     "Where `exact` is claimed, the last digits of outputs tell no values apart (attacked).",
+    rate=RATE,
 )
-NOT_SHARED = Law("mechanism.noise-not-shared", "No two coordinates have the same noise (attacked).")
-LAWS = (ANY_VALUE, CHOICES, LOW_BITS, NOT_SHARED, TAILS, ENTROPY)
+NOT_SHARED = Law(
+    "mechanism.noise-not-shared", "No two coordinates have the same noise (attacked).", rate=RATE
+)
+LAWS = (ENTROPY, NOT_SHARED, TAILS, LOW_BITS, ANY_VALUE, CHOICES, TOGETHER)
 
 _WIDE = 4096  # coordinates of one release
 
@@ -51,14 +63,7 @@ def laboratory_verdicts(
     found = []
     for name, variant in _variants(mechanism, case):
         trial = Trial(case=attrs.evolve(case, mechanism=variant), seed=seed, effort=effort)
-        checks: dict[Law, Callable[[Trial], str]] = {
-            ANY_VALUE: _any_value,
-            CHOICES: choices,
-            LOW_BITS: _low_bits,
-            NOT_SHARED: _not_shared,
-            TAILS: tails,
-            ENTROPY: entropy,
-        }
+        checks = {law: CHECKS[law] for law in LAWS if law != TOGETHER or variant is mechanism}
         found += [judge(law, name, partial(check, trial)) for law, check in checks.items()]
     return found
 
@@ -216,3 +221,15 @@ def _not_shared(trial: Trial) -> str:
     if found is not None and found.broken:
         raise BrokenLawError(told(found, f"{size} coordinates"))
     return f"largest correlation {abs(float(together[worst])):.2f} of {size} coordinates"
+
+
+CHECKS: Mapping[Law, Callable[[Trial], str]] = {
+    ENTROPY: entropy,
+    NOT_SHARED: _not_shared,
+    TAILS: tails,
+    LOW_BITS: _low_bits,
+    ANY_VALUE: _any_value,
+    CHOICES: choices,
+    TOGETHER: together,
+}
+"""What puts each law to the test, cheap ones first."""

@@ -15,10 +15,16 @@ class Law:
     Args:
         id: Stable: `kind.what-holds`. Messages, JSON and docs name a law by it.
         sentence: What is promised, in one sentence.
+        rate: Chance that a right component fails one check of it; 0 of a law that never errs.
     """
 
     id: str
     sentence: str
+    rate: float = 0.0
+
+
+RATE = 1e-6
+"""Chance that a right component fails any one statistical check."""
 
 
 class Outcome(enum.StrEnum):

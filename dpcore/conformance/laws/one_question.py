@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
 from dpcore.conformance.laws.interactive import InteractiveCase
-from dpcore.conformance.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore.conformance.laws.law import RATE, BrokenLawError, Law, Verdict, judge
 from dpcore.conformance.laws.mechanisms import ERROR_RATE
 from dpcore.events.composition import repeated
 from dpcore.functions.kernels.base import Expansion
@@ -19,6 +19,7 @@ ONE_QUESTION = Law(
     "interactive.event-at-one-point",
     "No event of answers where two functions lie farthest apart exceeds the planned events "
     "together (attacked by many draws).",
+    rate=RATE,
 )
 
 LAWS = (ONE_QUESTION,)

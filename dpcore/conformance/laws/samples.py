@@ -20,7 +20,14 @@ from dpcore.conformance.audits.claims import Curve
 from dpcore.conformance.audits.features import NAMES, Comparison
 from dpcore.conformance.audits.run_audit import audit_run, runs_within
 from dpcore.conformance.effort import FEWEST, Effort
-from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore.conformance.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
 from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
 from dpcore.distance import Distance
 from dpcore.errors import ContractError, DpcoreError, NoClaimError, ReleaseError
@@ -32,10 +39,12 @@ from dpcore.running.plan import Plan
 CURVE_AUDITED = Law(
     "mechanism.curve-audited",
     "No event learned from all coordinates of the outputs together exceeds the curve (audited).",
+    rate=RATE,
 )
 RUN_AUDITED = Law(
     "plugin.run-audited",
     "No run of an example tells two neighbours apart better than its guarantee allows (audited).",
+    rate=RATE,
 )
 
 LAWS = (RUN_AUDITED, CURVE_AUDITED)

@@ -17,18 +17,21 @@ from dpcore import (
 )
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.sums import sum_verdicts
+from dpcore.conformance.laws.sums import LAWS, sum_verdicts
 from dpcore.learning.features.base import Features, row_by_row
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore_linear.affine import Affine
+from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.staged_gradient import StagedGradient, StagedGradientBound
+from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
 
 from doubles import domain, table
 
 PLAIN = ClippedGradient(features=Identity(), clip=0.4, steps=3)
+SUMS = SufficientStatistics(features=Identity())
 FACTS = domain(norm=1.0)
 TWO = attrs.evolve(FACTS, labels=Classes(values=("no", "yes")))
 
@@ -45,13 +48,17 @@ def public(facts=FACTS):
         (attrs.evolve(PLAIN, features=CosSin(count=20)), ClippedGradientBound(), FACTS),
         (attrs.evolve(PLAIN, loss="logistic"), ClippedGradientBound(), TWO),
         (attrs.evolve(PLAIN, isolate=True), ClippedGradientBound(), FACTS),
+        (SUMS, SufficientStatisticsBound(), FACTS),
+        (attrs.evolve(SUMS, features=CosSin(count=6), gram_weight=3.0),
+         SufficientStatisticsBound(), FACTS),
+        (ChosenRidge(features=Identity()), ChosenRidgeBound(), FACTS),
         pytest.param(StagedGradient(), StagedGradientBound(), FACTS, marks=pytest.mark.slow),
     ],
-)
+)  # fmt: skip
 def test_the_laws_of_sums_hold(learner, bound, facts):
     case = Case(learner=learner, bound=bound, domain=facts, adjacency=REPLACE_ONE)
     verdicts = sum_verdicts(case)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.PASSED] * 3
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.PASSED] * len(LAWS)
 
 
 class Product(Features):

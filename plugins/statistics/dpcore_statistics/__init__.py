@@ -7,15 +7,19 @@ alone, and `dpcore check` tells its width before any record is read.
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpcore import Learner, SensitivityBound, hookimpl
+from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore_statistics.bounds import BoundedMean, BoundedMeanBound
 from dpcore_statistics.count import Count
 from dpcore_statistics.distinct import Distinct, DistinctBound
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
+from dpcore_statistics.keys import KeysBound, PrivateKeys
 from dpcore_statistics.mean import Mean
 from dpcore_statistics.quantiles import Quantiles, RankBound
+from dpcore_statistics.sparse_vector import SparseVector
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table
+from dpcore_statistics.thresholded import Thresholded, ThresholdedEvent
 from dpcore_statistics.total import Total
 from dpcore_statistics.variance import Variance
 from dpcore_statistics.workload import Workload
@@ -25,11 +29,13 @@ from dpcore_statistics.workload import Workload
 def dpcore_learners() -> Mapping[str, type[Learner]]:
     """What is published: tables of numbers."""
     return {
+        "statistics.bounded_mean": BoundedMean,
         "statistics.count": Count,
         "statistics.distinct": Distinct,
         "statistics.group_by": GroupBy,
         "statistics.histogram": Histogram,
         "statistics.mean": Mean,
+        "statistics.private_keys": PrivateKeys,
         "statistics.quantiles": Quantiles,
         "statistics.sum": Total,
         "statistics.table": Table,
@@ -42,15 +48,29 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """What one record can move."""
     return {
+        "statistics.bounded_mean": BoundedMeanBound,
         "statistics.distinct": DistinctBound,
+        "statistics.private_keys": KeysBound,
         "statistics.ranks": RankBound,
         "statistics.sums": StatisticBound,
     }
 
 
 @hookimpl
+def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
+    """Counts of keys that nobody listed, and the first score that is small enough."""
+    return {"statistics.sparse_vector": SparseVector, "statistics.thresholded": Thresholded}
+
+
+@hookimpl
+def dpcore_events() -> Mapping[str, type[Event]]:
+    """What they cost."""
+    return {"statistics.thresholded": ThresholdedEvent}
+
+
+@hookimpl
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest specs that use them."""
     folder = Path(__file__).parent / "examples"
-    names = ("basics", "clinic", "groups", "quantiles", "replaced", "tables")
+    names = ("basics", "bounds", "clinic", "groups", "keys", "quantiles", "replaced", "tables")
     return {f"statistics.{name}": folder / f"{name}.yaml" for name in names}

@@ -34,8 +34,8 @@ class Workload(Statistic):
 
     Args:
         column: A declared range, or categories in their order.
-        ask: `prefixes`, `ranges`, or `cells` and their total; of no use beside `matrix`.
-        matrix: In place of `ask`: one row of weights a query, one weight a cell.
+        ask_for: `prefixes`, `ranges`, or `cells` and their total; of no use beside `matrix`.
+        matrix: In place of `ask_for`: one row of weights a query, one weight a cell.
         edges: Of the cells of a range, increasing.
         bins: In place of edges: so many equal parts of the range.
     """

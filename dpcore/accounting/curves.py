@@ -1,0 +1,92 @@
+"""Curves of a list of events with their certified bands: epsilon over delta, or over steps."""
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.accounting.account import read_adjacency
+from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.accounting.trajectory import trajectory
+from dpcore.adjacency import Adjacency
+from dpcore.checks import require_keys
+from dpcore.errors import SpecError, below, shown
+from dpcore.events.base import Event
+from dpcore.events.catalogue import Catalogue
+
+_DECADES = np.arange(-12, 9) / 4
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Band:
+    """Epsilon between two certified ends.
+
+    Args:
+        axis: What it runs over, for a label.
+        at: Its values, increasing, shape (k,).
+        lower, upper: Epsilon at least and at most, nats, shape (k,).
+        logarithmic: Whether `at` is spaced in powers.
+    """
+
+    axis: str
+    at: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    logarithmic: bool
+
+
+def _read(data: object, catalogue: Catalogue | None) -> tuple[Adjacency, list[tuple[Event, int]]]:
+    if not isinstance(data, Mapping):
+        raise SpecError(f"needs the keys adjacency and events, got {shown(data)}")
+    require_keys(data, ["adjacency", "events"])
+    with below("adjacency"):
+        adjacency = read_adjacency(data["adjacency"])
+    with below("events"):
+        return adjacency, (catalogue or Catalogue()).counted(data["events"], adjacency)
+
+
+def over_delta(data: object, delta: float, catalogue: Catalogue | None = None) -> Band:
+    """Epsilon at deltas from a thousandth of `delta` to a hundred times it, below 1/2.
+
+    Raises:
+        SpecError: the data is no list of events, or `delta` leaves nothing to draw.
+        NoClaimError: no method can state an epsilon at one of them.
+    """
+    adjacency, events = _read(data, catalogue)
+    deltas = delta * 10**_DECADES
+    deltas = deltas[deltas < 0.5]
+    if delta == 0 or not len(deltas):
+        raise SpecError("a plot needs a delta above 0 and below 0.5")
+    accountant = AutoAccountant(adjacency)
+    for event, count in events:
+        accountant = accountant.compose(event, count)
+    found = [accountant.epsilon(float(one)) for one in deltas]
+    return Band(
+        axis="delta",
+        at=deltas,
+        lower=np.array([one.lower for one in found]),
+        upper=np.array([one.upper for one in found]),
+        logarithmic=True,
+    )
+
+
+def over_steps(
+    data: object, delta: float, repetitions: int, catalogue: Catalogue | None = None
+) -> Band:
+    """Epsilon after 1, 2, ..., `repetitions` rounds of the whole list.
+
+    Raises:
+        SpecError: the data is no list of events.
+        ParameterError: `repetitions` is below 1.
+        NoClaimError: no method can state an epsilon after the last round.
+    """
+    adjacency, events = _read(data, catalogue)
+    found = trajectory(events, repetitions, delta, adjacency=adjacency)
+    return Band(
+        axis="steps",
+        at=np.arange(1.0, repetitions + 1),
+        lower=found.lower,
+        upper=found.upper,
+        logarithmic=False,
+    )

@@ -1,0 +1,93 @@
+"""Trajectory: what n repetitions cost together, for every n up to a last one.
+
+Cost is monotone in n, since leaving out releases is post-processing. So what was certified at two
+numbers of repetitions holds between them: the lower end of the first, the upper end of the second.
+Numbers are composed by halving, until every band is as narrow as asked.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.adjacency import Adjacency
+from dpcore.errors import ParameterError
+from dpcore.events.base import Event
+from dpcore.interval import Interval
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Trajectory:
+    """Certified ends after every repetition.
+
+    Args:
+        lower: Epsilon at least, nats, shape (repetitions,); element i is about i + 1 repetitions.
+        upper: Epsilon at most, the same.
+        composed: Numbers of repetitions that were composed themselves, increasing.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    composed: tuple[int, ...]
+
+
+def trajectory(
+    events: Sequence[tuple[Event, int]],
+    repetitions: int,
+    delta: float,
+    *,
+    adjacency: Adjacency,
+    tolerance: float = 5e-3,
+) -> Trajectory:
+    """What 1, 2, ..., `repetitions` rounds of `events` cost.
+
+    Args:
+        events: One round, events with counts.
+        repetitions: The last number, >= 1.
+        delta: In (0, 1).
+        adjacency: What the result is about.
+        tolerance: How wide a band between two composed numbers may be, relative to epsilon, beyond
+            the widths of the two intervals themselves.
+
+    Raises:
+        ParameterError: an argument is out of range.
+        NoClaimError: no method can state an epsilon after the last round.
+    """
+    if isinstance(repetitions, bool) or repetitions < 1:
+        raise ParameterError("trajectory", "repetitions >= 1", "repetitions", repetitions)
+    if not tolerance > 0:
+        raise ParameterError("trajectory", "a tolerance > 0", "tolerance", tolerance)
+    one = AutoAccountant(adjacency)
+    known: dict[int, Interval] = {}
+
+    def at(times: int) -> Interval:
+        if times not in known:
+            accountant = one
+            for event, count in events:
+                accountant = accountant.compose(event, count * times)
+            known[times] = accountant.epsilon(delta)
+        return known[times]
+
+    open_ = [(1, repetitions)]
+    at(1)
+    while open_:
+        low, high = open_.pop()
+        below, above = at(low), at(high)
+        allowed = tolerance * above.upper + below.width + above.width
+        if high - low > 1 and above.upper - below.lower > allowed:
+            middle = (low + high) // 2
+            open_ += [(low, middle), (middle, high)]
+    return _filled(known, repetitions)
+
+
+def _filled(known: dict[int, Interval], repetitions: int) -> Trajectory:
+    """Every number, from the nearest ones that were composed."""
+    composed = sorted(known)
+    places = np.arange(1, repetitions + 1)
+    lower = np.maximum.accumulate([known[n].lower for n in composed])
+    upper = np.minimum.accumulate([known[n].upper for n in composed][::-1])[::-1]
+    before = np.searchsorted(composed, places, side="right") - 1
+    after = np.searchsorted(composed, places, side="left")
+    return Trajectory(lower=lower[before], upper=upper[after], composed=tuple(composed))

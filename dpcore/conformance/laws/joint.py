@@ -1,0 +1,115 @@
+"""What all coordinates of a release tell together: a movement spread over many, a common scale."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.conformance.laboratory.excess import Sample, excess, visible
+from dpcore.conformance.laboratory.streams import Told
+from dpcore.conformance.laws.law import RATE, BrokenLawError, Law, NotApplicableError
+from dpcore.conformance.laws.mechanisms import ERROR_RATE
+from dpcore.conformance.laws.trial import MORE, Trial, told
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+
+TOGETHER = Law(
+    "mechanism.event-of-all-coordinates",
+    "No event of all coordinates together exceeds the curve: none of a movement spread over them, "
+    "none that looks at how loud a release is (attacked).",
+    rate=RATE,
+)
+
+_SIZE = 16  # coordinates
+_RELEASES = 12_000  # of either value, if a release takes few words
+_WORDS = 300_000  # of either value: a release that takes more of them is drawn less often
+_FEWEST = 2_000
+_BINS = 24
+_QUIET = (0.05, 0.3)  # shares of the quietest releases that are looked at alone
+
+
+def together(trial: Trial) -> str:
+    """One movement in the first coordinate and one over all; scores are learnt on other releases,
+    as the events are.
+    """
+    if trial.distance in (Distance.PSD_ROWS, Distance.RKHS, Distance.HAMMING):
+        raise NotApplicableError(f"no generic test is known for {trial.distance}")
+    try:
+        bench = trial.bench(_SIZE, 1.0)
+        event = trial.event(bench)
+    except DpcoreError as refusal:
+        raise NotApplicableError(f"it refuses {_SIZE} coordinates: {refusal}") from None
+    before = np.zeros(_SIZE)
+    steps = {
+        f"one of {_SIZE} coordinates moves": (trial.unit * np.eye(_SIZE)[0], _by_loudness),
+        f"all of {_SIZE} coordinates move": (np.full(_SIZE, _part(trial)), _by_likelihood),
+    }
+    if trial.distance is Distance.L1:
+        steps.popitem()
+    steps = {where: step for where, step in steps.items() if bench.takes(step[0])}
+    if not steps:
+        raise NotApplicableError("it refuses the values that were made up")
+    reading = Told(bench.stream(0))
+    bench.release(before, reading)
+    affordable = min(_RELEASES, max(_FEWEST, _WORDS // max(1, reading.count)))
+    first = max(_FEWEST // 2, round(affordable * trial.effort))
+    for count, start in ((first, 3_000_000), (MORE * first, 60_000_000)):
+        q, doubtful = bench.draws(before, count, start), {}
+        for number, (where, (after, scored)) in enumerate(steps.items(), start=1):
+            p = bench.draws(after, count, start + 10_000_000 * number)
+            found = excess(scored(p, q), event, ERROR_RATE / 4)
+            if found is not None and found.broken:
+                raise BrokenLawError(told(found, where))
+            if found is not None and found.suspicious:
+                doubtful[where] = after, scored
+        if not doubtful:
+            break
+        steps = doubtful
+    seen = visible(first, ERROR_RATE / 4)
+    return f"{2 * first} releases; a delta that is {seen:.2g} too small would have been seen"
+
+
+def _part(trial: Trial) -> float:
+    """What each coordinate moves by, where all do."""
+    return trial.unit / math.sqrt(_SIZE) if trial.distance is Distance.L2 else trial.unit
+
+
+def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
+    """The sum of likelihoods, learnt of each coordinate by bins on a quarter of the releases."""
+    learnt = len(p) // 4
+    ours, theirs = (
+        _likelihoods(p[:learnt], q[:learnt], outputs[learnt:])[:, None] for outputs in (p, q)
+    )
+    return [Sample(p=ours, q=theirs, what="the likelihood of all outputs")]
+
+
+def _likelihoods(
+    p: NDArray[np.float64], q: NDArray[np.float64], outputs: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sums over coordinates of a bin's log-ratio in p and q, shape (releases,)."""
+    cuts = np.unique(np.quantile(np.concatenate([p.ravel(), q.ravel()]), np.linspace(0, 1, _BINS)))
+    ours, theirs = (
+        np.bincount(np.searchsorted(cuts, values.ravel()), minlength=len(cuts) + 1) + 1.0
+        for values in (p, q)
+    )
+    ratios = np.log(ours / ours.sum()) - np.log(theirs / theirs.sum())
+    return np.asarray(ratios[np.searchsorted(cuts, outputs)].sum(axis=1))
+
+
+def _by_loudness(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
+    """The first output: of all releases, and of those whose others lie near their values."""
+    loud = [np.abs(values[:, 1:]).mean(axis=1) for values in (p, q)]
+    samples = [Sample(p=p[:, :1], q=q[:, :1], what="one output")]
+    pilot = np.concatenate([values[: len(values) // 5] for values in loud])
+    lowest = min(float(p.min()), float(q.min())) - 1.0
+    for share in _QUIET:
+        limit = float(np.quantile(pilot, share))
+        ours, theirs = (
+            np.where(size <= limit, values[:, 0], lowest)[:, None]
+            for size, values in zip(loud, (p, q), strict=True)
+        )
+        what = f"one output, where the others are among the {share:.0%} quietest"
+        samples.append(Sample(p=ours, q=theirs, what=what))
+    return samples

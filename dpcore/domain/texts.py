@@ -1,0 +1,86 @@
+"""Texts: a column whose values are not public, such as diagnoses or postcodes as they were typed.
+
+What is public is only how long a value may be. A text is encoded without loss, six bytes of UTF-8 a
+column, each an integer below 2^48 times 2^-51, so that every row is at most 1 long.
+"""
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import ParameterError
+from dpcore.records.cells import MISSING, cells, key
+
+_BYTES, _UNIT = 6, 2.0**51
+LONGEST = 384
+"""Bytes: 64 columns, each below 1/8."""
+
+
+@attrs.frozen
+class Texts:
+    """A column of texts that nobody listed.
+
+    Args:
+        longest: Bytes of a text in UTF-8 that are kept, 1 to 384; the rest is cut off.
+    """
+
+    longest: int
+
+    def __attrs_post_init__(self) -> None:
+        whole = isinstance(self.longest, int) and not isinstance(self.longest, bool)
+        if not whole or not 1 <= self.longest <= LONGEST:
+            raise ParameterError("texts", f"1 to {LONGEST} bytes", "texts", self.longest)
+
+    @property
+    def width(self) -> int:
+        """Encoded columns."""
+        return -(-self.longest // _BYTES)
+
+    def encode(self, values: Any) -> NDArray[np.float64]:
+        """Shape (n, width), every row at most 1 long; zeros where there is no text."""
+        known: dict[bytes, NDArray[np.float64]] = {}
+        rows = np.zeros((len(listed := cells(values).tolist()), self.width))
+        for place, cell in enumerate(listed):
+            text = self._bytes(cell)
+            if text and text not in known:
+                padded = text.ljust(_BYTES * self.width, b"\0")
+                parts = (padded[at : at + _BYTES] for at in range(0, len(padded), _BYTES))
+                known[text] = np.array([int.from_bytes(part) / _UNIT for part in parts])
+            if text:
+                rows[place] = known[text]
+        return rows
+
+    def decoded(self, row: NDArray[np.float64]) -> str:
+        """The text that an encoded row stands for, whatever its numbers are."""
+        found = b""
+        for part in np.nan_to_num(np.asarray(row, dtype=np.float64)).tolist():
+            whole = min(max(int(part * _UNIT), 0), (1 << (8 * _BYTES)) - 1)
+            found += whole.to_bytes(_BYTES)
+        return found.rstrip(b"\0").decode("utf-8", "replace")
+
+    def _bytes(self, cell: object) -> bytes:
+        """UTF-8 of what a cell counts as, cut off between two characters."""
+        return _whole(cell)[: self.longest].decode("utf-8", "ignore").encode("utf-8")
+
+    def misfits(self, values: Any) -> NDArray[np.bool_]:
+        """Which entries are no text, or a longer one. Shape (n,)."""
+        listed = cells(values).tolist()
+        return np.array([len(_whole(cell)) > self.longest for cell in listed], dtype=np.bool_)
+
+    def describe(self) -> str:
+        """The rule an entry must meet."""
+        return f"a text of at most {self.longest} bytes, or missing"
+
+
+def _whole(cell: object) -> bytes:
+    """UTF-8 of what a cell counts as, by its own content; empty where it is missing."""
+    found = key(cell)
+    if found == MISSING:
+        return b""
+    if isinstance(found, tuple):  # a truth, or days since 1970-01-01
+        found = found[1]
+    if isinstance(found, float):
+        found = f"{found:.15g}"
+    return str(found).replace("\0", "").encode("utf-8", "ignore")

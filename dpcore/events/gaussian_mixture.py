@@ -1,0 +1,146 @@
+r"""A Gaussian whose shift is random on one side: the mixture of N(s_i, 1) against N(0, 1).
+
+Adding or removing a record shifts the release by s_i >= 0 noise widths with probability w_i. With
+the likelihood ratio :math:`r(t)=\sum_i w_i e^{s_i t-s_i^2/2}`, which increases in t, the worst
+event for "remove" is {x > t} with r(t) = e^epsilon, for "add" {x < t} with r(t) = e^{-epsilon}:
+
+.. math:: \delta_{remove} = \sum_i w_i\bar\Phi(t-s_i) - e^\epsilon\bar\Phi(t), \qquad
+          \delta_{add} = \Phi(t) - e^\epsilon\sum_i w_i\Phi(t-s_i) .
+
+Every t gives a lower end; between two brackets of the best t, the first tail at the one and the
+second at the other give an upper end. A Poisson-sampled Gaussian is the case of shifts 0 and mu.
+
+Source: the definition; Choquette-Choo, Ganesh, Steinke & Thakurta (2023), arXiv:2310.15526, show
+when such a pair dominates a release of vectors (Theorem 3.1, Lemma 4.5).
+"""
+
+import math
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, TwoEnds
+from dpcore.rounding import gamma
+
+_TINY = 1e-298
+_FAR = 37.0  # noise widths: the tail beyond is 6e-300
+
+
+def _floats(values: object) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
+
+
+@attrs.frozen(kw_only=True)
+class GaussianMixtureEvent(TwoEnds):
+    """A shift of `shifts` noise widths with probabilities `weights`.
+
+    Args:
+        shifts: Each finite and >= 0, not all 0, shape (k,).
+        weights: Each >= 0, in all 1, shape (k,).
+        adjacency: add_remove.
+    """
+
+    symmetric: ClassVar[bool] = False
+
+    shifts: tuple[float, ...] = attrs.field(converter=_floats)
+    weights: tuple[float, ...] = attrs.field(converter=_floats)
+    adjacency: Adjacency
+
+    def __attrs_post_init__(self) -> None:
+        me = "GaussianMixtureEvent"
+        good = all(math.isfinite(s) and s >= 0 for s in self.shifts) and any(self.shifts)
+        if not good:
+            raise ParameterError(me, "finite shifts >= 0, not all 0", "shifts", self.shifts)
+        fits = len(self.weights) == len(self.shifts) and all(w >= 0 for w in self.weights)
+        if not fits or not abs(math.fsum(self.weights) - 1) <= 1e-12:
+            raise ParameterError(
+                me, "a weight >= 0 for each shift, in all 1", "weights", self.weights
+            )
+        if not self.adjacency.membership:
+            raise ParameterError(me, "add_remove", "adjacency", str(self.adjacency))
+
+    @property
+    def _moved(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Positive shifts, their weights, and the weight of no shift, as the rest of 1."""
+        pairs = [(s, w) for s, w in zip(self.shifts, self.weights, strict=True) if s * w > 0]
+        still = math.fsum(w for s, w in zip(self.shifts, self.weights, strict=True) if s * w <= 0)
+        return np.array([s for s, _ in pairs]), np.array([w for _, w in pairs]), still
+
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
+    ) -> NDArray[np.float64]:
+        """The formulas above, some epsilons at a time."""
+        together = max(1, (1 << 18) // len(self.shifts))
+        parts = [
+            self._ends(epsilons[start : start + together], direction, lower)
+            for start in range(0, len(epsilons), together)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, lower: bool
+    ) -> NDArray[np.float64]:
+        shifts, weights, still = self._moved
+        if not len(shifts):
+            return np.zeros_like(epsilons)
+        remove = direction is Direction.REMOVE
+        low, high = self._bracket(epsilons if remove else -epsilons, shifts, weights, still)
+        growth = np.exp(np.minimum(epsilons, 700.0))
+        cdf = scipy.special.ndtr
+        # remove: tails above t; add: tails below t, whose larger end is at `high`
+        wide, narrow = (-low, -high) if remove else (high, low)
+        one = wide if not lower else narrow
+        sign = 1.0 if remove else -1.0
+        mixed_at, plain_at = (one, one) if lower else (wide, narrow)
+        if not remove:
+            mixed_at, plain_at = (one, one) if lower else (narrow, wide)
+        mixed = cdf(mixed_at[:, None] + sign * shifts) @ weights + still * cdf(mixed_at)
+        plain = cdf(plain_at)
+        first, second = (mixed, growth * plain) if remove else (plain, growth * mixed)
+        # an error of t by some ulps changes a tail by that times (1 + t^2), relative
+        reach = 1 + (np.abs(low) + float(np.max(shifts))) ** 2
+        error = gamma(64 + 4 * len(shifts)) * reach * (first + second)
+        if lower:
+            value = np.where(epsilons > 700.0, 0.0, first - second - error)
+            return np.clip(value, 0.0, 1.0)
+        return np.clip(first - second + error + _TINY, 0.0, 1.0)
+
+    @staticmethod
+    def _bracket(
+        logs: NDArray[np.float64],
+        shifts: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        still: float,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Two t close to each other with log r(t) = logs between them, within `_FAR` widths."""
+        base = np.log(weights) - 0.5 * shifts * shifts
+        rest = math.log(still) if still > 0 else -math.inf
+
+        def log_ratio(t: NDArray[np.float64]) -> NDArray[np.float64]:
+            terms = t[:, None] * shifts + base
+            peak = np.maximum(np.max(terms, axis=1), rest)
+            total = np.sum(np.exp(terms - peak[:, None]), axis=1) + np.exp(rest - peak)
+            return np.asarray(peak + np.log(total))
+
+        low = np.full_like(logs, -_FAR)
+        high = np.full_like(logs, _FAR + float(np.max(shifts)))
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            above = log_ratio(middle) > logs
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        slack = 1e-13 * (1 + np.abs(low))
+        return low - slack, high + slack
+
+    def gaussian_mu(self) -> float | None:
+        """Where there is one shift."""
+        shifts, _, still = self._moved
+        return float(shifts[0]) if len(shifts) == 1 and still == 0 else None
+
+    def zcdp_rho(self) -> float:
+        """max s^2/2: the mixture is no farther from the other side than its farthest part."""
+        return float(max(self.shifts) ** 2 / 2 * (1 + gamma(8)))

@@ -1,0 +1,171 @@
+r"""Poisson sampling under a replacement relation: the record is used, or its replacement is.
+
+Every record is in the batch with probability q, independently. Given the rest of the batch, the
+release has law (1-q) M_0 + q M_1 on one dataset and (1-q) M_0 + q M_1' on the other: M_0 without
+the record, M_1 with it, M_1' with its replacement. With :math:`\epsilon'=\log(1+q(e^\epsilon-1))`
+and :math:`\beta=e^{\epsilon'-\epsilon}`,
+
+.. math:: \delta(\epsilon') \le q\big((1-\beta)\,\delta_{absent}(\epsilon)
+          + \beta\,\delta_{replaced}(\epsilon)\big) ,
+
+`absent` the cost of taking the record out of the batch or putting it in, `replaced` that of
+replacing it there. For a sum of vectors of norm at most C, `absent` moves it by C and `replaced` by
+2 C. In general no pair attains the bound.
+
+**Gaussians are exact.** With c = C over the noise width, the pair (1-q) N(0, 1) + q N(c, 1) and
+(1-q) N(0, 1) + q N(-c, 1) attains the worst curve. Before the second step, the bound is q times the
+divergence of N(x) from (1-beta) N(0) + beta N(x'), where x and x' have norm at most c. A set of
+probability Phi(t) under N(x) has probability at least Phi(t - |s|) under N(x + s), by Neyman and
+Pearson's lemma. So that divergence is at most the largest
+:math:`\Phi(t)-e^\epsilon((1-\beta)\Phi(t-c)+\beta\Phi(t-2c))` over t, which x = c, x' = -c
+attain on half-lines.
+
+Source: Balle, Barthe & Gaboardi (2018), arXiv:1807.01647v2, Theorem 2 (advanced joint convexity, an
+equality), then convexity of the divergence in its second argument; for Gaussians the proof above.
+"""
+
+import math
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import probability
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, Event, TwoEnds
+from dpcore.rounding import gamma, up
+
+_ME = "PoissonReplacedEvent"
+_TINY = 1e-298
+_FAR = 37.0  # noise widths: the tail beyond is 6e-300
+
+
+@attrs.frozen(kw_only=True)
+class PoissonReplacedEvent(TwoEnds):
+    """`event`, applied to a Poisson sample, for a replacement relation.
+
+    Args:
+        event: What replacing the record costs once it is in the batch.
+        absent: What taking it out of the batch, or putting it in, costs; declared for the same
+            relation.
+        sampling_probability: q, in (0, 1].
+    """
+
+    symmetric: ClassVar[bool] = True
+    event: Event
+    absent: Event
+    sampling_probability: float = attrs.field(validator=probability)
+
+    def __attrs_post_init__(self) -> None:
+        if self.sampling_probability <= 0:
+            raise ParameterError(
+                _ME,
+                "a sampling_probability in (0, 1]",
+                "sampling_probability",
+                self.sampling_probability,
+            )
+        if not self.event.adjacency.replaces or self.absent.adjacency != self.event.adjacency:
+            raise ParameterError(
+                _ME,
+                "two events for one replacement relation",
+                "adjacency",
+                f"{self.event.adjacency}, {self.absent.adjacency}",
+            )
+
+    @property
+    def adjacency(self) -> Adjacency:  # type: ignore[override]
+        """The base event's."""
+        return self.event.adjacency
+
+    @property
+    def _width(self) -> float | None:
+        """c, where both are Gaussians and the replacement moves twice as far."""
+        absent, replaced = self.absent.gaussian_mu(), self.event.gaussian_mu()
+        return absent if absent is not None and replaced == 2 * absent else None
+
+    @property
+    def attained(self) -> bool:
+        """For Gaussians."""
+        return self._width is not None
+
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
+    ) -> NDArray[np.float64]:
+        """Exact for Gaussians; otherwise the bound, and 0 from below."""
+        width = self._width
+        if width is not None:
+            return self._gaussian(epsilons, width, lower)
+        return np.zeros_like(epsilons) if lower else self._bound(epsilons)
+
+    def _gaussian(
+        self, epsilons: NDArray[np.float64], c: float, lower: bool
+    ) -> NDArray[np.float64]:
+        """q (tail(t - c) - a tail(t + c)) - (a - 1)(1 - q) tail(t), at the best t between two."""
+        q = self.sampling_probability
+        low, high = np.zeros_like(epsilons), np.full_like(epsilons, _FAR + c)
+        base = math.log1p(-q) if q < 1 else -math.inf
+        for _ in range(60):
+            t = 0.5 * (low + high)
+            with_it = math.log(q) - 0.5 * c * c + c * t
+            without = math.log(q) - 0.5 * c * c - c * t
+            ratio = np.logaddexp(base, with_it) - np.logaddexp(base, without)
+            above = ratio > epsilons
+            low, high = np.where(above, low, t), np.where(above, t, high)
+        # any t is an event; the best one lies between these two
+        low, high = np.maximum(low - 1e-13 * (1 + low), 0.0), high + 1e-13 * (1 + high)
+        more = np.expm1(np.minimum(epsilons, 700.0))
+        tail = scipy.special.ndtr
+        first, rest = (high, high) if lower else (low, high)
+        one = q * tail(c - first)
+        two = q * (1 + more) * tail(-rest - c) + more * (1 - q) * tail(-rest)
+        # an error of t by some ulps changes a tail by that times (1 + t^2), relative
+        error = gamma(128) * (1 + (high + c) ** 2) * (one + two)
+        if lower:
+            return np.where(epsilons > 700.0, 0.0, np.clip(one - two - error, 0.0, 1.0))
+        return np.clip(one - two + error + _TINY, 0.0, 1.0)
+
+    def _bound(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The larger of the two directions."""
+        q = self.sampling_probability
+        with np.errstate(over="ignore"):
+            ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
+        inner = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
+        # a smaller loss only raises the two curves; beta is rounded towards the larger of them
+        inner = inner * (1 - gamma(32))
+        beta = np.minimum(np.exp(epsilons - inner) * (1 + gamma(64) * (1 + epsilons)), 1.0)
+        replaced, absent = (
+            np.max([one.curve(inner, way) for way in Direction], axis=0)
+            for one in (self.event, self.absent)
+        )
+        value = q * (absent + beta * np.maximum(replaced - absent, 0.0))
+        return np.asarray(np.minimum(up(value, roundings=20), 1.0))
+
+    def anchor(self, direction: Direction) -> float | None:
+        """That of the replacement, moved as the losses are."""
+        return self._moved(self.event.anchor(direction))
+
+    def pure_epsilon(self) -> float | None:
+        """log(1 + q (e^epsilon - 1)), of the larger of both."""
+        known = self.event.pure_epsilon(), self.absent.pure_epsilon()
+        if known[0] is None or known[1] is None:
+            return None
+        return self._moved(max(known[0], known[1]))
+
+    def _moved(self, loss: float | None) -> float | None:
+        if loss is None or loss > 500:
+            return loss if loss is None else None
+        return up(math.log1p(self.sampling_probability * math.expm1(loss)), roundings=6)
+
+    def zcdp_rho(self) -> float | None:
+        """Of the replacement: mixtures with equal weights are no farther apart (quasi-convexity).
+
+        The part without the record is the same on both sides, so it adds nothing.
+        """
+        return self.event.zcdp_rho()
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Of the replacement, for the same reason."""
+        return self.event.renyi(orders)

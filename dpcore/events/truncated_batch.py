@@ -1,0 +1,113 @@
+r"""Poisson-sampled batches that are cut off at a largest size, at random.
+
+Let S be the rest of the Poisson sample, the same on two neighbouring datasets, and B the limit.
+
+* |S| < B: the differing record joins the batch, or does not: `event`.
+* |S| >= B: the batch is a random part T of S, of B records. The record joins with probability q
+  B/(|S|+1) <= q B/(B+1), and then takes the place of a random member of T: it moves a sum of
+  vectors of norm at most C by 2 C: `full`.
+
+With tau >= P(|S| >= B), joint convexity over S gives
+
+.. math:: \delta \le (1-\tau)\,\delta_{event} + \tau\max(\delta_{event}, \delta_{full}) .
+
+Not attained: S is not published, and the bound takes it for known.
+
+Source: the argument above; Ganesh, McKenna, McMahan, Smith & Wu (2025), arXiv:2508.15089, treat the
+same batches.
+"""
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.checks import probability
+from dpcore.errors import ParameterError
+from dpcore.events.base import Direction, Event, VectorEvent
+from dpcore.rounding import up
+
+_GRANTED = 1e-9  # relative, to the tail of a binomial
+
+
+def too_large(others: int, sampling_probability: float, limit: int) -> float:
+    """P(Bin(others, q) >= limit), rounded up.
+
+    Args:
+        others: Records beside the differing one, at most.
+        sampling_probability: q.
+        limit: The largest batch, >= 1.
+    """
+    if limit > others:
+        return 0.0
+    tail = float(scipy.special.bdtrc(limit - 1, others, sampling_probability))
+    return min(1.0, tail * (1 + _GRANTED) + 1e-300)
+
+
+@attrs.frozen(kw_only=True)
+class TruncatedBatchEvent(VectorEvent):
+    """`event`, except that with probability at most `uncovered` the batch is full without it.
+
+    Args:
+        event: What the release costs where the batch has room.
+        full: What it costs where the record takes another's place.
+        uncovered: tau, in [0, 1].
+    """
+
+    attained: ClassVar[bool] = False  # an upper bound
+
+    event: Event
+    full: Event
+    uncovered: float = attrs.field(validator=probability)
+
+    def __attrs_post_init__(self) -> None:
+        if self.full.adjacency != self.event.adjacency:
+            raise ParameterError(
+                "TruncatedBatchEvent",
+                "two events for one relation",
+                "adjacency",
+                f"{self.event.adjacency}, {self.full.adjacency}",
+            )
+
+    @property
+    def adjacency(self) -> Adjacency:  # type: ignore[override]
+        """The event's."""
+        return self.event.adjacency
+
+    @property
+    def symmetric(self) -> bool:
+        """As both events."""
+        return self.event.symmetric and self.full.symmetric
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The bound above."""
+        room = self.event.curve(epsilons, direction)
+        more = np.maximum(self.full.curve(epsilons, direction) - room, 0.0)
+        return np.asarray(np.minimum(up(room + self.uncovered * more, roundings=10), 1.0))
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """0: the bound need not be attained."""
+        return 0.0
+
+    def curve_lower(
+        self, epsilons: NDArray[np.float64], direction: Direction
+    ) -> NDArray[np.float64]:
+        """0: the bound need not be attained."""
+        return np.zeros_like(epsilons)
+
+    def pure_epsilon(self) -> float | None:
+        """The larger of both."""
+        known = self.event.pure_epsilon(), self.full.pure_epsilon()
+        return None if known[0] is None or known[1] is None else max(known[0], known[1])
+
+    def anchor(self, direction: Direction) -> float | None:
+        """None: each event has its own."""
+        return None
+
+    def zcdp_rho(self) -> float | None:
+        """The larger of both (quasi-convexity)."""
+        known = self.event.zcdp_rho(), self.full.zcdp_rho()
+        return None if known[0] is None or known[1] is None else max(known[0], known[1])

@@ -1,0 +1,234 @@
+r"""Bounds found in private: how large the values of a column are, and a mean clipped to that.
+
+Let g run over powers of two. r(g), the number of values above g in size, moves by at most 1 when a
+record comes, goes or is replaced, and for all g one way: a larger value raises some of them, a
+smaller one lowers some. So a monotone sparse vector finds the first g beyond which few values lie.
+
+A bound that was found is an answer, not a premise. What uses it holds for every g: values are
+clipped to g and divided by g, and (w, x/g) moves as `mean` says, whatever g is.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Adjacency,
+    Answer,
+    AnyLearner,
+    Distance,
+    Exact,
+    Learner,
+    LearnerCoins,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+    Sum,
+)
+from dpcore.checks import fraction
+from dpcore.errors import ContractError
+from dpcore.interval import Spread
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.solvers.clipping import clipped_integers
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import up
+from dpcore_statistics.bars import around, cut, ratio
+from dpcore_statistics.columns import number_column, require_conditions, selected
+from dpcore_statistics.mean import default_weight, with_count
+from dpcore_statistics.statistic import norm_in_use
+
+BOUND, MEAN = "bound", "mean"
+_ROWS = 1 << 16  # records at once
+
+
+@attrs.frozen(eq=False)
+class _State:
+    public: Public
+    answers: tuple[Answer, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class BoundedMean(Learner):
+    """A mean of values of unknown size: a bound on them found in private, then the mean within it.
+
+    The declared range may be far too wide: it costs the logarithm of its width. Missing values
+    are left out; those beyond the bound are clipped to it.
+
+    Total: counts of values are finite whatever the records, and sums of clipped ones too.
+
+    Args:
+        column: A declared range, as wide as it may need to be.
+        finest: The smallest bound: a power of two, which others are multiples of.
+        share: Of the budget, for the bound.
+        where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
+        level: With what probability an error bar holds.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("statistics.bounded_mean",)
+    total: ClassVar[bool] = True
+    predicts: ClassVar[bool] = False
+    several_classes: ClassVar[bool] = True
+
+    column: str
+    finest: float = 2.0**-10
+    share: float = attrs.field(default=0.2, validator=fraction)
+    where: dict[str, Any] = attrs.field(factory=dict)
+    level: float = attrs.field(default=0.95, validator=fraction)
+
+    def grid(self, public: Public) -> NDArray[np.float64]:
+        """The bounds that may be found: powers of two up to the end of the range."""
+        column = number_column(public.domain, self.column).column
+        largest = max(abs(column.low), abs(column.high))
+        first = math.frexp(self.finest)[1] - 1
+        last = max(first + 1, math.frexp(largest)[1])
+        return np.asarray(2.0 ** np.arange(first, last + 1))
+
+    def weight(self, public: Public) -> float:
+        """w of the count."""
+        return default_weight(norm_in_use(public, None), public.domain.exact is not None)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """`bound` once, then `mean` once, with the bound as its argument.
+
+        Raises:
+            ParameterError: a column or a condition is none that the domain knows.
+        """
+        require_conditions(public.domain, self.where)
+        norm = norm_in_use(public, None)
+        shape = (len(self.grid(public)),)
+        clip = with_count(norm, self.weight(public), 1.0)
+        return (
+            Query(
+                name=BOUND, shape=shape, distance=Distance.LINF, values="integers", share=self.share
+            ),
+            Query(name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)),
+        )
+
+    def start(self, public: Public) -> _State:
+        """No answers yet."""
+        return _State(public)
+
+    def ask(self, state: _State) -> Query | None:
+        """The bound, then the mean within it."""
+        bound, mean = self.queries(state.public)
+        if not state.answers:
+            return bound
+        if len(state.answers) == 1:
+            return attrs.evolve(mean, args={BOUND: self._found(state)})
+        return None
+
+    def _found(self, state: _State) -> float:
+        """g, of the first answer."""
+        return float(self.grid(state.public)[int(np.argmax(state.answers[0].value))])
+
+    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE: counts of larger values, or the exact sums."""
+        column, bound = number_column(public.domain, self.column), 1.0
+        if query.name == MEAN:
+            assert query.args is not None, "an ask carries the bound"
+            bound = float(query.args[BOUND])
+            if not (math.isfinite(bound) and bound > 0):
+                raise ContractError("a bound is a finite number above 0")
+        total = Exact.zeros((2,), query.sum.unit) if query.sum else None
+        grid = self.grid(public)
+        larger = np.zeros(grid.size)
+        for block in records.blocks(_ROWS):
+            kept = selected(public.domain, self.where, block) & column.present(block)
+            values = column.value(column.scaled(block))[kept]
+            if total is None or query.sum is None:
+                sizes = np.sort(np.abs(values))
+                larger += sizes.size - np.searchsorted(sizes, grid, side="right")
+                continue
+            rows = np.column_stack([np.full(values.size, self.weight(public)), values / bound])
+            rows[:, 1] = np.clip(rows[:, 1], -1.0, 1.0)
+            whole = clipped_integers(
+                rows, query.sum.clip, query.sum.unit, query.distance, positive=False
+            )
+            total += Exact.of(whole.sum(axis=0), query.sum.unit)
+        return larger if total is None else total
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any]:
+        """PRIVATE: the same, in floats."""
+        return np.asarray(self.compute(query, records, public, secret), dtype=np.float64)
+
+    def update(self, state: _State, answer: Answer) -> _State:
+        """Remember the answer."""
+        return attrs.evolve(state, answers=(*state.answers, answer))
+
+    def model(self, state: _State) -> Statistics:
+        """The mean, the count and the bound."""
+        bound, w, miss = self._found(state), self.weight(state.public), 1 - self.level
+        answer = state.answers[1]
+        weighted, total = (float(number) for number in answer.value)
+        ends = ratio(total, weighted, w, answer.spread, miss, 1.0)
+        estimate = min(max(total / max(1.0, weighted / w), -1.0), 1.0)
+        counts = around(weighted, answer.spread, miss)
+        limit = state.public.domain.at_most
+        most = float("inf") if limit is None else float(limit)
+        count = cut((counts[0] / w, counts[1] / w), 0.0, most)
+        rows = [
+            (f"mean of {self.column}", bound * estimate, bound * ends[0], bound * ends[1]),
+            ("count", weighted / w, *count),
+            (f"bound on {self.column}", bound, bound, bound),
+        ]
+        return Statistics.of(
+            Figures(
+                about={"statistic": tuple(row[0] for row in rows)},
+                estimate=np.array([row[1] for row in rows]),
+                low=np.array([row[2] for row in rows]),
+                high=np.array([row[3] for row in rows]),
+                level=self.level,
+                covers="noise only: where the mean of the values lies, each clipped to the bound "
+                "that was found (itself released) and missing ones left out",
+            )
+        )
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """In units of the bound that will be found."""
+        if MEAN not in spreads:
+            return ()
+        half = spreads[MEAN].within(1 - self.level)
+        return (
+            f"mean of {self.column} about +- {half:.6g} bounds / n for n values "
+            f"({100 * self.level:g} %)",
+        )
+
+
+@attrs.frozen
+class BoundedMeanBound(SensitivityBound):
+    """1, all one way, for the counts; the theorem of `mean` for the sums, at every bound found."""
+
+    learner: ClassVar[type[AnyLearner]] = BoundedMean
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """By query and relation."""
+        if query.sum is None:
+            claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
+            return Sensitivity(
+                value=value,
+                range=1.0,
+                distance=Distance.LINF,
+                adjacency=claim,
+                source="numbers of larger values move by at most 1, all one way",
+            )
+        longest = query.sum.clip
+        rounding = 4 * 2.0 * 2.0**query.sum.unit  # two coordinates, rounded on either side
+        moved = ByRelation(add_remove=longest, replace_one=max(2.0, longest))
+        claim, value = moved.under(adjacency)
+        return Sensitivity(
+            value=up(value + rounding, roundings=4),
+            distance=query.distance,
+            adjacency=claim,
+            source=f"a count and a sum of values in [-1, 1] times any bound ({claim})",
+        )

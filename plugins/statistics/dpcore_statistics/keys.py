@@ -1,0 +1,167 @@
+"""Keys: how many records each value of a column has, where the values themselves are private."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Adjacency,
+    Answer,
+    AnyLearner,
+    Learner,
+    LearnerCoins,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.checks import fraction
+from dpcore.distance import Distance
+from dpcore.domain.texts import Texts
+from dpcore.errors import ParameterError
+from dpcore.interval import Spread
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore_statistics.bars import around, cut
+from dpcore_statistics.columns import require_conditions, selected
+from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO
+from dpcore_statistics.statistic import Asked
+from dpcore_statistics.thresholded import KeyedQuery
+
+
+@attrs.frozen(kw_only=True)
+class PrivateKeys(Learner):
+    """The values of a column that enough records have, with their counts.
+
+    Nobody has to list the values. A value is published only if its noisy count is above a threshold
+    that the plan fixes; how many values there are, and which were left out, is not told.
+
+    Total: values with counts are found whatever the records; of none there are none.
+
+    Args:
+        column: A declared column of texts.
+        most: Values that are published at most; of more, those with the largest noisy counts.
+        where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
+        level: With what probability an error bar holds, for each value by itself.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("statistics.private_keys",)
+    total: ClassVar[bool] = True
+    predicts: ClassVar[bool] = False
+    several_classes: ClassVar[bool] = True
+
+    column: str
+    most: int = 1000
+    where: dict[str, Any] = attrs.field(factory=dict)
+    level: float = attrs.field(default=0.95, validator=fraction)
+
+    def __attrs_post_init__(self) -> None:
+        if not 1 <= self.most <= MOST_CELLS:
+            raise ParameterError("private_keys", f"1 to {MOST_CELLS}", "most", self.most)
+
+    def texts(self, public: Public) -> tuple[Texts, int]:
+        """The column, and where its encoding starts.
+
+        Raises:
+            ParameterError: it is none of texts.
+        """
+        start = 0
+        for name, column in public.domain.columns.items():
+            if name == self.column and isinstance(column, Texts):
+                return column, start
+            start += column.width
+        raise ParameterError(
+            "private_keys", "a declared column of texts ({texts: 24})", "column", self.column
+        )
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """All keys with their counts.
+
+        Raises:
+            ParameterError: a column or a condition is none that the domain knows.
+        """
+        require_conditions(public.domain, self.where)
+        width = self.texts(public)[0].width
+        return (KeyedQuery(name="keys", shape=(self.most, width + 1), distance=Distance.L2),)
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[np.float64]:
+        """PRIVATE: a row for each key that occurs, its count last; no key is no row."""
+        column, start = self.texts(public)
+        found = records.features[:, start : start + column.width]
+        kept = found[selected(public.domain, self.where, records) & (found != 0).any(axis=1)]
+        if not len(kept):
+            return np.zeros((0, column.width + 1))
+        keys, counts = np.unique(kept, axis=0, return_counts=True)
+        return np.column_stack([keys, counts.astype(np.float64)])
+
+    def start(self, public: Public) -> Asked:
+        """No answer yet."""
+        return Asked(public)
+
+    def ask(self, state: Asked) -> Query | None:
+        """The query, once."""
+        (query,) = self.queries(state.public)
+        return query if state.answer is None else None
+
+    def update(self, state: Asked, answer: Answer) -> Asked:
+        """Remember the answer."""
+        return attrs.evolve(state, answer=answer)
+
+    def model(self, state: Asked) -> Statistics:
+        """One row a published key."""
+        assert state.answer is not None, "the query is answered"
+        column, _ = self.texts(state.public)
+        rows = np.asarray(state.answer.value, dtype=np.float64)
+        rows = rows[(rows[:, :-1] != 0).any(axis=1)]
+        most = state.public.domain.at_most
+        most_records = float("inf") if most is None else float(most)
+        ends = [
+            cut(around(float(count), state.answer.spread, 1 - self.level), 0.0, most_records)
+            for count in rows[:, -1]
+        ]
+        return Statistics.of(
+            Figures(
+                about={self.column: tuple(column.decoded(row) for row in rows[:, :-1])},
+                estimate=rows[:, -1],
+                low=np.array([low for low, _ in ends]),
+                high=np.array([high for _, high in ends]),
+                level=self.level,
+                covers="noise only: of a value chosen beforehand, the exact count is outside its "
+                "published interval with at most the missing probability, runs that do not "
+                "publish it counted in. Values with few records are left out, so that the "
+                "published counts just above the threshold are too large on average",
+            )
+        )
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """The half-width of every count."""
+        if "keys" not in spreads:
+            return ()
+        half = spreads["keys"].within(1 - self.level)
+        return (f"each published count of {self.column} +- {half:.6g} ({100 * self.level:g} %)",)
+
+
+@attrs.frozen
+class KeysBound(SensitivityBound):
+    """Counts of one key a record: 1 in l2 where a record comes or goes, sqrt(2) where replaced."""
+
+    learner: ClassVar[type[AnyLearner]] = PrivateKeys
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """A record has one key, or none."""
+        claim, value = ByRelation(add_remove=1.0, replace_one=ROOT_TWO).under(adjacency)
+        return Sensitivity(
+            value=value,
+            distance=Distance.L2,
+            adjacency=claim,
+            source=f"a record has at most one key ({claim})",
+        )

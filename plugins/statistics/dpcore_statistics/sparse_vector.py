@@ -1,0 +1,100 @@
+r"""Sparse vector: the first of a list of integer scores that is small enough, found in private.
+
+The threshold gets noise Z, every score noise Z_g, both two-sided geometric, and the first g with
+:math:`r(g)+Z_g\le r_0+Z` is published, the last one if none is.
+
+Theorem: epsilon-DP with Z of scale 2 Delta/epsilon and Z_g of scale 4 Delta/epsilon; where all
+scores move one way between neighbours, Z_g of scale 2 Delta/epsilon too. Integers whose changes are
+at most Delta in size and lie at most Delta apart move one way if Delta is 1. Source: Lyu, Su & Li
+(2017), arXiv:1603.01699, Theorem 4 and its form for monotone queries, with one answer; noise of an
+integer law has the same ratio at integer shifts.
+
+The walk stops too late only if a score far below r_0 gets a large noise: with
+:math:`r_0=\frac{2\Delta}{\epsilon}\ln(B/\beta)` it seldom runs beyond the first g with no score
+left.
+"""
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Mechanism, Query, Sensitivity, Stream
+from dpcore.checks import fraction, positive
+from dpcore.distance import Distance
+from dpcore.errors import ParameterError
+from dpcore.events.randomized_response import PureEvent
+from dpcore.mechanism import Arithmetic, free, integers
+from dpcore.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.mechanisms.noise.release import drawable, whole_numbers_only
+
+
+@attrs.frozen(kw_only=True)
+class SparseVector(Mechanism):
+    """1 at the first score that is small enough, 0 elsewhere. Exact arithmetic.
+
+    Args:
+        epsilon: In nats; calibrated if left out.
+        late: beta: about the probability that it stops later than it should.
+    """
+
+    distance: ClassVar[Distance] = Distance.LINF
+    arithmetic: ClassVar[Arithmetic] = "exact"
+    takes_integers: ClassVar[bool] = True
+    source: ClassVar[str] = "Lyu, Su & Li (2017), arXiv:1603.01699, Theorem 4 (sparse vector)"
+
+    epsilon: float | None = free(validator=positive)
+    late: float = attrs.field(default=1e-3, validator=fraction)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "SparseVector":
+        """epsilon = 1/scale."""
+        return attrs.evolve(self, epsilon=1 / scale)
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> PureEvent:
+        """Any epsilon-DP release.
+
+        Raises:
+            ParameterError: the query is complex.
+        """
+        assert self.epsilon is not None, "calibrate the mechanism first"
+        if query.field != "real":
+            raise ParameterError("SparseVector", "real scores", "field", query.field)
+        return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
+
+    def unable(self, query: Query) -> str:
+        """Reals."""
+        return whole_numbers_only(query)
+
+    def scales(self, sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
+        """Of the threshold's noise, and of each score's; scores move by whole numbers."""
+        assert self.epsilon is not None, "calibrate the mechanism first"
+        whole = max(1, math.ceil(sensitivity.unit))
+        one_way = whole == 1 and sensitivity.reach <= 1
+        unit = Fraction(whole) / Fraction(self.epsilon)
+        return 2 * unit, (2 if one_way else 4) * unit
+
+    def enough(self, query: Query, sensitivity: Sensitivity) -> int:
+        """r_0: what is small enough before any noise."""
+        scale, _ = self.scales(sensitivity)
+        return math.ceil(float(scale) * math.log(query.real_size / self.late))
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[np.float64]:
+        """1 at the index where the walk stops.
+
+        Raises:
+            ContractError: the scores are no integers of up to 2^53.
+        """
+        scores = integers(value, query)
+        of_threshold, of_scores = self.scales(sensitivity)
+        level = self.enough(query, sensitivity)
+        level += int(laplace_law(drawable(of_threshold), 1).symmetric(1, noise)[0])
+        noisy = scores + laplace_law(drawable(of_scores), scores.size).symmetric(scores.size, noise)
+        below = np.flatnonzero(noisy <= level)
+        found = np.zeros(scores.size)
+        found[below[0] if below.size else scores.size - 1] = 1.0
+        return found.reshape(query.shape)

@@ -1,0 +1,212 @@
+r"""Keys nobody listed: a noisy count for each key that occurs, published where it is large enough.
+
+Persons have at most l keys. Each count of a key with records gets Gaussian noise of standard
+deviation s, and the key is published iff the noisy count is above T, where a key of one record is
+above T with a probability of at most `shown`. With :math:`p_u=(1-shown)^u` and dG the Gaussian
+curve (dG of no distance is :math:`\max(0,1-e^\epsilon)`), a person who comes or goes costs
+
+.. math:: \max_{0\le u\le l}\max\{(1-p_u)+p_u\,dG(\epsilon-\ln p_u;\tfrac{\sqrt{l-u}}s),\
+          dG(\epsilon+\ln p_u;\tfrac{\sqrt{l-u}}s)\},
+
+a replaced one :math:`\max_{u,v\le l}(1-p_u)+p_u\,dG(\epsilon+\ln\frac{p_v}{p_u};
+\tfrac{\sqrt{2l-u-v}}s)`. Proof: u (and v) of the keys are the person's own. Outputs that show one
+have probability at most 1 - p_u under one neighbour and 0 under the other. On the rest P = p C and
+P' = p' C' with C, C' thresholded Gaussians of the common keys, at that distance, and
+:math:`H_a(pC\|p'C')=p\,H_{ap'/p}(C\|C')`. A larger p leaks less, so that a lower bound on it does.
+"""
+
+import math
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Adjacency, Direction, Event, Mechanism, Query, Sensitivity, Stream
+from dpcore.checks import fraction, positive, positive_integer
+from dpcore.distance import Distance
+from dpcore.errors import ContractError, ParameterError
+from dpcore.events.gaussian import gaussian_curve
+from dpcore.interval import NormalSpread
+from dpcore.mechanism import Arithmetic, free
+from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.mechanisms.noise.release import drawable
+from dpcore.rounding import up
+
+_GRID = 10  # counts are multiples of 2^-10
+_SMOOTHING = 3.0  # steps: the grid's noise is then a continuous one, rounded at random (T13)
+
+
+@attrs.frozen(kw_only=True)
+class ThresholdedEvent(Event):
+    """Noisy counts of the keys that occur, those above a threshold.
+
+    Args:
+        std: s > 0: of the noise on each count.
+        shown: Of a key of one record to be published, at most; in (0, 1).
+        keys: l >= 1: of a person, at most.
+        adjacency: The relation: membership, or replacement.
+    """
+
+    std: float = attrs.field(validator=positive)
+    shown: float = attrs.field(validator=fraction)
+    keys: int = attrs.field(default=1, validator=positive_integer)
+    adjacency: Adjacency
+
+    @property
+    def symmetric(self) -> bool:
+        """Both directions are covered by one curve."""
+        return True
+
+    @property
+    def attained(self) -> bool:
+        """No: the envelope over how many keys are a person's own."""
+        return False
+
+    def delta(self, epsilon: float, direction: Direction) -> float:
+        """The curve at one."""
+        return float(self.curve(np.array([epsilon]), direction)[0])
+
+    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+        """0: the bound need not be attained."""
+        return 0.0
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The greatest of all u (and v)."""
+        worst = np.zeros_like(epsilons)
+        log_kept = math.log1p(-self.shown)
+        for u in range(self.keys + 1):
+            for v in range(self.keys + 1) if self.adjacency.replaces else (0,):
+                own, other = u * log_kept, v * log_kept
+                common = (2 if self.adjacency.replaces else 1) * self.keys - u - v
+                mu = up(math.sqrt(common) / self.std, roundings=3)
+                seen = -math.expm1(own)
+                first = seen + math.exp(own) * _gaussian(epsilons + (other - own), mu)
+                worst = np.maximum(worst, first)
+                if not self.adjacency.replaces:
+                    worst = np.maximum(worst, _gaussian(epsilons + own, mu))
+        return np.minimum(up(worst, roundings=100), 1.0)
+
+
+def _gaussian(epsilons: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
+    """dG at any epsilons, negative ones too; rounded up against the logarithms of p."""
+    lower = epsilons - 1e-14 * (1 + np.abs(epsilons))
+    if mu == 0:
+        return np.asarray(-np.expm1(np.minimum(lower, 0.0)))
+    return gaussian_curve(lower, mu)
+
+
+@attrs.frozen(kw_only=True)
+class KeyedQuery(Query):
+    """Counts of keys that nobody listed: a row for each key that occurs, the count last.
+
+    Its shape is that of the release: at most so many keys, rows of zeros where there are fewer.
+    """
+
+    def unfit(self, value: Any) -> str:
+        """Why a private value is no list of keys with counts, or empty."""
+        found = np.asarray(value, dtype=np.float64)
+        if found.ndim != 2 or found.shape[1] != self.shape[1]:
+            return "no rows of keys with their counts"
+        counts = found[:, -1]
+        whole = np.isfinite(found).all() and (counts == np.rint(counts)).all()
+        return "" if whole and (counts > 0).all() else "counts that are no integers above 0"
+
+    def aligned(self, before: Any, after: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The counts of all keys of both, 0 where one of them lacks a key."""
+        tables = [
+            {tuple(row[:-1]): row[-1] for row in np.asarray(value).tolist()}
+            for value in (before, after)
+        ]
+        keys = sorted({*tables[0], *tables[1]}) or [()]
+        first, second = ([table.get(key, 0.0) for key in keys] for table in tables)
+        return np.array(first), np.array(second)
+
+
+@attrs.frozen(kw_only=True)
+class Thresholded(Mechanism):
+    """Gaussian noise on the count of every key that occurs; keys above a threshold are published.
+
+    The noise is exact: on a grid of 2^-10, of a width that makes it a continuous Gaussian that was
+    rounded at random. The threshold is 1 + z s', s' the width and z the normal quantile of `shown`:
+    the integral of the density bounds the tail of a sum over the grid.
+
+    Args:
+        noise_std: s, of every count; calibrated if left out.
+        shown: The probability with which the key of a single record may be published: well below
+            the budget's delta.
+
+    Source: Desfontaines, Voss, Gipson & Mandayam (2022), arXiv:2006.03684 (partition selection);
+    the curve as in `ThresholdedEvent`.
+    """
+
+    distance: ClassVar[Distance] = Distance.L2
+    answers: ClassVar[type[Query]] = KeyedQuery
+    arithmetic: ClassVar[Arithmetic] = "exact"
+    source: ClassVar[str] = "thresholded Gaussian counts: the curve over a person's own keys"
+
+    noise_std: float | None = free(validator=positive)
+    shown: float = attrs.field(default=1e-8, validator=fraction)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Thresholded":
+        """noise_std = scale * l2_sensitivity."""
+        return attrs.evolve(self, noise_std=scale * sensitivity.unit)
+
+    def event(self, query: Query, sensitivity: Sensitivity) -> ThresholdedEvent:
+        """The curve of the relation, for one key a record.
+
+        Raises:
+            ParameterError: the query is about no keys, or `shown` is not small.
+        """
+        assert self.noise_std is not None, "calibrate the mechanism first"
+        if not isinstance(query, KeyedQuery):
+            raise ParameterError("Thresholded", "a query of keys", "query", query.name)
+        if self.shown > 0.25:
+            raise ParameterError("Thresholded", "a probability below 1/4", "shown", self.shown)
+        return ThresholdedEvent(
+            std=self.noise_std, shown=self.shown, adjacency=sensitivity.adjacency
+        )
+
+    @property
+    def width(self) -> float:
+        """s', in steps of the grid."""
+        assert self.noise_std is not None, "calibrate the mechanism first"
+        return up(math.hypot(math.ldexp(self.noise_std, _GRID), _SMOOTHING), roundings=3)
+
+    @property
+    def threshold(self) -> int:
+        """T, in steps of the grid; rounded up."""
+        z = -NormalDist().inv_cdf(self.shown) * (1 + 2.0**-30)
+        return (1 << _GRID) + math.ceil(z * self.width)
+
+    def spread(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:
+        """Of every count, before the threshold."""
+        step = 2.0**-_GRID
+        return NormalSpread(width=self.width * step, step=step)
+
+    def release(
+        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
+    ) -> NDArray[np.float64]:
+        """Rows of keys with noisy counts above the threshold, in the order of the keys.
+
+        Of more than fit, those with the largest noisy counts.
+
+        Raises:
+            ContractError: the value is no list of keys.
+        """
+        rows = np.asarray(value, dtype=np.float64)
+        if query.unfit(rows):
+            raise ContractError(f"the statistic of {query.name!r} is no list of keys")
+        found = np.zeros(query.shape)
+        if not len(rows):
+            return found
+        ordered = rows[np.lexsort(rows[:, :-1].T[::-1])]
+        law = gaussian_law(drawable(self.width), len(ordered))
+        noisy = (ordered[:, -1].astype(np.int64) << _GRID) + law.symmetric(len(ordered), noise)
+        kept = np.flatnonzero(noisy > self.threshold)
+        if kept.size > query.shape[0]:
+            kept = np.sort(kept[np.argsort(-noisy[kept], kind="stable")[: query.shape[0]]])
+        found[: kept.size, :-1] = ordered[kept, :-1]
+        found[: kept.size, -1] = np.ldexp(noisy[kept].astype(np.float64), -_GRID)
+        return found

@@ -1,0 +1,168 @@
+"""Bounds found in private: the law of the walk by enumeration, its reach, and the mean within."""
+
+import itertools
+import math
+
+import attrs
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore.errors import ParameterError
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.query import Query
+from dpcore_statistics.bounds import BoundedMean, BoundedMeanBound
+from dpcore_statistics.sparse_vector import SparseVector
+
+from mechanisms.mechanism_checks import bound
+from statistics_checks import band
+
+QUERY = Query(name="r", shape=(3,), distance="linf", values="integers")
+ONE_WAY = attrs.evolve(bound(1.0, "linf"), range=1.0)
+LEARNER = BoundedMean(column="x", finest=0.25)
+SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+
+
+def law(scores, level, threshold_scale, score_scale):
+    """P(stops at g) by summing over all noises of the threshold."""
+    z = np.arange(-400, 401)
+    weights = np.exp(-np.abs(z) / threshold_scale)
+    weights /= weights.sum()
+    wide = np.arange(-4000, 4001)
+    own = np.exp(-np.abs(wide) / score_scale)
+    below = np.cumsum(own) / own.sum()
+    found, going = np.zeros(len(scores)), weights.copy()
+    for g, score in enumerate(scores):
+        gap = np.clip(level + z - score + 4000, 0, 8000)
+        stop = below[gap] if g < len(scores) - 1 else np.ones(len(z))
+        found[g] = (going * stop).sum()
+        going = going * (1 - stop)
+    return found
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_no_monotone_move_changes_the_law_by_more_than_epsilon(epsilon):
+    mechanism = SparseVector(epsilon=epsilon)
+    scales = [float(scale) for scale in mechanism.scales(ONE_WAY)]
+    assert scales == [pytest.approx(2 / epsilon)] * 2
+    worst = 0.0
+    for base in ([0, 0, 0], [9, 4, 0], [30, 2, 1], [5, 5, 5], [0, 9, 40]):
+        for up in itertools.product((0, 1), repeat=3):
+            p, q = law(base, 5, *scales), law(np.add(base, up), 5, *scales)
+            worst = max(worst, float(np.abs(np.log(p / q)).max()))
+    assert 0.4 * epsilon < worst <= epsilon * (1 + 1e-9)
+
+
+def test_moves_in_both_directions_need_the_wider_noise_and_get_it():
+    """The check has teeth: the narrow noise is no more epsilon-DP when scores move both ways."""
+    mixed = attrs.evolve(bound(1.0, "linf"), range=2.0)
+    mechanism = SparseVector(epsilon=1.0)
+    wide = [float(scale) for scale in mechanism.scales(mixed)]
+    assert wide == [2.0, 4.0]
+
+    def worst(scales):
+        moves = itertools.product((-1, 0, 1), repeat=3)
+        bases = ([0, 0, 0], [9, 4, 0], [20, 20, 0], [30, 30, 30])
+        return max(
+            float(np.abs(np.log(law(b, 5, *scales) / law(np.add(b, m), 5, *scales))).max())
+            for b in bases
+            for m in moves
+        )
+
+    assert worst(wide) <= 1 + 1e-9
+
+
+def test_what_is_no_list_of_integers_is_refused():
+    with pytest.raises(ParameterError, match="real scores"):
+        SparseVector(epsilon=1.0).event(attrs.evolve(QUERY, field="complex"), ONE_WAY)
+    assert "whole numbers" in SparseVector().unable(attrs.evolve(QUERY, values="reals"))
+
+
+def test_the_release_follows_the_law():
+    mechanism, scores = SparseVector(epsilon=1.0, late=0.2), np.array([12.0, 8.0, 0.0])
+    level = mechanism.enough(QUERY, ONE_WAY)
+    expected = law(scores.astype(int), level, 2.0, 2.0)
+    stream = SecretCoins.rehearsal(4).noise(0, "r", 1)
+    found = sum(mechanism.release(scores, QUERY, ONE_WAY, stream) for _ in range(1500))
+    assert np.abs(found / 1500 - expected).max() < 0.06
+    assert found.sum() == 1500
+
+
+def facts(records=None, high=1e6):
+    return Domain(columns={"x": Range(-high, high)}, exact=records)
+
+
+def value(values, name, args=None, records=None):
+    public = Public(domain=facts(records), coins=PublicCoins(1), mu=1.0)
+    (query,) = (q for q in LEARNER.queries(public) if q.name == name)
+    query = attrs.evolve(query, args=args)
+    return LEARNER.statistic(query, public.domain.project({"x": values}), public, SECRET), query
+
+
+def test_counts_are_those_of_larger_values():
+    values = [-3.0, 0.1, 0.3, 1.9, 2.1, 700.0, 1e6]
+    found, _ = value(values, "bound")
+    grid = LEARNER.grid(Public(domain=facts(), coins=PublicCoins(1), mu=1.0))
+    assert found.tolist() == [sum(abs(v) > g + 1e-9 * g for v in values) for g in grid]
+    assert grid[0] == 0.25
+    assert grid[-2] < 1e6 <= grid[-1]
+
+
+@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
+def test_claims_are_the_largest_moves_of_all_neighbours_at_every_bound(adjacency):
+    records = 2 if adjacency is REPLACE_ONE else None
+    public = Public(domain=facts(records), coins=PublicCoins(1), mu=1.0)
+    claims = {
+        q.name: BoundedMeanBound().sensitivity(q, LEARNER, public, adjacency)
+        for q in LEARNER.queries(public)
+    }
+    points = (-1e6, -3.0, 0.0, 0.2, 40.0, 1e6)
+    firsts = [[5.0, x] for x in points]
+    seconds = [[5.0]] if adjacency is ADD_REMOVE else firsts
+    move = reach = 0.0
+    far = dict.fromkeys((0.25, 8.0, 2.0**20), 0.0)
+    for first, second in itertools.product(firsts, seconds):
+        change = value(first, "bound")[0] - value(second, "bound")[0]
+        move, reach = max(move, np.abs(change).max()), max(reach, np.ptp(change))
+        for g in far:
+            pair = (value(one, "mean", {"bound": g}, records)[0] for one in (first, second))
+            far[g] = max(far[g], float(np.linalg.norm(np.subtract(*pair))))
+    assert move == claims["bound"].value == 1
+    assert reach == claims["bound"].range == 1
+    assert max(far.values()) <= claims["mean"].value
+    assert far[0.25] == pytest.approx(claims["mean"].value, rel=1e-6)
+    expected = math.sqrt(1.5) if adjacency is ADD_REMOVE else 2.0
+    assert claims["mean"].value == pytest.approx(expected, rel=1e-6)
+
+
+def plan(**budget):
+    return dpcore.price(
+        domain=facts(),
+        adjacency=ADD_REMOVE,
+        budget=dpcore.PrivacyBudget(**(budget or {"epsilon": 1.0, "delta": 1e-6})),
+        learner=LEARNER,
+        mechanism={"bound": SparseVector(), "mean": Gaussian()},
+        coins=PublicCoins(1),
+    )
+
+
+def test_the_bound_fits_the_values_and_the_mean_is_covered():
+    values = np.random.default_rng(0).lognormal(3.0, 0.5, 2000)
+    priced, found, draws = plan(), 0, 60
+    for seed in range(draws):
+        outcome = priced.run({"x": values}, secret=SecretCoins.rehearsal(seed))
+        (figures,) = outcome.models["release"].tables.values()
+        largest = figures.estimate[2]
+        assert np.quantile(values, 0.5) < largest <= 4 * 2 ** math.ceil(math.log2(values.max()))
+        clipped = np.clip(values, -largest, largest).mean()
+        found += figures.low[0] <= clipped <= figures.high[0]
+    assert found >= band(draws)[0]
+
+
+def test_a_walk_without_values_stops_at_once_and_one_without_end_at_the_last():
+    priced = plan(epsilon=20.0, delta=1e-6)
+    (figures,) = priced.run({"x": []}).models["release"].tables.values()
+    assert figures.estimate[2] == 0.25
+    (figures,) = priced.run({"x": [1e6] * 3000}).models["release"].tables.values()
+    assert figures.estimate[2] == 2.0**20

@@ -1,0 +1,21 @@
+"""One private learner for tables: shape functions of private ranks, for numbers and classes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpcore import Learner, hookimpl
+from dpcore_tables.shape_functions import ShapeFunctions
+
+
+@hookimpl
+def dpcore_learners() -> Mapping[str, type[Learner]]:
+    """The learner to start with on tables."""
+    return {"tables.shape_functions": ShapeFunctions}
+
+
+@hookimpl
+def dpcore_examples() -> Mapping[str, Path]:
+    """The smallest spec of each kind of target."""
+    folder = Path(__file__).parent / "examples"
+    names = ("classes", "numbers")
+    return {f"tables.{name}": folder / f"{name}.yaml" for name in names}

@@ -1,0 +1,245 @@
+"""The conversation of a release: what each answer fixes for the asks after it."""
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Domain, Public, Query
+from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore_tables.choice import first_terms, kept, second_terms
+from dpcore_tables.descent import Descent
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.metric import Metric
+from dpcore_tables.plan import FEWEST, Plan, Round
+from dpcore_tables.ranks import Ranks, released_shares, usual_shares
+from dpcore_tables.residuals import Residuals, best_clip, measured
+from dpcore_tables.sums import width_of
+
+CLASS_CLIP = 0.5
+_CLASS_BELOW, _CLASS_SIGMA, _CLASS_PRIOR = 0.7, 0.5, 3.0
+_CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
+_PRIOR, _SMALL_PRIOR = 0.3, 1.0
+_LEAST = 0.5  # of a clip, in units of sigma
+_SMALL_CLIPS = {"screen": (2.0, 1.0), "fit": (1.0, 0.5)}
+
+OF_A_STEP = ("label", "weights", "clip")
+"""Arguments that change between the asks of a round."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class State:
+    """What the answers so far have fixed.
+
+    Args:
+        at: How many answers there were.
+        records: n, or what was released of it.
+        unit: Standard deviation of the noise of a vector of length 1 with the whole budget.
+        label: The mean label, or the shares of classes, shape (m,).
+        first: The first look at residuals, at a constant; residuals: the latest.
+        fixed: The round's arrays, the very same objects in every ask.
+    """
+
+    plan: Plan
+    domain: Domain
+    script: tuple[str, ...]
+    queries: dict[str, Query]
+    records: float
+    at: int = 0
+    unit: float = 0.0
+    means: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    label: NDArray[np.float64]
+    first: Residuals | None = None
+    residuals: Residuals | None = None
+    dictionary: Dictionary | None = None
+    fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
+    descent: Descent | None = None
+
+    @classmethod
+    def start(cls, plan: Plan, public: Public) -> "State":
+        """Nothing known."""
+        numbers = len(plan.layout.numeric)
+        state = cls(
+            plan=plan,
+            domain=public.domain,
+            script=plan.script(),
+            queries={query.name: query for query in plan.queries()},
+            records=float(plan.records),
+            means=np.zeros(numbers),
+            variances=np.full(numbers, 0.1),
+            shares=usual_shares(numbers),
+            label=np.full(plan.outputs, 1 / plan.outputs),
+        )
+        return _prepared(state)
+
+    @property
+    def next(self) -> str:
+        """The name of the next ask; empty if there is none."""
+        return self.script[self.at] if self.at < len(self.script) else ""
+
+    @property
+    def offset(self) -> NDArray[np.float64]:
+        """The constant score, shape (m,)."""
+        if self.plan.kind == "number":
+            return self.label
+        shares = np.clip(self.label, 0.02, 0.98)
+        return np.log(shares / (1 - shares)) if self.plan.kind == "two" else np.log(shares)
+
+    def args(self) -> dict[str, Any]:
+        """What the next ask is computed with."""
+        name = self.next
+        if name in ("squares", "bins"):
+            return {"means": self.means, "variances": self.variances}
+        if name == "residuals":
+            return {"label": self.label}
+        if name.endswith((".gradient", ".residuals")):
+            assert self.descent is not None, "a descent is under way"
+            clip = np.array([self.clip(name.split(".")[0])])
+            return {
+                **self.fixed,
+                "label": self.offset,
+                "weights": self.descent.weights,
+                "clip": clip,
+            }
+        return dict(self.fixed) if "." in name else {}
+
+    def clip(self, stage: str) -> float:
+        """C of the next gradient of a round."""
+        known = self.residuals
+        if known is None:
+            return CLASS_CLIP
+        assert self.descent is not None, "a descent is under way"
+        if self.plan.small:
+            later = self.descent.taken >= self.descent.count // 2
+            usual: float = 0.066 * (self.plan.signal / 300) ** 0.37
+            return min(1.0, _SMALL_CLIPS[stage][later] * usual)
+        noise: float = self.unit / math.sqrt(self.queries[f"{stage}.gradient"].share)
+        return best_clip(known, noise, self.records, self.descent.dictionary.width, _LEAST)
+
+    def after(self, answer: Answer) -> "State":
+        """One answer further."""
+        stage, _, kind = answer.query.name.rpartition(".")
+        state = _AFTER[kind](self, answer, stage)
+        return _prepared(attrs.evolve(state, at=self.at + 1))
+
+    def noise(self, answer: Answer) -> float:
+        """The standard deviation of an answer's noise, as its mechanism says."""
+        multiplier = getattr(answer.mechanism, "noise_multiplier", None)
+        if multiplier is None:
+            multiplier = math.sqrt(answer.query.at_most / answer.query.share) / self.plan.mu
+        moved = moved_by_sum(answer.query)
+        return float(multiplier) * (moved.replace_one if self.plan.known else moved.add_remove)
+
+
+def _round(plan: Plan, stage: str) -> Round:
+    screen, fit = plan.rounds()
+    return screen if stage == "screen" else fit
+
+
+def _prepared(state: State) -> State:
+    """With the dictionary of a round that begins."""
+    if state.next == "screen.metric":
+        ranks = Ranks.of(state.means, state.variances, state.shares)
+        made = Dictionary.of(state.plan.layout, ranks, first_terms(state.plan))
+    elif state.next == "fit.metric":
+        assert state.dictionary is not None, "the screen has its dictionary"
+        assert state.descent is not None, "the screen is over"
+        terms = second_terms(state.plan, state.dictionary, state.descent.weights)
+        made = Dictionary.of(state.plan.layout, state.dictionary.ranks, terms)
+    else:
+        return state
+    return attrs.evolve(state, dictionary=made, fixed=made.arrays())
+
+
+def _count(state: State, answer: Answer, stage: str) -> State:
+    return attrs.evolve(state, records=max(float(answer.value[0]), float(FEWEST)))
+
+
+def _means(state: State, answer: Answer, stage: str) -> State:
+    return attrs.evolve(state, means=np.clip(answer.value / state.records, -0.9, 0.9))
+
+
+def _squares(state: State, answer: Answer, stage: str) -> State:
+    least = min(max(0.0005, state.noise(answer) / (2 * state.records)), 0.35)
+    return attrs.evolve(state, variances=np.clip(answer.value / state.records, least, 0.35))
+
+
+def _bins(state: State, answer: Answer, stage: str) -> State:
+    shares = released_shares(answer.value, state.noise(answer), state.records)
+    return attrs.evolve(state, shares=shares)
+
+
+def _label(state: State, answer: Answer, stage: str) -> State:
+    declared = answer.query.sum
+    assert declared is not None, "labels are summed"
+    of_one = moved_by_sum(attrs.evolve(answer.query, sum=attrs.evolve(declared, sign="any")))
+    of_own = moved_by_sum(answer.query)
+    wider = of_one.replace_one / of_own.replace_one if state.plan.known else 1.0
+    unit = state.noise(answer) * wider / declared.clip * math.sqrt(answer.query.share)
+    if state.plan.kind == "several":
+        found = np.maximum(answer.value / state.records, 0.02)
+        found = found / found.sum()
+    else:
+        found = np.clip(0.5 + answer.value / state.records, 0.0, 1.0)
+    return attrs.evolve(state, unit=unit, label=found)
+
+
+def _residuals(state: State, answer: Answer, stage: str) -> State:
+    found = measured(answer.value, state.noise(answer), state.records)
+    return attrs.evolve(state, residuals=found, first=state.first or found)
+
+
+def _metric(state: State, answer: Answer, stage: str) -> State:
+    plan, dictionary = state.plan, state.dictionary
+    assert dictionary is not None, "a round has its dictionary"
+    metric = Metric.of(
+        answer.value,
+        width_of(answer.query.shape[0]),
+        state.noise(answer),
+        dictionary,
+        state.records,
+        _CURVATURES[plan.kind],
+    )
+    start = np.zeros((dictionary.width, plan.outputs))
+    if stage == "fit":
+        assert state.descent is not None, "the screen is over"
+        start = kept(state.descent.dictionary, state.descent.weights, dictionary)
+    variance = _CLASS_PRIOR
+    if state.first is not None:
+        variance = (_SMALL_PRIOR if plan.small else _PRIOR) * min(state.first.sigma, 0.5) ** 2
+    descent = Descent.start(
+        dictionary,
+        metric,
+        _round(plan, stage).steps,
+        start,
+        variance=variance,
+        small=plan.small,
+    )
+    return attrs.evolve(state, descent=descent)
+
+
+def _gradient(state: State, answer: Answer, stage: str) -> State:
+    assert state.descent is not None, "a descent is under way"
+    clip = state.clip(stage)
+    below, sigma = _CLASS_BELOW, _CLASS_SIGMA
+    if state.residuals is not None:
+        below, sigma = state.residuals.below(clip), state.residuals.sigma
+    released = clip * answer.value[: state.descent.dictionary.width]
+    descent = state.descent.after(released, clip * state.noise(answer), below, sigma)
+    return attrs.evolve(state, descent=descent)
+
+
+_AFTER = {
+    "count": _count,
+    "means": _means,
+    "squares": _squares,
+    "bins": _bins,
+    "label": _label,
+    "residuals": _residuals,
+    "metric": _metric,
+    "gradient": _gradient,
+}

@@ -1,0 +1,165 @@
+r"""A descent on released clipped gradients: the public side, a function of answers alone.
+
+.. math:: b_k=Hw_k-g_k/f_k,\qquad w_{k+1}=\text{posterior mean of } w \text{ given }
+          \bar b=Hw+N(0,\,RI+\sigma^2H)
+
+with :math:`\bar b` a mean of later b weighted by their precision, and f the share of residuals
+below the clip. A fixed point solves the clipped problem whatever H is.
+"""
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.metric import Metric
+
+_INTERCEPT_PRIOR = 0.05
+_WINDOW = 3
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Step:
+    """One released gradient and what it was computed with.
+
+    Args:
+        target: b, shape (d, m). noise: s/f, its standard deviation. spread: sigma^2.
+        map: Of the mean of b to the next weights, shape (d, d).
+    """
+
+    target: NDArray[np.float64]
+    noise: float
+    map: NDArray[np.float64]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Descent:
+    """Where a round's descent stands.
+
+    Args:
+        count: T.
+        small: Whether the rules for small tables hold.
+        prior: Variances of the terms' weights, shape (d - 1,).
+        weights: w, shape (d, m).
+        steps: Taken so far.
+    """
+
+    dictionary: Dictionary
+    metric: Metric
+    count: int
+    small: bool
+    prior: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def start(
+        cls,
+        dictionary: Dictionary,
+        metric: Metric,
+        count: int,
+        weights: NDArray[np.float64],
+        *,
+        variance: float,
+        small: bool,
+    ) -> "Descent":
+        """With a prior whose predictions have this variance altogether."""
+        shape = dictionary.weights / dictionary.sizes**2
+        prior = variance * shape / float(np.sum(shape * dictionary.sizes**2))
+        return cls(
+            dictionary=dictionary,
+            metric=metric,
+            count=count,
+            small=small,
+            prior=prior,
+            weights=weights,
+        )
+
+    @property
+    def taken(self) -> int:
+        """Steps so far."""
+        return len(self.steps)
+
+    @property
+    def done(self) -> bool:
+        """Whether all are taken."""
+        return self.taken == self.count
+
+    def window(self, last: int) -> range:
+        """Which steps are averaged after step `last`."""
+        if not self.small:
+            return range((last + 1) // 2, last + 1)
+        if last == self.count - 1:
+            return range(self.count // 2, self.count)
+        return range(max(0, last + 1 - _WINDOW), last + 1)
+
+    def after(
+        self, gradient: NDArray[np.float64], noise: float, below: float, sigma: float
+    ) -> "Descent":
+        """One step further.
+
+        Args:
+            gradient: Released, shape (d, m). noise: Its standard deviation.
+            below: f, the share that is not clipped. sigma: Scale of residuals.
+        """
+        metric, last = self.metric, self.taken
+        target = metric.damped @ self.weights - gradient / below
+        made = Step(target=target, noise=noise / below, map=np.zeros((0, 0)))
+        steps = (*self.steps, made)
+        chosen = [steps[j] for j in self.window(last)]
+        amounts = np.array([1 / step.noise**2 for step in chosen])
+        mean = (
+            sum(
+                (a * step.target for a, step in zip(amounts, chosen, strict=True)),
+                start=np.zeros_like(target),
+            )
+            / amounts.sum()
+        )
+        variance = float(1 / amounts.sum())
+        if self.small and last < self.count - 1:
+            variance = made.noise**2 / (self.count / 2)
+
+        def mapped(prior: NDArray[np.float64]) -> NDArray[np.float64]:
+            whole = np.concatenate([[_INTERCEPT_PRIOR], prior])
+            return metric.posterior(variance, sigma**2, whole, honest=self.small)
+
+        prior = self.prior
+        mapping = mapped(prior)
+        if last == self.count - 1:
+            whole = np.concatenate([[_INTERCEPT_PRIOR], prior])
+            credit = metric.credit(variance, sigma**2, whole, honest=self.small)
+            prior = self._learned(mapping @ mean, credit[1:])
+            mapping = mapped(prior)
+        steps = (*self.steps, attrs.evolve(made, map=mapping))
+        return attrs.evolve(self, weights=mapping @ mean, steps=steps, prior=prior)
+
+    def _learned(
+        self, weights: NDArray[np.float64], credit: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Empirical Bayes: the prior of every column and pair by what was found there."""
+        shape = self.dictionary.weights / self.dictionary.sizes**2
+        groups = self.dictionary.groups()
+        found = np.bincount(groups, np.mean(weights[1:] ** 2, axis=1) / shape)
+        freedom = np.bincount(groups, np.maximum(credit, 0.0))
+        return np.asarray(np.clip(found / (freedom + 0.2), 1e-8, 4.0)[groups] * shape)
+
+    def noise_covariance(self, paths: int = 100) -> NDArray[np.float64]:
+        r"""How much the gradients' noise moved one output's weights: the descent, run on noise.
+
+        Of every path :math:`db_k=-N(0,(s_k/f)^2I)+(H-G)dw_k` and
+        :math:`dw_{k+1}=K_k\,\mathrm{mean}(db_j)`. A function of answers alone; the draws are fixed.
+        """
+        drawn = np.random.Generator(np.random.PCG64(0))
+        gap = self.metric.curvature * self.metric.damping
+        moved = np.zeros((self.dictionary.width, paths))
+        targets: list[NDArray[np.float64]] = []
+        for last, step in enumerate(self.steps):
+            targets.append(gap * moved - step.noise * drawn.standard_normal(moved.shape))
+            chosen = self.window(last)
+            amounts = np.array([1 / self.steps[j].noise ** 2 for j in chosen])
+            mean = sum(
+                (a * targets[j] for a, j in zip(amounts, chosen, strict=True)),
+                start=np.zeros_like(moved),
+            )
+            moved = step.map @ (mean / amounts.sum())
+        return moved @ moved.T / paths

@@ -1,0 +1,155 @@
+r"""Dictionaries: the features of a round, a public map that earlier answers fixed.
+
+.. math:: \phi=[0.5,\ v_1\psi_1,\ v_2\psi_2,\dots]\ \text{ shortened to length at most 1},
+          \qquad v_f=a_f\sqrt{0.75/\textstyle\sum a^2},\quad a=p_f^{1/4}+0.001
+
+with a weight p_f of every term: what earlier answers make of it, or a rule of its simplicity.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables.layout import NONE, Layout, Term
+from dpcore_tables.ranks import Ranks, cells
+
+INTERCEPT = 0.5
+_LEAST = 0.001
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Dictionary:
+    """Terms and their sizes, on given ranks.
+
+    Args:
+        terms: Columns and levels, shape (d - 1, 4).
+        sizes: v, shape (d - 1,).
+        weights: p, shape (d - 1,).
+    """
+
+    layout: Layout
+    ranks: Ranks
+    terms: NDArray[np.intp]
+    sizes: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls, layout: Layout, ranks: Ranks, weighed: Sequence[tuple[Term, float]]
+    ) -> "Dictionary":
+        """The terms with their weights, which are > 0."""
+        weights = np.array([weight for _, weight in weighed])
+        amounts = weights**0.25 + _LEAST
+        sizes = amounts * math.sqrt((1 - INTERCEPT**2) / float(np.sum(amounts**2)))
+        terms = np.array([tuple(term) for term, _ in weighed], dtype=np.intp).reshape(-1, 4)
+        return cls(layout=layout, ranks=ranks, terms=terms, sizes=sizes, weights=weights)
+
+    @property
+    def width(self) -> int:
+        """d, the intercept included."""
+        return 1 + len(self.sizes)
+
+    @property
+    def scales(self) -> NDArray[np.float64]:
+        """[0.5, v], shape (d,)."""
+        return np.concatenate([[INTERCEPT], self.sizes])
+
+    def groups(self) -> NDArray[np.intp]:
+        """Which column or pair of columns every term belongs to, counted from 0; shape (d - 1,)."""
+        owners = self.terms[:, [0, 2]]
+        _, found = np.unique(owners, axis=0, return_inverse=True)
+        return np.asarray(found, dtype=np.intp).reshape(-1)
+
+    def values(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """psi of every term, one row a term: (n, p) to (d - 1, n). Row-wise in the records."""
+        functions = self._functions(encoded)
+        found = np.empty((len(self.terms), len(encoded)))
+        for row, (column, level, second, other) in zip(found, self.terms.tolist(), strict=True):
+            if second == NONE:
+                row[:] = functions[column, level]
+            else:
+                np.multiply(functions[column, level], functions[second, other], out=row)
+        return found
+
+    def rows(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """phi, one row a coordinate: (n, p) to (d, n); every record's column at most 1 long.
+
+        A function of the record alone, to the last bit: squares are added term by term.
+        """
+        found = np.empty((self.width, len(encoded)))
+        found[0] = INTERCEPT
+        np.multiply(self.values(encoded), self.sizes[:, None], out=found[1:])
+        squares = np.zeros(len(encoded))
+        part = np.empty(len(encoded))
+        for row in found:
+            np.multiply(row, row, out=part)
+            squares += part
+        longest = np.maximum(np.sqrt(squares), 1.0)
+        found /= longest
+        return found
+
+    def _functions(
+        self, encoded: NDArray[np.float64]
+    ) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """Every function that a term needs, of shape (n,)."""
+        needed = {(int(c), int(k)) for c, k, _, _ in self.terms}
+        needed |= {(int(c), int(k)) for _, _, c, k in self.terms if c != NONE}
+        place = {column: number for number, column in enumerate(self.layout.numeric)}
+        standard = self.ranks.standard(encoded[:, self.layout.encoded])
+        found: dict[tuple[int, int], NDArray[np.float64]] = {}
+        for column in sorted({column for column, _ in needed}):
+            levels = sorted(level for owner, level in needed if owner == column)
+            if self.layout.levels[column]:
+                for level in levels:
+                    found[column, level] = self._category(encoded, column, level)
+                continue
+            z = standard[place[column]]
+            if levels[0] == 0:
+                found[column, 0] = 2 * z
+            if levels[-1] > 0:
+                waves = self.ranks.waves[place[column]][cells(z)]
+                for level, wave in enumerate(_chebyshev(waves, levels[-1]), start=1):
+                    if (column, level) in needed:
+                        found[column, level] = math.sqrt(2) * wave
+        return found
+
+    def _category(
+        self, encoded: NDArray[np.float64], column: int, level: int
+    ) -> NDArray[np.float64]:
+        levels = self.layout.levels[column]
+        values = encoded[:, self.layout.starts[column] + level]
+        return values if levels == 2 else math.sqrt(levels) * (values - 1 / levels)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that earlier answers fixed."""
+        return {
+            "terms": self.terms,
+            "sizes": self.sizes,
+            "term_weights": self.weights,
+            "means": self.ranks.means,
+            "widths": self.ranks.widths,
+            "waves": self.ranks.waves,
+            "shares": self.ranks.shares,
+        }
+
+    @classmethod
+    def from_arrays(cls, layout: Layout, arrays: Mapping[str, Any]) -> "Dictionary":
+        """The inverse of `arrays`."""
+        names = ("means", "widths", "waves", "shares")
+        ranks = Ranks(**{name: arrays[name] for name in names})
+        own = {name: arrays[name] for name in ("terms", "sizes")}
+        return cls(layout=layout, ranks=ranks, weights=arrays["term_weights"], **own)
+
+
+def _chebyshev(first: NDArray[np.float64], highest: int) -> list[NDArray[np.float64]]:
+    """cos(k t) of k = 1, ..., highest from cos(t)."""
+    found = [first]
+    before = np.ones_like(first)
+    for _ in range(highest - 1):
+        found.append(2 * first * found[-1] - before)
+        before = found[-2]
+    return found

@@ -1,0 +1,114 @@
+r"""Which functions a table's columns have: the public side of the dictionary.
+
+With t the private rank of a number in its column (a released distribution function of it) and z its
+released standardised value, the functions of a column are
+
+* of a number: level 0 is :math:`2z`, level k is :math:`\sqrt2\cos(k\pi t)`;
+* of two categories: one level, -1 and +1;
+* of L > 2 categories: level l is :math:`\sqrt L(1[x=l]-1/L)`.
+
+They have mean 0 and variance about 1, where ranks are spread evenly. A term is one function, or the
+product of two of different columns.
+"""
+
+import math
+from typing import NamedTuple
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Domain
+from dpcore.domain.columns import Range
+
+HIGHEST = 16
+"""The highest level of a number."""
+
+NONE = -1
+
+
+class Term(NamedTuple):
+    """A function of one column, or a product: columns and levels; -1 for no second one."""
+
+    column: int
+    level: int
+    second: int = NONE
+    second_level: int = NONE
+
+
+@attrs.frozen(eq=False)
+class Layout:
+    """Declared columns by the kind of their functions.
+
+    Args:
+        levels: L of every declared column of categories, 0 for a number.
+        starts: The first encoded column of every declared one.
+    """
+
+    levels: tuple[int, ...]
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, domain: Domain) -> "Layout":
+        """In order of encoding."""
+        levels, starts, at = [], [], 0
+        for column in domain.columns.values():
+            levels.append(0 if isinstance(column, Range) else len(column.values))
+            starts.append(at)
+            at += column.width
+        return cls(tuple(levels), tuple(starts))
+
+    @property
+    def columns(self) -> int:
+        """How many are declared."""
+        return len(self.levels)
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Declared columns that are numbers."""
+        return tuple(j for j, levels in enumerate(self.levels) if levels == 0)
+
+    @property
+    def encoded(self) -> NDArray[np.intp]:
+        """Where numbers stand among encoded columns."""
+        return np.array([self.starts[j] for j in self.numeric], dtype=np.intp)
+
+    def simplest(self, column: int) -> list[Term]:
+        """One function of a number (level 0), all of categories."""
+        levels = self.levels[column]
+        return [Term(column, level) for level in range(levels if levels > 2 else 1)]
+
+    def once(self) -> list[Term]:
+        """The simplest functions of all columns."""
+        return [term for column in range(self.columns) for term in self.simplest(column)]
+
+    @property
+    def simple(self) -> int:
+        """How many functions `once` has."""
+        return sum(levels if levels > 2 else 1 for levels in self.levels)
+
+    @property
+    def paired(self) -> int:
+        """How many products of them `pairs(1)` has."""
+        squares = sum((levels if levels > 2 else 1) ** 2 for levels in self.levels)
+        return (self.simple**2 - squares) // 2
+
+    def levelled(self, column: int, highest: int) -> list[tuple[int, float]]:
+        """Levels of a column for pairs, each with what its weight is divided by."""
+        levels = self.levels[column]
+        if levels == 0:
+            return [(level, float(level * level)) for level in range(1, highest + 1)]
+        if levels == 2:
+            return [(0, 1.0)]
+        return [(level, math.sqrt(levels)) for level in range(levels)]
+
+    def pairs(self, highest: int) -> list[tuple[Term, float]]:
+        """Products of functions of different columns, with the product of their divisors."""
+        sides = [self.levelled(column, highest) for column in range(self.columns)]
+        return [
+            (Term(i, k, j, other), first * second)
+            for i in range(self.columns)
+            for j in range(i + 1, self.columns)
+            for k, first in sides[i]
+            for other, second in sides[j]
+        ]

@@ -1,0 +1,104 @@
+r"""The metric of a descent: a noisy Gram matrix, denoised and damped. Never the answer itself.
+
+What is known of the Gram matrix of standardised functions is its diagonal, n [0.5, v]^2. The
+released one is a correction of it, whose eigenvalues below the noise's operator norm
+:math:`\theta=\sqrt{2d}\,e` are noise, with e the standard deviation on the diagonal. Damped by
+0.7 theta the descent contracts; its errors do not move the fixed point.
+"""
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.sums import gram_of
+
+_DAMPING = 0.7
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Metric:
+    """An estimate G of the Gram matrix with its damping, in one basis.
+
+    Args:
+        basis: Orthonormal columns, shape (d, d).
+        known: Eigenvalues of G, >= 0. least: What they are at least taken for, where data count.
+        damping: What is added to them; curvature: what both are multiplied with.
+    """
+
+    basis: NDArray[np.float64]
+    known: NDArray[np.float64]
+    least: float
+    damping: float
+    curvature: float
+
+    @classmethod
+    def of(
+        cls,
+        answer: NDArray[np.float64],
+        planned: int,
+        noise: float,
+        dictionary: Dictionary,
+        records: float,
+        curvature: float,
+    ) -> "Metric":
+        """From the released vector, its planned width and the standard deviation of its noise."""
+        width = dictionary.width
+        found = gram_of(answer, planned)[:width, :width]
+        diagonal = records * dictionary.scales**2
+        trust = 1 / (1 + (noise / diagonal) ** 2)
+        diagonal = np.maximum(diagonal + trust * (found.diagonal() - diagonal), 0.1 * diagonal)
+        theta = math.sqrt(2 * width) * noise
+        values, vectors = np.linalg.eigh(found - np.diag(diagonal))
+        kept = np.sign(values) * np.maximum(np.abs(values) - theta, 0.0)
+        values, vectors = np.linalg.eigh(np.diag(diagonal) + (vectors * kept) @ vectors.T)
+        return cls(
+            basis=vectors,
+            known=np.maximum(values, 0.0),
+            least=0.25 * records * float(np.min(dictionary.scales**2)),
+            damping=_DAMPING * theta,
+            curvature=curvature,
+        )
+
+    @property
+    def gram(self) -> NDArray[np.float64]:
+        """c G, as symmetric as floats allow; shape (d, d)."""
+        return self._matrix(self.curvature * self.known)
+
+    @property
+    def damped(self) -> NDArray[np.float64]:
+        """H = c (G + damping)."""
+        return self._matrix(self.curvature * (self.known + self.damping))
+
+    def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((self.basis * values) @ self.basis.T)
+
+    def posterior(
+        self, noise: float, spread: float, prior: NDArray[np.float64], *, honest: bool
+    ) -> NDArray[np.float64]:
+        """What maps b = H w + N(0, noise + spread H) to the mean of w, shape (d, d).
+
+        Args:
+            noise: R, a variance. spread: sigma^2. prior: tau, variances of w, shape (d,).
+            honest: Credit the data with G, not with the damped H, so that the prior acts where the
+                metric is mostly damping.
+        """
+        damped, known = self._credited(honest)
+        weight = known / (noise + spread * known)
+        precision = self._matrix(weight * damped) + np.diag(1 / prior)
+        return np.asarray(np.linalg.solve(precision, self._matrix(weight)))
+
+    def credit(
+        self, noise: float, spread: float, prior: NDArray[np.float64], *, honest: bool
+    ) -> NDArray[np.float64]:
+        """The share of each prior variance that the data take away, shape (d,)."""
+        _, known = self._credited(honest)
+        precision = self._matrix(known**2 / (noise + spread * known)) + np.diag(1 / prior)
+        return np.asarray(1 - np.diag(np.linalg.inv(precision)) / prior)
+
+    def _credited(self, honest: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        damped = self.curvature * (self.known + self.damping)
+        known = self.curvature * np.maximum(self.known, self.least) if honest else damped
+        return damped, known

@@ -1,0 +1,91 @@
+"""ShapeModel: what a release of shape functions publishes, and what people look at."""
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Domain
+from dpcore.domain.classes import Classes
+from dpcore.domain.domain import Table
+from dpcore_tables.conversation import CLASS_CLIP
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.plan import Kind
+from dpcore_tables.shapes import Shape, shapes_of
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ShapeModel:
+    """Sums of shape functions, for labels scaled to [0, 1] or scores of classes.
+
+    Args:
+        weights: w, shape (d, m). offset: Of the scores, shape (m,).
+        spread: Covariance of one output's weights by the noise, shape (d, d).
+    """
+
+    domain: Domain
+    kind: Kind
+    dictionary: Dictionary
+    weights: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+    def outputs(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores of encoded rows, shape (n, m)."""
+        rows = self.dictionary.rows(encoded)
+        return np.asarray(rows.T @ self.weights + self.offset)
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centred predictions, shape (n,); of two classes 2p - 1, of several the class's code."""
+        if self.kind == "several":
+            return np.asarray(np.argmax(self.outputs(encoded), axis=1), dtype=np.float64)
+        found = self.outputs(encoded)[:, 0]
+        if self.kind == "two":
+            return 2 * _unclipped(_sigmoid(found)) - 1
+        return (2 * np.clip(found, 0.0, 1.0) - 1) * self.domain.label_bound
+
+    def predict(self, table: Table) -> NDArray[np.float64]:
+        """Predictions in the file's units, or classes; shape (n,)."""
+        return self.domain.uncentre(self.score(self.domain.encode(table)))
+
+    def probabilities(self, table: Table) -> NDArray[np.float64]:
+        """Of every class, in the order in which they are declared; shape (n, classes).
+
+        Raises:
+            AttributeError: the target is a number.
+        """
+        if not isinstance(self.domain.labels, Classes):
+            raise AttributeError("a target that is a number has no probabilities of classes")
+        found = self.outputs(self.domain.encode(table))
+        if self.kind == "two":
+            second = _unclipped(_sigmoid(found[:, 0]))
+            return np.stack([1 - second, second], axis=1)
+        falling = np.exp(found - found.max(axis=1, keepdims=True))
+        return np.asarray(falling / falling.sum(axis=1, keepdims=True))
+
+    def standard_errors(self, table: Table) -> NDArray[np.float64]:
+        """How much the privacy noise moved each score, in label units for numbers; shape (n,)."""
+        rows = self.dictionary.rows(self.domain.encode(table))
+        found = np.sqrt(np.maximum(np.einsum("in,ij,jn->n", rows, self.spread, rows), 0.0))
+        return np.asarray(found * (2 * self.domain.label_bound if self.kind == "number" else 1.0))
+
+    def shapes(self) -> tuple[Shape, ...]:
+        """What the model says of every column and pair, the most important first."""
+        unit = 2 * self.domain.label_bound if self.kind == "number" else 1.0
+        return shapes_of(self.domain, self.dictionary, self.weights, self.spread, unit)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Weights, what fixes the features, and the spread of the weights."""
+        own = {"coefficients": self.weights, "offset": self.offset, "spread": self.spread}
+        return {**own, **self.dictionary.arrays()}
+
+
+def _sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(0.5 + 0.5 * np.tanh(scores / 2))
+
+
+def _unclipped(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The probability p at which clipped residuals balance: p min(1-q, C) = (1-p) min(q, C)."""
+    up, down = np.minimum(found, CLASS_CLIP), np.minimum(1 - found, CLASS_CLIP)
+    return np.asarray(up / (up + down))

@@ -1,0 +1,252 @@
+r"""The plan of a release: queries, widths, steps and shares, from public facts alone.
+
+All grows with :math:`N\mu` under replace-one and :math:`2N\mu` under add/remove, where a record
+moves half as much: N is the public number of records, or a public hint of it, on which no claim
+rests.
+"""
+
+import math
+from typing import Literal
+
+import attrs
+
+from dpcore import Distance, Domain, Public, Query, Sum
+from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError
+from dpcore.rounding import up
+from dpcore_tables.layout import Layout
+from dpcore_tables.ranks import BINS
+from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT
+
+Kind = Literal["number", "two", "several"]
+
+FEWEST = 20
+"""Fewer records are planned for, and divided by, as if they were so many."""
+
+WIDEST = 420
+"""Functions of a round at most: the limit of what a Gram matrix costs."""
+
+_CLASSES = 50
+_SMALL, _WITH_BINS = 1200.0, 500.0
+_GRADIENTS = 800_000
+_USUAL = (150, 220)
+
+
+def kind_of(domain: Domain) -> Kind:
+    """What the target is."""
+    if domain.classes == 0:
+        return "number"
+    return "two" if domain.classes == 2 else "several"
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Round:
+    """What a round asks at most.
+
+    Args:
+        name: `screen` or `fit`.
+        width: d - 1. steps: T. looks: Steps before which residuals are looked at.
+        metric, gradient, residuals: Shares.
+    """
+
+    name: str
+    width: int
+    steps: int
+    looks: tuple[int, ...]
+    metric: float
+    gradient: float
+    residuals: float
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Plan:
+    """Everything that public facts determine.
+
+    Args:
+        records: N. known: Whether it is the exact number.
+        mu: Of the whole release.
+        outputs: m: 1, or the number of classes above two.
+    """
+
+    layout: Layout
+    records: int
+    known: bool
+    mu: float
+    kind: Kind
+    outputs: int
+
+    @classmethod
+    def of(cls, public: Public, expected_records: int | None) -> "Plan":
+        """From the domain, the budget and the learner's hint."""
+        domain = public.domain
+        if public.mu is None:
+            raise NoClaimError(
+                "shape_functions plans by a Gaussian budget: give a delta", "budget", top=True
+            )
+        known = domain.exact is not None
+        records = domain.exact if known else (expected_records or domain.at_most)
+        if records is None:
+            raise UnknownCountError(
+                "shape_functions plans by the number of records, which is private: "
+                "say how many you expect (expected_records), or declare at_most"
+            )
+        layout = Layout.of(domain)
+        needed = layout.simple
+        if needed > WIDEST:
+            raise NoClaimError(
+                f"shape_functions fits at most {WIDEST} encoded columns, not {needed}: "
+                "leave some out"
+            )
+        if domain.classes > _CLASSES:
+            raise UnfitTargetError(
+                f"shape_functions fits at most {_CLASSES} classes, not {domain.classes}"
+            )
+        kind = kind_of(domain)
+        return cls(
+            layout=layout,
+            records=max(records, FEWEST),
+            known=known,
+            mu=public.mu,
+            kind=kind,
+            outputs=domain.classes if kind == "several" else 1,
+        )
+
+    @property
+    def signal(self) -> float:
+        """N mu, or twice that under add/remove."""
+        return self.records * self.mu * (1 if self.known else 2)
+
+    @property
+    def small(self) -> bool:
+        """Whether the rules for small tables hold."""
+        return self.kind == "number" and self.signal < _SMALL
+
+    @property
+    def bins(self) -> bool:
+        """Whether histograms of columns are released."""
+        return bool(self.layout.numeric) and self.signal >= _WITH_BINS
+
+    @property
+    def row(self) -> float:
+        """c: rows of numbers are at most this long."""
+        return 0.5 * math.sqrt(len(self.layout.numeric))
+
+    @property
+    def square(self) -> float:
+        """c2: rows of squared deviations are at most this long."""
+        return 0.15 * math.sqrt(len(self.layout.numeric))
+
+    def rounds(self) -> tuple[Round, Round]:
+        """Both."""
+        once, pairs = self.layout.simple, self.layout.paired
+        if self.small and once + pairs <= 120:
+            first = max(once + pairs, int(self.signal / 20))
+        else:
+            first = min(_USUAL[0], int(self.signal / 20))
+        first = max(first, once)
+        second = (
+            max(40, int(self.signal / 16))
+            if self.small
+            else max(int(1.5 * first), int(self.signal / 16))
+        )
+        second = max(min(_USUAL[1], second), once)
+        shares = self.shares()
+        steps = self._steps()
+        looks = {
+            "screen": tuple(sorted({1, max(1, steps[0] // 3)})),
+            "fit": tuple(sorted({0, steps[1] // 3, 2 * steps[1] // 3})),
+        }
+        made = []
+        for number, name in enumerate(("screen", "fit")):
+            made.append(
+                Round(
+                    name=name,
+                    width=(first, second)[number],
+                    steps=steps[number],
+                    looks=looks[name] if self.kind == "number" else (),
+                    metric=shares[f"{name}.metric"],
+                    gradient=shares[f"{name}.gradient"],
+                    residuals=shares.get(f"{name}.residuals", 0.0),
+                )
+            )
+        return made[0], made[1]
+
+    def _steps(self) -> tuple[int, int]:
+        """T of both rounds: small tables get more where strong effects would not arrive."""
+        if self.small:
+            both = min(max(int(0.4 * self.signal), 40), 80)
+            return both, both
+        most = _GRADIENTS // self.records
+        return min(max(most, 4), 40), min(max(most, 6), 40)
+
+    def shares(self) -> dict[str, float]:
+        """Of mu^2, by query; what is not asked goes to the gradients."""
+        found = {} if self.known else {"count": 0.01}
+        if self.layout.numeric:
+            found |= {"means": 0.03, "squares": 0.03}
+            if not self.known:
+                found |= {"means": 0.025, "squares": 0.025}
+        if self.bins:
+            found["bins"] = 0.04
+        found |= {"label": 0.01, "screen.metric": 0.06, "fit.metric": 0.12}
+        if self.small:
+            found["fit.metric"] = 0.06
+        if self.kind == "number":
+            found |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
+        left = 1 - math.fsum(found.values())
+        part = 0.37 if self.small else 0.31
+        return found | {"screen.gradient": part * left, "fit.gradient": (1 - part) * left}
+
+    def script(self) -> tuple[str, ...]:
+        """The name of every ask, in order."""
+        shares = self.shares()
+        first: list[str] = [
+            name for name in ("count", "means", "squares", "bins") if name in shares
+        ]
+        first += [name for name in ("label", "residuals") if name in shares]
+        for round_ in self.rounds():
+            first.append(f"{round_.name}.metric")
+            for step in range(round_.steps):
+                if step in round_.looks:
+                    first.append(f"{round_.name}.residuals")
+                first.append(f"{round_.name}.gradient")
+        return tuple(first)
+
+    def queries(self) -> tuple[Query, ...]:
+        """Each kind of ask, with what a record adds at most."""
+        numbers, shares = len(self.layout.numeric), self.shares()
+        one = Sum(clip=1.0, sign="non_negative", exponent=0)
+        root = up(math.sqrt(numbers), roundings=1)
+        label = Sum(clip=0.5) if self.kind != "several" else Sum(clip=1.0, sign="non_negative")
+        declared: dict[str, tuple[tuple[int, ...], Sum]] = {
+            "count": ((1,), one),
+            "means": ((numbers,), Sum(clip=max(self.row, 0.5))),
+            "squares": ((numbers,), Sum(clip=max(self.square, 0.15), sign="non_negative")),
+            "bins": ((numbers, BINS), Sum(clip=max(root, 1.0), sign="non_negative", exponent=0)),
+            "label": ((self.outputs,), label),
+            "residuals": ((len(EDGES),), one),
+        }
+        for round_ in self.rounds():
+            width = round_.width + 1
+            size = width * (width + 1) // 2
+            declared[f"{round_.name}.metric"] = (
+                (size,),
+                Sum(clip=1.0, sign="acute", exponent=GRAM_UNIT),
+            )
+            declared[f"{round_.name}.residuals"] = ((len(EDGES),), one)
+            declared[f"{round_.name}.gradient"] = (
+                (width, self.outputs),
+                Sum(clip=1.0, exponent=GRADIENT_UNIT),
+            )
+        script = self.script()
+        return tuple(
+            Query(
+                name=name,
+                shape=shape,
+                distance=Distance.L2,
+                at_most=script.count(name),
+                share=shares[name],
+                sum=summed,
+            )
+            for name, (shape, summed) in declared.items()
+            if name in shares
+        )

@@ -1,0 +1,87 @@
+r"""Private ranks: released moments and histograms of columns, and what they make of a number.
+
+:math:`z=\mathrm{clip}((u-m)/(2\sqrt v),\pm1.5)` of an encoded number u stands in one of 768 equal
+cells; a released table gives :math:`\cos(\pi t)` of each cell, where t is the rank of its middle.
+Higher levels follow by :math:`\cos((k+1)\pi t)=2\cos(\pi t)\cos(k\pi t)-\cos((k-1)\pi t)`, so that
+what a record's number becomes is made of products, differences and a gather alone: the same bits
+wherever it stands.
+"""
+
+import math
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+FARTHEST = 1.5
+BINS = 24
+_CELLS = 768
+_PSEUDO = 0.05
+_SPREAD = 2.0
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Ranks:
+    """Of all numeric columns, in their order.
+
+    Args:
+        means, widths: Of encoded numbers: m and 2 sqrt(v), shape (K,).
+        waves: cos(pi t) of every cell, shape (K, 768).
+        shares: The released share of every one of 24 bins of z, shape (K, 24).
+    """
+
+    means: NDArray[np.float64]
+    widths: NDArray[np.float64]
+    waves: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        means: NDArray[np.float64],
+        variances: NDArray[np.float64],
+        shares: NDArray[np.float64],
+    ) -> "Ranks":
+        """From released means, variances and shares of bins (rows that add up to 1)."""
+        widths = _SPREAD * np.sqrt(variances)
+        ends = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
+        middles = (np.arange(_CELLS) + 0.5) * (BINS / _CELLS)
+        bins = middles.astype(np.intp)
+        ranks = ends[:, bins] + shares[:, bins] * (middles - bins)
+        return cls(
+            means=means, widths=widths, waves=np.cos(math.pi * np.clip(ranks, 0, 1)), shares=shares
+        )
+
+    def standard(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """z of encoded numbers; shape (n, K) to (K, n)."""
+        z = (numbers.T - self.means[:, None]) / self.widths[:, None]
+        return np.clip(z, -FARTHEST, FARTHEST)
+
+
+def cells(z: NDArray[np.float64], count: int = _CELLS) -> NDArray[np.intp]:
+    """Which of `count` equal cells every z is in."""
+    found = np.floor((z + FARTHEST) * (count / (2 * FARTHEST))).astype(np.intp)
+    return np.clip(found, 0, count - 1)
+
+
+def usual_shares(columns: int) -> NDArray[np.float64]:
+    """The shares of bins where nothing is released of them: a Gaussian's; shape (columns, 24)."""
+    ends = np.linspace(-FARTHEST, FARTHEST, BINS + 1) * _SPREAD
+    below = scipy.special.ndtr(ends)
+    below[0], below[-1] = 0.0, 1.0  # what is farther stands at the ends
+    return _rounded_off(np.tile(np.diff(below), (columns, 1)))
+
+
+def released_shares(
+    counts: NDArray[np.float64], noise: float, records: float
+) -> NDArray[np.float64]:
+    """The shares of bins from their noisy counts, shape (columns, 24)."""
+    kept = 1 / (1 + (BINS * noise / records) ** 2)
+    usual = usual_shares(len(counts))
+    return _rounded_off(np.maximum(kept * counts / records + (1 - kept) * usual, 0.0))
+
+
+def _rounded_off(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    padded = shares + _PSEUDO / BINS
+    return np.asarray(padded / padded.sum(axis=1, keepdims=True))

@@ -1,0 +1,200 @@
+r"""Shape functions of columns and pairs, fitted by clipped gradients: what to use on tables.
+
+Theorem: every release is a sum of one vector per record, fixed by earlier answers, and at most as
+long as its query declares: means c, squares c2 (non-negative), one count in each histogram
+(non-negative), a Gram matrix of rows at most 1 long (1 in Frobenius norm, inner products >= 0:
+:math:`\langle aa^T,bb^T\rangle=(a\cdot b)^2`), and gradients clipped to 1 in multiples of a
+released clip. What one record moves follows from that for every relation (`bounds.sum`), whatever
+the number of records. All sums are integers. With Gaussian noise the whole is one Gaussian.
+
+Nothing needs a true metric, convexity or convergence.
+"""
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Domain, Exact, Public, Query, Range, Records, SummingLearner
+from dpcore.checks import positive_integer
+from dpcore_tables.conversation import OF_A_STEP, State
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.layout import Layout
+from dpcore_tables.model import ShapeModel
+from dpcore_tables.plan import Kind, Plan, kind_of
+from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
+from dpcore_tables.sums import (
+    BLOCK,
+    EDGES,
+    Rows,
+    bins_of,
+    gradients,
+    gram,
+    integer_rows,
+    logistic_residual,
+    scores,
+    softmax_residual,
+    width_of,
+)
+
+_KEPT = 150_000_000  # entries of rows, of four bytes
+_WIDE = 30_000_000  # entries, up to which they have eight bytes, which saves time
+
+
+@attrs.frozen(kw_only=True)
+class ShapeFunctions(SummingLearner):
+    """Smooth functions of every column's private rank, and of the pairs that matter.
+
+    Numbers, two classes and several; nothing to tune. It releases what standardises and ranks the
+    columns, screens columns and pairs in a first descent, and fits the best functions in a second.
+    How many there are grows with records times mu. The model gives its shapes, pairs and
+    importances, with what the noise moved them by (`ShapeModel.shapes`).
+
+    It needs a budget with a delta, and where the number of records is private a public hint of it,
+    on which no claim rests. Too few records, constant columns or one class only give a model near
+    the constant.
+
+    Total, and its sums are exact: see `SummingLearner`.
+
+    Args:
+        expected_records: About how many records there are, where that is private: it fixes the
+            number of steps and functions, and nothing of the guarantee. `at_most` if None.
+    """
+
+    scores: ClassVar[bool] = True
+    several_classes: ClassVar[bool] = True
+    rows_at_once: ClassVar[int] = BLOCK
+
+    expected_records: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
+
+    def _plan(self, public: Public) -> Plan:
+        return Plan.of(public, self.expected_records)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """Moments and ranks of columns, the label's mean, and of two rounds the Gram matrix, the
+        gradients, and histograms of residuals where labels are numbers."""
+        return self._plan(public).queries()
+
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """Rows of the widest round, which are kept between steps, and its Gram matrix."""
+        records = self._records(domain)
+        width = max(220, Layout.of(domain).simple)
+        memory = 4 * width * min(records, _kept_records(width)) + 24 * width**2
+        return memory + 40 * width * BLOCK, records * width * (width + 40)
+
+    def start(self, public: Public) -> State:
+        """Nothing known."""
+        return State.start(self._plan(public), public)
+
+    def ask(self, state: State) -> Query | None:
+        """The next of the script, with all that is fixed before it."""
+        if not state.next:
+            return None
+        return attrs.evolve(state.queries[state.next], args=state.args())
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+        """PRIVATE: of each record what the query's name says."""
+        assert query.args is not None, "an ask carries what earlier answers fixed"
+        if query.name in ("means", "squares"):
+            numbers = block.features[:, Layout.of(public.domain).encoded]
+            return numbers if query.name == "means" else (numbers - query.args["means"]) ** 2
+        if query.name == "label":
+            labels = _labels(block, public.domain).T
+            return labels if kind_of(public.domain) == "several" else labels - 0.5
+        alone = [self.partial(query, one, public).floats() for one in block.alone()]
+        return np.array(alone).reshape(-1, *query.shape)
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: their sum; counts, and Gram matrices and gradients by products of integers.
+
+        A record counts once in every histogram: at most the root of their number.
+        """
+        if query.name in ("means", "squares", "label"):
+            return super().partial(query, block, public)
+        assert query.args is not None, "an ask carries what earlier answers fixed"
+        args, domain = query.args, public.domain
+        if query.name == "count":
+            return Exact.of([len(block)], 0)
+        if query.name == "bins":
+            numbers = block.features[:, Layout.of(domain).encoded]
+            ranks = Ranks.of(args["means"], args["variances"], usual_shares(numbers.shape[1]))
+            found = cells(ranks.standard(numbers), BINS)
+            return Exact.of([np.bincount(one, minlength=BINS) for one in found], 0)
+        labels = _labels(block, domain)
+        if query.name == "residuals":
+            return _histogram(args["label"][:, None] - labels)
+        rows = self._rows(query, block, public)
+        if query.name.endswith("metric"):
+            return gram(rows, width_of(query.shape[0]))
+        residuals = self._residuals(query, rows, labels, kind_of(domain))
+        if query.name.endswith("residuals"):
+            return _histogram(residuals)
+        return gradients(rows, residuals, float(args["clip"][0]), query.shape[0])
+
+    def _rows(self, query: Query, block: Records, public: Public) -> Rows:
+        """PRIVATE: once for all steps of a round, where there is room for that."""
+        assert query.args is not None, "an ask carries what earlier answers fixed"
+        args, domain = query.args, public.domain
+        dictionary = Dictionary.from_arrays(Layout.of(domain), args)
+
+        def rows() -> Rows:
+            return integer_rows(dictionary.rows(block.features), narrow=narrow)
+
+        narrow = self._records(domain) * dictionary.width > _WIDE
+        if self._records(domain) > _kept_records(dictionary.width):
+            return rows()
+        fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
+        return block.derived((*fixed, self, domain), rows)
+
+    def _records(self, domain: Domain) -> int:
+        return self.expected_records or domain.at_most or 0
+
+    def _residuals(
+        self, query: Query, rows: Rows, labels: NDArray[np.float64], kind: Kind
+    ) -> NDArray[np.float64]:
+        """PRIVATE: shape (m, n)."""
+        assert query.args is not None, "an ask carries what earlier answers fixed"
+        found = scores(rows, query.args["weights"]) + query.args["label"][:, None]
+        if kind == "several":
+            return softmax_residual(found, labels)
+        if kind == "two":
+            return logistic_residual(found, labels)
+        return np.asarray(found - labels)
+
+    def update(self, state: State, answer: Answer) -> State:
+        """One answer further."""
+        return state.after(answer)
+
+    def model(self, state: State) -> ShapeModel:
+        """The weights after the last step."""
+        assert state.descent is not None, "the fit is over"
+        return ShapeModel(
+            domain=state.domain,
+            kind=state.plan.kind,
+            dictionary=state.descent.dictionary,
+            weights=state.descent.weights,
+            offset=state.offset,
+            spread=state.descent.noise_covariance(),
+        )
+
+
+def _kept_records(width: int) -> int:
+    """Of how many records the rows are kept between steps."""
+    return _KEPT // (width + 1)
+
+
+def _histogram(residuals: NDArray[np.float64]) -> Exact:
+    """PRIVATE: counts of the sizes of one output's residuals, shape (1, n)."""
+    return Exact.of(np.bincount(bins_of(np.abs(residuals[0])), minlength=len(EDGES)), 0)
+
+
+def _labels(block: Records, domain: Domain) -> NDArray[np.float64]:
+    """PRIVATE: in [0, 1], or indicators of classes; shape (m, n)."""
+    if kind_of(domain) == "several":
+        assert not isinstance(domain.labels, Range), "several classes"
+        return np.ascontiguousarray(domain.labels.one_hot(block.labels).T)
+    bound = domain.label_bound
+    return np.asarray(((block.labels + bound) / (2 * bound))[None, :])

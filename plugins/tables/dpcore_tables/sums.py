@@ -1,0 +1,167 @@
+r"""The sums of a round in integers: Gram matrices, clipped gradients, histograms of residuals.
+
+A record's row is shortened and rounded to integers a of at most 2^20 in length, so that
+:math:`a\cdot a\le2^{40}` exactly. Blocks have at most B = 2^12 records. All products of matrices
+are of integers, and no partial sum passes 2^53, in any order: they do not round.
+
+1. *Row* :math:`a=\mathrm{rint}(2^{20}(1-\sqrt d\,2^{-21}-2^{-40})\phi)`: as phi is at most 1 long
+   (up to (d + 4) roundings, which 2^-40 covers for d <= 4096), a is at most 2^20 long. A row that
+   is longer in spite of that, or no number, becomes zeros: the test is exact.
+2. *Gram*: b = trunc(a/8) has :math:`b\cdot b\le2^{34}`, and sums of products are at most 2^46. The
+   released vector has :math:`2^7b_i^2` and, for i < j, :math:`181\,b_ib_j`: as
+   :math:`181\le\sqrt2\,2^7`, its length is at most :math:`2^7\,b\cdot b\le2^{41}` units of 2^-41.
+   Inner products of two records' vectors are
+   :math:`\lambda(b\cdot b')^2+(1-\lambda)\sum b_i^2b_i'^2\ge0` in units, with
+   :math:`\lambda=181^2/2^{15}<1`: such vectors are `acute`.
+3. *Scores* :math:`a\cdot w'` with w' integers of length below 2^31: below 2^51.
+4. *Residual* e, a function of one record's score and label by correctly rounded operations; of
+   several outputs a vector. In units of 2^-20 and in multiples of the clip,
+   u is e clipped to length 2^20 and rounded, and never longer than 2^20 (see `_clipped`).
+5. *Gradient* :math:`\sum u\,a`: of one record at most 2^40 long (in Frobenius norm), in units of
+   2^-40; of a block at most 2^52.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.exact import Exact
+from dpcore.learning.solvers.elementary import falling_exp, half_tanh
+
+BLOCK = 4096
+WIDEST = 4096
+GRADIENT_UNIT = -40
+GRAM_UNIT = -41
+EDGES = np.array([math.ldexp(1.0, i // 2 - 7) * (math.sqrt(2) if i % 2 else 1) for i in range(15)])
+"""Ends of the bins of |residual|, which begin at 0: the last ends nowhere."""
+
+_PLACES = 20
+_ABOVE = 181  # below sqrt(2) 2^7
+
+
+class Rows(NamedTuple):
+    """PRIVATE: a, one column a record, as floats that hold integers; shape (d, n)."""
+
+    whole: NDArray[np.float32] | NDArray[np.float64]
+
+
+def integer_rows(features: NDArray[np.float64], *, narrow: bool = False) -> Rows:
+    """PRIVATE: from phi, shape (d, n), columns at most 1 long; in four bytes an entry if `narrow`,
+    which hold every integer up to 2^24."""
+    assert features.shape[0] <= WIDEST, "the budget of bits is for at most 4096 columns"
+    assert features.shape[1] <= BLOCK, "blocks are cut to size"
+    room = 1 - math.ldexp(math.sqrt(features.shape[0]), -_PLACES - 1) - 2.0**-40
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = features * math.ldexp(room, _PLACES)
+        np.rint(whole, out=whole)
+        squares = np.zeros(whole.shape[1])
+        for row in whole:
+            squares += row * row
+    usable = squares <= math.ldexp(1.0, 2 * _PLACES)
+    if not usable.all():
+        whole[:, ~usable] = 0.0
+    return Rows(whole.astype(np.float32) if narrow else whole)
+
+
+def gram(rows: Rows, width: int) -> Exact:
+    """PRIVATE: 2^7 times the diagonal, 181 times what is above it; shape (D (D + 1)/2,).
+
+    Args:
+        width: The planned D >= d; further coordinates are zeros.
+    """
+    short = np.trunc(np.asarray(rows.whole, dtype=np.float64) * 0.125)
+    products = np.zeros((width, width), dtype=np.int64)
+    products[: len(short), : len(short)] = short @ short.T
+    above = products[np.triu_indices(len(products), 1)]
+    diagonal = products.diagonal()
+    return Exact.of(np.concatenate([diagonal * 128, above * _ABOVE]), GRAM_UNIT)
+
+
+def width_of(size: int) -> int:
+    """D of a vector of D (D + 1)/2 entries."""
+    return (math.isqrt(8 * size + 1) - 1) // 2
+
+
+def gram_of(vector: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """The symmetric matrix that an answer stands for, of shape (d, d)."""
+    upper = np.zeros((width, width))
+    upper[np.triu_indices(width, 1)] = vector[width:] * (128 / _ABOVE)
+    return np.asarray(upper + upper.T + np.diag(vector[:width]))
+
+
+def scores(rows: Rows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """PRIVATE: phi . w of every output, without rounding, at rounded public weights.
+
+    Args:
+        weights: Shape (d, m), finite. Result: (m, n).
+    """
+    largest = math.frexp(float(np.max(np.abs(weights), initial=0.0)))[1]
+    half = ((weights.shape[0] - 1).bit_length() + 1) // 2
+    places = min(40, 30 - largest - half)
+    whole = np.rint(np.ldexp(weights, places))
+    found = whole.T @ np.asarray(rows.whole, dtype=np.float64)
+    with np.errstate(under="ignore"):
+        return np.asarray(np.ldexp(found, -_PLACES - places))
+
+
+def logistic_residual(
+    found: NDArray[np.float64], labels: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """PRIVATE: 1/(1 + exp(-score)) less label; shapes (1, n)."""
+    return 0.5 + 0.5 * half_tanh(found) - labels
+
+
+def softmax_residual(
+    found: NDArray[np.float64], labels: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """PRIVATE: the probabilities of classes less their indicators; shapes (m, n)."""
+    largest = found[0].copy()
+    for row in found[1:]:
+        np.maximum(largest, row, out=largest)
+    falling = np.array([falling_exp(largest - row) for row in found])
+    total = np.zeros(found.shape[1])
+    for row in falling:
+        total += row
+    return falling / total - labels
+
+
+def gradients(rows: Rows, residuals: NDArray[np.float64], clip: float, width: int) -> Exact:
+    """PRIVATE: the sum of clip(r/C) phi over the block, shape (D, m).
+
+    Args:
+        residuals: Shape (m, n). clip: C. width: The planned D >= d.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        multiples = _clipped(residuals / clip)
+    total = np.zeros((width, len(multiples)))
+    total[: len(rows.whole)] = np.asarray(rows.whole, dtype=np.float64) @ multiples.T
+    return Exact.of(total, GRADIENT_UNIT)
+
+
+def bins_of(sizes: NDArray[np.float64]) -> NDArray[np.intp]:
+    """PRIVATE: which bin |residual| is in, shape (n,)."""
+    return np.searchsorted(EDGES[:-1], sizes, side="right")
+
+
+def _clipped(residuals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """PRIVATE: integers, columns at most 2^20 long; shape (m, n).
+
+    A residual that is no number is 0. One output is clipped entry by entry. Of m, a longer column
+    is scaled to :math:`2^{20}-\\sqrt m-1` before it is rounded, which adds at most sqrt(m)/2; the
+    roundings of length and factor are below 2^-40 of it.
+    """
+    most = math.ldexp(1.0, _PLACES)
+    usable = np.where(np.isfinite(residuals).all(axis=0), residuals, 0.0)
+    if len(usable) == 1:
+        return np.asarray(np.rint(np.clip(usable * most, -most, most)))
+    room = most - math.sqrt(len(usable)) - 1
+    kept = np.clip(usable, -1e6, 1e6) * most
+    squares = np.zeros(kept.shape[1])
+    for row in kept:
+        squares += row * row
+    lengths = np.sqrt(squares)
+    return np.asarray(
+        np.rint(kept * np.where(lengths > room, room / np.maximum(lengths, 1.0), 1.0))
+    )

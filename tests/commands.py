@@ -1,0 +1,87 @@
+"""Commands in processes of their own, forked from this one: nothing is imported anew."""
+
+import functools
+import importlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+
+COMMANDS = ("account", "audit", "check", "falsify", "plugins", "replay", "run", "schema", "test")
+
+
+@functools.cache
+def _imported():
+    """Have in memory what commands import, so that no child has to."""
+    import scipy.special
+    import scipy.stats  # noqa: F401
+
+    from dpcore.registry.registry import Index, Registry
+
+    for name in COMMANDS:
+        importlib.import_module(f"dpcore.cli.{name}")
+    for module in ("publish.whole_run", "publish.evaluation", "ledger.book", "accounting.account"):
+        importlib.import_module(f"dpcore.{module}")
+    registry = Registry(Index.packaged().entries)
+    for plugin in registry.entries:
+        registry.load(plugin)
+
+
+def forked(arguments, *, folder, text="", stdout=None, environment=()):
+    """What `python -c "from dpcore.cli import main; main()"` does with these arguments.
+
+    The child is a copy of this process with its own descriptors, folder and environment, so that
+    whatever a command does to them stays there. Imports that a command makes for itself, and their
+    time, are what a copy cannot show: `test_start.py` starts interpreters.
+    """
+    _imported()
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as told,
+        tempfile.TemporaryFile() as complained,
+    ):
+        given.write(text.encode())
+        given.seek(0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            out = told if stdout is None else stdout
+            _become(arguments, folder, dict(environment), given, out, complained)
+        _, status = os.waitpid(child, 0)
+        complained.seek(0)
+        told.seek(0)
+        return subprocess.CompletedProcess(
+            arguments,
+            os.waitstatus_to_exitcode(status),
+            told.read().decode(),
+            complained.read().decode(),
+        )
+
+
+def _become(arguments, folder, environment, given, told, complained):
+    """Run the command and end; never returns."""
+    code = 70
+    try:
+        for number, file in enumerate((given, told, complained)):
+            os.dup2(file.fileno(), number)
+        sys.stdin, sys.stdout, sys.stderr = (
+            io.TextIOWrapper(os.fdopen(number, mode), encoding="utf-8", line_buffering=number == 2)
+            for number, mode in ((0, "rb"), (1, "wb"), (2, "wb"))
+        )
+        sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+        os.chdir(folder)
+        os.environ.update(environment)
+        sys.argv = ["dpcore", *map(str, arguments)]
+        from dpcore.cli import main
+
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)

@@ -1,0 +1,104 @@
+"""Laws that look at whole releases, at sampled asks and at oracles of few answers."""
+
+import tempfile
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dpcore import PublicCoins, Registry
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.laws.amplified import amplified_verdict
+from dpcore.conformance.laws.few_answers import few_answers_verdict
+from dpcore.conformance.laws.interactive import interactive_cases
+from dpcore.conformance.laws.joint import together
+from dpcore.conformance.laws.law import BrokenLawError, Outcome
+from dpcore.conformance.laws.mechanisms import mechanism_cases
+from dpcore.conformance.laws.trial import Trial
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.gaussian_process import GaussianProcess
+from dpcore.mechanisms.laplace import Laplace
+from dpcore.sampling.schemes import WithoutReplacement
+from dpcore.spec.spec import load_spec
+
+from gallery.reported.accounting import BatchGradient, fixed_batches_priced_as_poisson
+from gallery.reported.functions import answers_without_noise, no_end_of_positive_answers
+from gallery.unlike.noise import laplace_for_an_l2_claim, one_release_in_sixteen
+
+# Each law errs with probability at most 1e-6.
+
+
+def trial(mechanism, effort):
+    return Trial(case=next(mechanism_cases(mechanism)), seed=0, effort=effort)
+
+
+@pytest.mark.slow
+def test_laplace_noise_for_an_l2_claim_is_told_by_all_coordinates():
+    with pytest.raises(BrokenLawError, match="the likelihood of all outputs"):
+        together(trial(laplace_for_an_l2_claim().component(), 1.0))
+
+
+@pytest.mark.slow
+def test_a_quiet_release_in_sixteen_is_told_by_the_other_coordinates():
+    with pytest.raises(BrokenLawError, match="quietest"):
+        together(trial(one_release_in_sixteen()[0].component(), 1.0))
+
+
+@pytest.mark.parametrize("mechanism", [Gaussian(noise="float"), Laplace(noise="float")])
+def test_right_noise_is_not_told_by_all_coordinates(mechanism):
+    assert "would have been seen" in together(trial(mechanism, 0.1))
+
+
+SPARSE = [
+    answers_without_noise(),
+    pytest.param(no_end_of_positive_answers(), marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("single", SPARSE)
+def test_a_sparse_vector_without_its_noise_is_told_by_many_questions(single):
+    _, case = interactive_cases(single.component())  # the linear kernel: differences of both signs
+    verdict = few_answers_verdict(case, 0, 300)
+    assert verdict.outcome is Outcome.FAILED
+    assert "more answers here than there" in verdict.detail
+
+
+def test_an_oracle_of_numbers_is_left_to_other_laws():
+    case = next(iter(interactive_cases(GaussianProcess())))
+    assert few_answers_verdict(case, 0, 300).outcome is Outcome.NOT_APPLICABLE
+
+
+@attrs.frozen(kw_only=True)
+class RightlyPriced(BatchGradient):
+    """With the sampling that prices a batch of fixed size as what it is."""
+
+    def queries(self, public):
+        (query,) = super().queries(public)
+        records = public.domain.records
+        right = WithoutReplacement(size=max(1, int(self.share * records)), records=records)
+        return (attrs.evolve(query, sampling=right),)
+
+
+def sampled(claim):
+    with tempfile.TemporaryDirectory() as folder:
+        module = claim.plugin("sampled", Path(folder))
+        registry = Registry.of(module)
+        (path,) = registry.load("sampled").examples.values()
+        plan = load_spec(path, registry).price(PublicCoins(1))
+        return Case.of(plan, plan.schedule.releases[0])
+
+
+@pytest.mark.slow
+def test_a_batch_that_is_priced_as_another_sample_is_told_by_its_outputs():
+    wrong = fixed_batches_priced_as_poisson()
+    verdict = amplified_verdict(sampled(wrong), "it", 0, 1500)
+    assert verdict.outcome is Outcome.FAILED
+    assert "n=40" in verdict.detail
+
+
+@pytest.mark.slow
+def test_a_batch_that_is_priced_as_what_it_is_is_not():
+    right = attrs.evolve(fixed_batches_priced_as_poisson(), learner=RightlyPriced)
+    verdict = amplified_verdict(sampled(right), "it", 0, 300)
+    assert verdict.outcome is Outcome.PASSED
+    assert "would have been seen" in verdict.detail

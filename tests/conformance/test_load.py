@@ -1,0 +1,35 @@
+"""The same seed gives the same verdicts on an idle machine and on a busy one."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+BUSY = "while True: pass"
+WORKERS = 4
+ALLOWED = 1800  # seconds, after which the machine is too slow for this test
+
+
+def verdicts(folder):
+    command = [sys.executable, "-c", "from dpcore.cli import main; main()"]
+    command += ["test", "linear", "--effort", "0.02", "--seed", "5", "--json"]
+    command += ["--save", str(folder / "pairs")]
+    env = {**os.environ, "XDG_DATA_HOME": str(folder / "data")}
+    found = subprocess.run(command, capture_output=True, text=True, timeout=ALLOWED, env=env)
+    return found.returncode, json.loads(found.stdout)
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_report_beside_four_busy_processes(tmp_path):
+    alone = verdicts(tmp_path / "alone")
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(WORKERS)]
+    try:
+        among = verdicts(tmp_path / "among")
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert alone == among
+    assert alone[0] == 0

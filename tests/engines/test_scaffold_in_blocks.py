@@ -1,0 +1,63 @@
+"""A learner from the scaffold, contributions alone: proved, attacked and run in blocks."""
+
+import importlib
+
+import numpy as np
+
+from dpcore import Reads, SecretCoins
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
+from dpcore.conformance.laws.sums import LAWS, sum_verdicts
+from dpcore.engines.local import LocalEngine
+from dpcore.learning.learners.summing import SummingLearner
+from dpcore.registry.registry import Registry
+from dpcore.registry.scaffold import PluginKind, write_plugin
+from dpcore.sources.opening import open_source
+from dpcore.spec.spec import load_spec
+
+ROWS = 300
+
+
+def test_a_learner_of_contributions_alone_is_proved_attacked_and_run_in_blocks(
+    tmp_path, monkeypatch
+):
+    folder = write_plugin("in-blocks", PluginKind.SUM, tmp_path)
+    monkeypatch.syspath_prepend(str(folder))
+    module = importlib.import_module("dpcore_in_blocks")
+    registry = Registry.of(module)
+    ((_, path),) = module.dpcore_examples().items()
+    spec = load_spec(path, registry)
+    plan = spec.price()
+    (scheduled,) = plan.schedule.releases
+    learner = scheduled.learner
+    assert type(learner).partial is SummingLearner.partial
+    assert learner.reads is Reads.SUMS
+    assert plan.schedule.in_blocks
+    assert "summed exactly" in plan.guarantee.statistic
+
+    case = Case.of(plan, scheduled)
+    verdicts = sum_verdicts(case)
+    assert {verdict.law for verdict in verdicts} == {*LAWS}
+    assert not [verdict for verdict in verdicts if verdict.failed]
+    findings = falsify(case, Effort(pairs=300))
+    assert findings
+    assert all(found.pairs and not found.broken for found in findings)
+
+    rng = np.random.default_rng(1)
+    table = {
+        "a": rng.uniform(0, 10, ROWS),
+        "b": rng.uniform(-1, 1, ROWS),
+        "c": rng.choice(["red", "green", "blue"], ROWS),
+        "y": rng.uniform(0, 1, ROWS),
+    }
+    lines = [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
+    (tmp_path / "records.csv").write_text("\n".join([",".join(table), *lines]) + "\n")
+    source = open_source("records.csv", tmp_path, spec.csv, spec.request.domain)
+    expected = plan.run(table, secret=SecretCoins.rehearsal(3)).model.arrays()
+    for threads, rows in [(1, 4096), (2, 17)]:
+        with LocalEngine(threads=threads, rows=rows) as engine:
+            outcome = plan.run(source, secret=SecretCoins.rehearsal(3), engine=engine)
+            assert type(outcome.opened.train).__name__ == "EngineRecords"
+        for name, array in outcome.model.arrays().items():
+            assert array.tobytes() == expected[name].tobytes()

@@ -1,0 +1,94 @@
+"""One ledger adds up counts, choices, models and training runs, chosen one after another."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpcore.accounting.covering import gaussian_cover
+from dpcore.accounting.filters import BudgetExceededError
+from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.adjacency import ADD_REMOVE
+from dpcore.errors import NoClaimError
+from dpcore.events.base import Direction
+from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.events.gaussian import GaussianEvent, gaussian_curve, gaussian_epsilon
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.ledger.book import Ledger
+from dpcore.ledger.charge import Charge
+
+A = ADD_REMOVE
+COUNT = DiscreteGaussianEvent(noise_width=40.0, shift=1, adjacency=A)
+STEP = PoissonSampledEvent(event=GaussianEvent(mu=0.5, adjacency=A), sampling_probability=0.01)
+LEAK = 4e-12
+
+
+@pytest.mark.parametrize("event", [COUNT, LaplaceEvent(shift=0.3, adjacency=A), STEP])
+def test_a_cover_lies_above_the_curve_of_a_single_event(event):
+    mu = gaussian_cover([(event, 1)], LEAK, adjacency=A)
+    at = np.concatenate([[0.0], np.geomspace(1e-4, 6.0, 3000)])
+    most = LEAK + (1 - LEAK) * gaussian_curve(at, mu)
+    for direction in Direction:
+        assert np.all(event.curve_lower(at, direction) <= most)
+    less = LEAK + (1 - LEAK) * gaussian_curve(at, 0.95 * mu)  # and it is not vacuous
+    assert any(np.any(event.curve(at, direction) > less) for direction in Direction)
+
+
+def test_a_cover_lies_above_the_curve_of_a_composition():
+    events = [(STEP, 200), (LaplaceEvent(shift=0.05, adjacency=A), 20)]
+    mu = gaussian_cover(events, LEAK, adjacency=A)
+    accountant = AutoAccountant(A)
+    for event, count in events:
+        accountant = accountant.compose(event, count)
+    for delta in (0.03, 1e-3, 1e-5, 1e-8, 1e-11):
+        assert accountant.epsilon(delta).lower <= gaussian_epsilon(delta - LEAK, mu)
+
+
+def test_what_loses_too_much_has_no_cover():
+    with pytest.raises(NoClaimError):
+        gaussian_cover([(LaplaceEvent(shift=550.0, adjacency=A), 1)], LEAK, adjacency=A)
+
+
+def test_a_count_leaves_most_of_a_ledger(tmp_path):
+    ledger = Ledger.create(
+        tmp_path / "a.ledger", epsilon=1.0, delta=1e-6, adjacency=A, failures=1e-9
+    )
+    before = ledger.left().mu
+    left = ledger.spend(Charge.of(COUNT))
+    assert before * 0.98 <= left.mu < before
+    ledger.spend(Charge.of(STEP, 100))
+    assert ledger.left().mu > 0.5 * before
+    assert ledger.faults() == []
+    row = list(ledger.rows())[-1]
+    assert row.body["stands_for"][0]["kind"] == "poisson_sampled"
+
+
+def test_a_month_of_mixed_runs_stays_within_its_promise_and_near_the_best_composition(tmp_path):
+    ledger = Ledger.create(
+        tmp_path / "m.ledger", epsilon=2.0, delta=1e-6, adjacency=A, failures=1e-8
+    )
+    kinds = [
+        Charge.of(COUNT, 2),
+        Charge.of(GaussianEvent(mu=0.03, adjacency=A)),
+        Charge.of(DiscreteGaussianEvent(noise_width=30.0, shift=1, adjacency=A)),
+        Charge.of(STEP, 20),
+    ]
+    accountant, runs = AutoAccountant(A), 0
+    try:
+        while runs < 24:
+            charge = kinds[(runs * 7 + runs // 3) % 4]
+            ledger.spend(charge)
+            for event, count in charge.events:
+                accountant = accountant.compose(event, count)
+            runs += 1
+    except BudgetExceededError:
+        pass
+    assert runs == 24
+    spent = ledger.spent()
+    promised = spent.composed.epsilon_spent()
+    best = accountant.epsilon(1e-6)
+    assert best.lower <= promised
+    assert promised <= best.upper * 1.12
+    assert float(spent.failures) <= 1e-8
+    assert math.isfinite(promised)
