@@ -10,17 +10,19 @@ import attrs
 import numpy as np
 import pytest
 import scipy
+import typer
 from typer.testing import CliRunner
 
 from dpcore import hookimpl
 from dpcore.cli import reproduce as command
+from dpcore.cli.schema import schema
 from dpcore.conformance.experiments import experiment as reading
 from dpcore.conformance.experiments.experiment import experiment_of, fields
 from dpcore.conformance.experiments.judging import difference, judged, tolerance
 from dpcore.conformance.experiments.running import Found, run
 from dpcore.errors import DpcoreError, SpecError
 from dpcore.registry.registry import Registry
-from dpcore.strict_yaml.located import parse
+from dpcore.strict_yaml.located import parse, read
 
 CSV = "colour;size;price\nred;1;10\nblue;3;30\nred;2;20\nblue;5;50\n"
 SUM = hashlib.sha256(CSV.encode()).hexdigest()
@@ -251,8 +253,6 @@ def test_a_wrong_experiment_is_refused_at_its_place(old, new, told):
 @pytest.fixture
 def shell(folder, monkeypatch):
     """The command, on a toy experiment."""
-    import typer
-
     monkeypatch.setenv("COLUMNS", "250")
 
     def told(*arguments, text=TEXT):
@@ -297,6 +297,17 @@ def test_an_altered_file_ends_the_command_with_no_partial_table(shell, folder):
     assert SUM in done.output
     assert "noisy" not in done.output
     assert not (folder / "runs").exists()
+
+
+def test_every_shipped_experiment_fits_the_schema_that_the_command_writes():
+    jsonschema = pytest.importorskip("jsonschema")
+    app = typer.Typer()
+    app.command()(schema)
+    written = json.loads(CliRunner().invoke(app, ["--experiment"]).stdout)
+    for path in reading.experiments().values():
+        jsonschema.validate(read(path).plain(), written)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(parse(TEXT.replace("sweep:", "swep:"), "x").plain(), written)
 
 
 def test_every_shipped_experiment_is_read(folder):
