@@ -19,6 +19,7 @@ from dpcore.cli.schema import schema
 from dpcore.conformance.experiments import experiment as reading
 from dpcore.conformance.experiments.experiment import experiment_of, fields
 from dpcore.conformance.experiments.judging import difference, judged, tolerance
+from dpcore.conformance.experiments.keeping import drawn
 from dpcore.conformance.experiments.running import Found, run
 from dpcore.errors import DpcoreError, SpecError
 from dpcore.registry.registry import Registry
@@ -367,3 +368,13 @@ def test_a_statement_is_computed_without_records_and_judged_by_its_digits():
 def test_a_wrong_statement_is_refused_at_its_place(old, new, told):
     with pytest.raises(DpcoreError, match=told):
         constants(CONSTANT.replace(old, new))
+
+
+def test_a_picture_says_that_it_is_not_private_and_names_every_series():
+    pytest.importorskip("matplotlib")
+    text = experiment()
+    found = [Found(s, n, np.array([1.4, 1.5])) for n in (2, 8, 32) for s in (0, 1)]
+    picture = drawn(text, judged(text.text, found)).decode()
+    assert picture.startswith("<?xml")
+    for words in ("NOT PRIVATE", "noisy", "silent", "mean squared test error"):
+        assert words in picture  # a comment beside the glyphs
