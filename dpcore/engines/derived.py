@@ -112,5 +112,5 @@ def _read(spool: Spool, entry: _Entry) -> Any:
         count = int(np.prod(item.shape, dtype=np.int64))
         array = np.frombuffer(content, dtype=item.kept, count=count, offset=at)
         at += array.nbytes
-        found.append(array.reshape(item.shape).astype(item.given, copy=False))
+        found.append(array.reshape(item.shape).astype(item.given))
     return tuple(found) if entry.kind is tuple else entry.kind(*found)
