@@ -227,8 +227,8 @@ class _Search:
             rest = self._rng.permutation(np.setdiff1d(places, first))
             for place in np.concatenate([first, rest])[:most]:
                 position = min(1.0, (float(place) + 0.01) / max(1, start.base_size))
-                if self._is_broken():
-                    return
+                if self._is_broken() or self._pairs >= self._most:
+                    return  # what follows has pairs of its own
                 self._score(attrs.evolve(start, position=position), target)
 
     def _paths(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
