@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import attrs
 
@@ -66,4 +66,7 @@ class _InPieces:
     rows: int
 
     def __call__(self, block: Records) -> Folded:
+        pieces = block.blocks(self.rows)
+        if len(pieces) == 1:
+            return cast(Folded, self.part(pieces[0]))  # the engine adds it
         return block.fold(self.part, self.zero, self.rows)

@@ -37,12 +37,30 @@ def statement(
         NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
         SpecError: a reproduction of what is neither refuted nor conditional.
     """
+    delta = schedule.request.budget.left_beside(gamma)
+    composed = compose(schedule.asks, accountant)
+    return stated(
+        schedule,
+        kind,
+        gamma,
+        epsilon=composed.epsilon(delta).upper,
+        accountant=composed.explain(delta) + _target(schedule.request.budget),
+    )
+
+
+def stated(
+    schedule: Schedule, kind: ReleaseKind, gamma: float, *, epsilon: float, accountant: str
+) -> Guarantee:
+    """The same where the composition is known: no event is composed.
+
+    Args:
+        epsilon: The upper end, at what is left of delta beside gamma.
+        accountant: Which composition gave it.
+    """
     request, asks = schedule.request, schedule.asks
-    delta = request.budget.left_beside(gamma)
-    composed = compose(asks, accountant)
     assumptions = () if request.reproduce else _assumptions(schedule)
     guarantee = Guarantee(
-        epsilon=composed.epsilon(delta).upper,
+        epsilon=epsilon,
         delta=request.budget.delta,
         adjacency=request.adjacency,
         release=kind,
@@ -56,7 +74,7 @@ def statement(
         ),
         sampler="exact" if all(map(_sampled_exactly, asks)) else "real",
         statistic=_statistic(asks),
-        accountant=composed.explain(delta) + _target(request.budget),
+        accountant=accountant,
         sources=_sources(asks, gamma),
     )
     return guarantee.void(_printed(asks)) if request.reproduce else guarantee

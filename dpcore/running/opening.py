@@ -23,6 +23,7 @@ from dpcore.errors import SourceError
 from dpcore.randomness import SecretCoins, Words
 from dpcore.records.bounding import Bounding, bounded
 from dpcore.records.cells import cells, named
+from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
 from dpcore.records.source import Columns, Part, Source
 from dpcore.running.parts import held_out
@@ -176,12 +177,15 @@ def in_memory(source: Source, domain: Domain) -> Table:
 
 
 def _gathered(parts: Sequence[Part]) -> Table:
-    found: dict[str, list[NDArray[Any]]] = {}
+    """Every column in the pieces that it was read in: nothing is converted."""
+    found: dict[str, list[Any]] = {}
     for part in parts:
         for batch in part.batches():
             for name, column in named(batch).items():
-                found.setdefault(str(name), []).append(cells(column))
-    return {name: _joined(pieces) for name, pieces in found.items()}
+                found.setdefault(str(name), []).append(column)
+    return {
+        name: held[0] if len(held) == 1 else Pieces(tuple(held)) for name, held in found.items()
+    }
 
 
 @attrs.frozen(eq=False, repr=False)
