@@ -16,7 +16,7 @@ from dpcore.cli.names import NamedCommands
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": (
         "check:check",
-        "State the guarantee of a spec without opening its data, and lock the public coins.",
+        "State the guarantee of a spec, and lock the public coins. --data alone opens the data.",
     ),
     "run": (
         "run:run",

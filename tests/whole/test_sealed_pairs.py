@@ -21,6 +21,7 @@ from dpcore.cli.app import app
 from dpcore.errors import NoClaimError, ReleaseError, SpecError
 from dpcore.functions.interactive import Oracle
 from dpcore.functions.learner import FunctionLearner
+from dpcore.guarantee import ReleaseKind
 from dpcore.learning.bounds.best_of import BestOfBound
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.best_of import BestOf
@@ -30,7 +31,7 @@ from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.registry.kinds import LEARNER
-from dpcore.running.boundary import published, transcript
+from dpcore.running.boundary import published, settled, told_once, transcript
 from dpcore.sources.text import load_table
 from dpcore.spec.grammar import Csv
 from dpcore_linear.chosen_ridge import ChosenRidge
@@ -139,7 +140,7 @@ def told(plan, folder, content, capfd):
     path = folder / "people.csv"
     path.write_bytes(content)
     points = {}
-    if plan.guarantee.release.value != "parameters":
+    if plan.guarantee.release in (ReleaseKind.FUNCTION, ReleaseKind.PREDICTIONS):
         points = {"release": {"a": np.array([0.5, -0.5]), "b": np.zeros(2)}}
     try:
         table = load_table("people.csv", folder, Csv(), plan.request.domain, total=True)
@@ -148,8 +149,9 @@ def told(plan, folder, content, capfd):
         return type(error).__name__, str(error), capfd.readouterr()
     answers = outcome.answers["release"]
     values = b"".join(np.asarray(answer.value).tobytes() for answer in answers)
-    model = published(outcome.model.arrays())
-    return transcript(answers), values, model, outcome.guarantee.to_dict(), capfd.readouterr()
+    model = settled(outcome.models["release"])
+    said = published(model, told_once(model))
+    return transcript(answers), values, said, outcome.guarantee.to_dict(), capfd.readouterr()
 
 
 def compare(title, adjacency, count, tmp_path, monkeypatch, capfd, *, rare):
