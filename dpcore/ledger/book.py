@@ -359,7 +359,8 @@ class Ledger:
             if row.kind in (RESERVED, SPENT) and row.body["frame"] not in ("", charge.frame):
                 raise AdjacencyError(
                     f"{self.total.adjacency} is about one declared domain; row {row.number} "
-                    f"declared another: columns, ranges, target and norm must be the same"
+                    f"declared another: columns, ranges, target and norm must be the same, or "
+                    f"the column of persons and their records"
                 )
 
 

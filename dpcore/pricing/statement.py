@@ -201,7 +201,7 @@ def _target(budget: PrivacyBudget) -> str:
 
 
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
-    rules = ", ".join(f"{name}: {column.describe()}" for name, column in domain.rules.items())
+    rules = ", ".join(f"{name}: {column.describe()}" for name, column in domain.read.items())
     fits = (
         f"every record fits the declared columns ({rules})"
         if on_invalid == "refuse"
@@ -211,8 +211,19 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     if domain.exact is not None:
         count = [f"there are exactly {domain.exact} records"]
     elif domain.limit is not None:
-        count = [f"there are at most {domain.limit} records"]
-    return (fits, *count, "one person is at most one record")
+        used = "" if domain.people is None else " that are used"
+        count = [f"there are at most {domain.limit} records{used}"]
+    return (fits, *count, _unit(domain))
+
+
+def _unit(domain: Domain) -> str:
+    """What a person is."""
+    if (people := domain.people) is None:
+        return "one person is at most one record"
+    return (
+        f"a person is all records with one id in column {people.column!r}, letter by letter; of "
+        f"each at most {people.records}, chosen in secret for the whole run, are used"
+    )
 
 
 def _room(request: Request) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dpcore.events.catalogue import CORE
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.theorems.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 from dpcore.registry.hookspecs import hookimpl
@@ -120,3 +121,11 @@ def dpcore_sources() -> Mapping[str, type[Location]]:
             "sql": ("dpcore.sources.sql", "SqlQuery"),
         }
     )
+
+
+@hookimpl
+def dpcore_theory() -> Mapping[str, Statement]:
+    """Theorems of docs/theorems.md."""
+    from dpcore.learning.theorems.statements import STATEMENTS
+
+    return STATEMENTS
