@@ -145,6 +145,11 @@ class _Bounded(Part):
     most: int
     column: str
 
+    @property
+    def stays(self) -> bool:
+        """As the part itself."""
+        return self.part.stays
+
     def batches(self) -> Iterator[Columns]:
         count = 0
         for batch in self.part.batches():
