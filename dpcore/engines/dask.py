@@ -99,6 +99,7 @@ class Dask(Engine):
     spool: Path | None = None
     progress: Callable[[int, int], None] | None = None
     _held: list[_Held] = attrs.field(factory=list, init=False)
+    _futures: list[Any] = attrs.field(factory=list, init=False)
     _here: list[LocalEngine] = attrs.field(factory=list, init=False)
 
     def ready(self) -> None:
@@ -116,14 +117,14 @@ class Dask(Engine):
 
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
         """Every worker reads neighbouring parts."""
-        if self._held or self._here:
+        if self._futures or self._here:
             raise ContractError("an engine holds the records of one run: make another")
         if any(part.stays for part in parts):
             self._here.append(LocalEngine(spool=self.spool))
             return self._here[0].load(parts, encode)
         workers, key, run = self._workers(), secrets.token_bytes(32), secrets.token_hex(8)
         shares = [share for share in _shares(parts, len(workers)) if share]
-        futures = [
+        self._futures[:] = [
             self.client.submit(
                 read,
                 _pickled(Recipe(share, encode, key)),
@@ -135,10 +136,11 @@ class Dask(Engine):
             )
             for number, (share, worker) in enumerate(zip(shares, workers, strict=False))
         ]
-        asked = [self._asked(contents_of, future) for future in futures]
+        asked = [self._asked(contents_of, future) for future in self._futures]
         counts: list[int] = []
         done = 0
-        for share, future, found in zip(shares, futures, self._answers(asked), strict=True):
+        answers = zip(shares, self._futures, self._answers(asked), strict=True)
+        for share, future, found in answers:
             if isinstance(found, Failure):
                 raise _unread(found, done)
             self._held.append(_Held(future, found, sum(counts)))
@@ -164,7 +166,8 @@ class Dask(Engine):
 
     def close(self) -> None:
         """Release the bundles; whatever a worker still does for them is cancelled."""
-        self._cancel([one.future for one in self._held])
+        self._cancel(self._futures)
+        self._futures.clear()
         self._held.clear()
         for engine in self._here:
             engine.close()
@@ -216,7 +219,8 @@ class Dask(Engine):
         waiting, missed = list(asked), 0
         while waiting:
             try:
-                waiting = list(wait(waiting, _LOOK, "FIRST_COMPLETED").not_done)
+                with self.client.as_current():
+                    waiting = list(wait(waiting, _LOOK, "FIRST_COMPLETED").not_done)
             except TimeoutError:
                 missed = 0 if self.client.scheduler_info()["workers"] else missed + 1
                 if missed == _LOOKS:
