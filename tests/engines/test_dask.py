@@ -102,7 +102,7 @@ BEST = BestOf(candidates=(clipped(), SufficientStatistics(features=Identity())))
     [
         (clipped(), None, {"holdout": 0.3}),
         (clipped(), None, {"adjacency": ADD_REMOVE, "holdout": 0.3}),
-        (StagedGradient(), None, {}),
+        pytest.param(StagedGradient(), None, {}, marks=pytest.mark.slow),
         (SufficientStatistics(features=Identity()), None, {}),
         (ChosenRidge(features=Identity()), {"statistics": Gaussian(), "choice": CHOSEN}, {}),
         (BEST, {"fits": Gaussian(), "choice": CHOSEN}, {"adjacency": ADD_REMOVE}),
