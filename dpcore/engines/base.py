@@ -73,6 +73,11 @@ class Engine(ABC):
         """What its operator should know of where the records were, or nothing. Public facts."""
         return ""
 
+    @property
+    def tells(self) -> bool:
+        """Whether it tells anybody how far a total is: a sealed run refuses that."""
+        return False
+
     @abstractmethod
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
         """PRIVATE: read every part once, encode it in batches and keep its records.

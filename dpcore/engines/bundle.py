@@ -60,7 +60,7 @@ class Room(NamedTuple):
     threads: int
 
 
-class _MisfitAt(Exception):
+class _MisfitAtError(Exception):
     """A misfit and its place."""
 
     def __init__(self, misfit: Misfit) -> None:
@@ -92,7 +92,7 @@ class _Reading:
             self.features.update(records.features)
             self.labels.update(records.labels)
             return records
-        raise _MisfitAt(place)
+        raise _MisfitAtError(place)
 
     def mark(self) -> bytes:
         found: bytes = self.features.digest() + self.labels.digest()
@@ -211,7 +211,7 @@ def total_of(bundle: Bundle, task: bytes, first: int, expected: Contents) -> Fol
 def _told(work: Callable[[], Made]) -> Made | Failure:
     try:
         return work()
-    except _MisfitAt as error:
+    except _MisfitAtError as error:
         return Failure("MisfitError", error.misfit)
     except BlockError as error:
         return Failure(error.told)

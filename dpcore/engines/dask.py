@@ -12,6 +12,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,8 +92,8 @@ class Dask(Engine):
     Args:
         client: A `distributed.Client`. It is the caller's to close.
         spool: Where records that stay here are kept; the system's own folder if None.
-        progress: PRIVATE: told how many bundles of how many have answered, after each. Not called
-            in a sealed run, for a cluster's size and pace may follow the records.
+        progress: PRIVATE: told how many bundles of how many have answered, whenever more have.
+            A sealed run refuses it, for a cluster's pace may follow the records.
     """
 
     client: Any
@@ -114,6 +115,11 @@ class Dask(Engine):
     def note(self) -> str:
         """Whether the records stayed in this process."""
         return _HERE if self._here else ""
+
+    @property
+    def tells(self) -> bool:
+        """Whether it has somebody to tell."""
+        return self.progress is not None
 
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
         """Every worker reads neighbouring parts."""
@@ -256,7 +262,7 @@ def _told(what: str, kind: type[RequestError] | type[ReleaseError]) -> Iterator[
 def _shares(parts: Sequence[Part], workers: int) -> list[tuple[Part, ...]]:
     """Parts in their order, cut into so many pieces of nearly equal length."""
     cuts = [len(parts) * number // workers for number in range(workers + 1)]
-    return [tuple(parts[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [tuple(parts[a:b]) for a, b in pairwise(cuts)]
 
 
 def _pickled(value: object) -> bytes:

@@ -117,7 +117,9 @@ def run(
         with _spent(reservation):
             outcome = work.sealed(reservation) if sealed else work.open(reservation)
             made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
-        made = attrs.evolve(made, note="; ".join(filter(None, (priced.note, outcome.note, holding.note))))
+        made = attrs.evolve(
+            made, note="; ".join(filter(None, (priced.note, outcome.note, holding.note)))
+        )
         if sealed:
             return made
         with _published(made):

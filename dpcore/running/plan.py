@@ -169,7 +169,7 @@ class Plan:
 
         Raises:
             RequestError: a learner needs all records in one memory, and the engine holds them in
-                several; or the engine is not ready.
+                several; the engine is not ready; or it tells its progress, and the run is sealed.
         """
         for number, one in enumerate(self.schedule.releases):
             reads = one.learner.reads
@@ -180,6 +180,8 @@ class Plan:
                         f"needs all records in one memory, and {type(engine).__name__} holds them "
                         f"in several: use the local engine, or a learner that reads sums"
                     )
+        if engine.tells and self.request.sealed:
+            raise RequestError("a sealed run shows no progress: make the engine without")
         engine.ready()
 
     def _released(

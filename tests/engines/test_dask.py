@@ -1,9 +1,6 @@
 """Dask: the bits of the local engine, whatever the cluster does, and nothing told by accident."""
 
 import logging
-import os
-import signal
-import threading
 import time
 
 import attrs
@@ -19,7 +16,7 @@ from dpcore.engines.base import BlockError, Task
 from dpcore.engines.bundle import Bundle, Room, contents_of
 from dpcore.engines.dask import Dask
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError, ReleaseError, RequestError, SourceError
+from dpcore.errors import ContractError, RequestError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
@@ -168,10 +165,11 @@ def test_cancellation_leaves_nothing_on_the_workers(client, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), Dask(client) as engine:
+    with Dask(client) as engine:
         loaded(engine)
         monkeypatch.setattr(distributed, "wait", interrupted)
-        engine.total(Task(part=summed, zero=ZERO))
+        with pytest.raises(KeyboardInterrupt):
+            engine.total(Task(part=summed, zero=ZERO))
     waited(client)
 
 
@@ -291,8 +289,7 @@ def written(path, rows):
     names = list(rows)
     lines = [",".join(names)]
     lines += [
-        ",".join(repr(float(v)) for v in row)
-        for row in zip(*(rows[n] for n in names), strict=True)
+        ",".join(repr(float(v)) for v in row) for row in zip(*(rows[n] for n in names), strict=True)
     ]
     path.write_text("\n".join(lines) + "\n")
 
@@ -301,6 +298,34 @@ def test_selections_go_by_the_place_in_the_source():
     coins = Coins(dpcore.SecretCoins.rehearsal(1).runtime("x").by_place, 1 << 62)
     for chosen in (coins, Others(coins)):
         assert np.array_equal(counted_from(70, chosen).kept(5, 90), chosen.kept(75, 90))
+
+
+def test_progress_is_told_of_bundles_and_never_in_a_sealed_run(client):
+    told = []
+    with Dask(client, progress=lambda *done: told.append(done)) as engine:
+        made, rows = plan(clipped()), table(400)
+        released(made, Cut(rows, (200, 200)), engine)
+        assert {most for _, most in told} == {2}
+        assert (2, 2) in told
+    with (
+        Dask(client, progress=lambda *done: told.append(done)) as engine,
+        pytest.raises(RequestError, match="sealed run shows no progress"),
+    ):
+        plan(clipped(), sealed=True).run(Cut(rows, (200, 200)), engine=engine)
+
+
+@attrs.frozen(kw_only=True)
+class ReadsRows(ClippedGradient):
+    """The same, as if it needed all rows at once."""
+
+    reads = dpcore.Reads.ROWS
+
+
+def test_a_learner_that_reads_rows_is_refused_before_anything_is_opened(client, monkeypatch):
+    monkeypatch.setattr(Dask, "load", lambda *args: pytest.fail("opened"))
+    made = plan(ReadsRows(features=Identity(), clip=0.3, steps=2))
+    with pytest.raises(RequestError, match=r"reads rows.*needs all records in one memory"):
+        made.run(Cut(table(400), (400,)), engine=Dask(client))
 
 
 @pytest.mark.slow
