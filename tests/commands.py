@@ -36,25 +36,28 @@ def forked(arguments, *, folder, text="", stdout=None, environment=()):
     time, are what a copy cannot show: `test_start.py` starts interpreters.
     """
     _imported()
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as told:
-        with tempfile.TemporaryFile() as complained:
-            given.write(text.encode())
-            given.seek(0)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            child = os.fork()
-            if child == 0:
-                out = told if stdout is None else stdout
-                _become(arguments, folder, dict(environment), given, out, complained)
-            _, status = os.waitpid(child, 0)
-            complained.seek(0)
-            told.seek(0)
-            return subprocess.CompletedProcess(
-                arguments,
-                os.waitstatus_to_exitcode(status),
-                told.read().decode(),
-                complained.read().decode(),
-            )
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as told,
+        tempfile.TemporaryFile() as complained,
+    ):
+        given.write(text.encode())
+        given.seek(0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            out = told if stdout is None else stdout
+            _become(arguments, folder, dict(environment), given, out, complained)
+        _, status = os.waitpid(child, 0)
+        complained.seek(0)
+        told.seek(0)
+        return subprocess.CompletedProcess(
+            arguments,
+            os.waitstatus_to_exitcode(status),
+            told.read().decode(),
+            complained.read().decode(),
+        )
 
 
 def _become(arguments, folder, environment, given, told, complained):

@@ -16,6 +16,7 @@ from pathlib import Path
 import attrs
 
 _MEMORY = 8 << 30  # bytes of address space
+_NOT_ASLEEP = "RDTt"  # runnable, waiting for a disk, or stopped by somebody else
 PATIENCE = 60
 """Seconds for which code may sleep, with no processor time used and none waited for."""
 
@@ -111,7 +112,7 @@ def _limit(seconds: int) -> None:
 
 def _asleep(pid: int | None) -> float | None:
     """Ticks that a process and all that it started have used; None if any of them runs, waits for a
-    processor or a disk, or if nobody can tell.
+    processor or a disk or was stopped, or if nobody can tell.
     """
     found = _processes()
     family, ticks = {pid}, 0.0
@@ -139,7 +140,7 @@ def _processes() -> dict[int | None, tuple[int, bool, float]]:
         with contextlib.suppress(OSError, ValueError, IndexError):
             own = _stat(folder / "stat")
             threads = [_stat(path)[0] for path in folder.glob("task/[0-9]*/stat")]
-            awake = any(state in "RD" for state in threads)
+            awake = any(state in _NOT_ASLEEP for state in threads)
             found[int(folder.name)] = int(own[1]), awake, float(own[11]) + float(own[12])
     return found
 

@@ -104,6 +104,9 @@ def _examined(
             verdict += f", and {', '.join(untested)} could not be tested"
         elif not broken and not report.passed:
             verdict = "provides nothing that was tested"
-        rate = f"A right plugin fails a statistical check with chance {report.error_rate:.2g}"
-        console.print(f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF} {rate} at most.", markup=False)
+        told = f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}"
+        if report.error_rate:
+            told += f" A right plugin fails a statistical check with chance {report.error_rate:.2g}"
+            told += " at most."
+        console.print(told, markup=False)
     return 0 if report.passed else 1

@@ -1,6 +1,7 @@
 """Code under test that exits, crashes or never ends is told in a line; it never passes."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -66,7 +67,7 @@ def doze_while_another_works():
         return worker.wait()
 
 
-BUSY = "import time\nwhile time.process_time() < 2.5: pass"
+BUSY = "import time\nwhile time.process_time() < 1.5: pass"
 
 
 def test_only_sleep_is_counted_as_hanging():
@@ -82,6 +83,18 @@ def test_a_process_that_waits_for_a_processor_is_not_asleep(monkeypatch):
     assert child._asleep(7) is None  # it is runnable
     assert child._asleep(8) == 4.0  # with what it started
     assert child._asleep(11) is None  # nobody knows
+
+
+def stopped_for_a_while():
+    own = os.getpid()
+    command = f"import os, signal, time; time.sleep(2.5); os.kill({own}, signal.SIGCONT)"
+    subprocess.Popen([sys.executable, "-c", command])
+    os.kill(own, signal.SIGSTOP)
+    return 0
+
+
+def test_a_process_that_somebody_stopped_is_not_asleep():
+    assert apart(stopped_for_a_while, 60, patience=1).code == 0
 
 
 @pytest.mark.parametrize(

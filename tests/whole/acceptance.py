@@ -77,6 +77,7 @@ LEARNERS = {
     "statistics.table": {"marginals": {"t": ("a", "b")}, "bins": {"a": 2, "b": 2}},
     "statistics.variance": {"column": "a"},
     "statistics.workload": {"column": "a", "bins": 4},
+    "tables.shape_functions": {},
 }
 APART = {
     "best_of",
@@ -194,6 +195,7 @@ def rows(registry):
         for title, bound in bounds.items():
             named = inspect.isclass(getattr(bound, "learner", None))
             generic = title == "statistics.sums" and bound().is_about(learner)
+            generic = generic or (title == "sum" and title in learner.bounds)
             if generic or (named and bound.learner is type(learner)):
                 groups = {}
                 for own, mechanism in mechanisms.items():

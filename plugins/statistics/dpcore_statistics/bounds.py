@@ -10,6 +10,7 @@ clipped to g and divided by g, and (w, x/g) moves as `mean` says, whatever g is.
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import attrs
@@ -35,6 +36,7 @@ from dpcore import (
 from dpcore.checks import fraction
 from dpcore.errors import ContractError
 from dpcore.interval import Spread
+from dpcore.learner import Reads
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.solvers.clipping import clipped_integers
 from dpcore.learning.theorems.by_relation import ByRelation
@@ -42,10 +44,9 @@ from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, ratio
 from dpcore_statistics.columns import number_column, require_conditions, selected
 from dpcore_statistics.mean import default_weight, with_count
-from dpcore_statistics.statistic import norm_in_use
+from dpcore_statistics.statistic import ROWS, norm_in_use
 
 BOUND, MEAN = "bound", "mean"
-_ROWS = 1 << 16  # records at once
 
 
 @attrs.frozen(eq=False)
@@ -130,29 +131,42 @@ class BoundedMean(Learner):
 
     def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
         """PRIVATE: counts of larger values, or the exact sums."""
-        column, bound = number_column(public.domain, self.column), 1.0
-        if query.name == MEAN:
-            assert query.args is not None, "an ask carries the bound"
-            bound = float(query.args[BOUND])
-            if not (math.isfinite(bound) and bound > 0):
-                raise ContractError("a bound is a finite number above 0")
-        total = Exact.zeros((2,), query.sum.unit) if query.sum else None
-        grid = self.grid(public)
-        larger = np.zeros(grid.size)
-        for block in records.blocks(_ROWS):
-            kept = selected(public.domain, self.where, block) & column.present(block)
-            values = column.value(column.scaled(block))[kept]
-            if total is None or query.sum is None:
-                sizes = np.sort(np.abs(values))
-                larger += sizes.size - np.searchsorted(sizes, grid, side="right")
-                continue
-            rows = np.column_stack([np.full(values.size, self.weight(public)), values / bound])
-            rows[:, 1] = np.clip(rows[:, 1], -1.0, 1.0)
-            whole = clipped_integers(
-                rows, query.sum.clip, query.sum.unit, query.distance, positive=False
-            )
-            total += Exact.of(whole.sum(axis=0), query.sum.unit)
-        return larger if total is None else total
+        if query.sum is None:
+            zero = (Exact.zeros((self.grid(public).size,), 0),)
+            (larger,) = records.fold(partial(self._larger, public), zero, ROWS)
+            return larger.floats()
+        zero = (Exact.zeros((2,), query.sum.unit),)
+        (total,) = records.fold(partial(self._within, query, public), zero, ROWS)
+        return total
+
+    def _values(self, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: the values of a block that count."""
+        column = number_column(public.domain, self.column)
+        kept = selected(public.domain, self.where, block) & column.present(block)
+        return column.value(column.scaled(block))[kept]
+
+    def _larger(self, public: Public, block: Records) -> tuple[Exact]:
+        """PRIVATE: how many of a block's values are above each bound, in size."""
+        sizes = np.sort(np.abs(self._values(block, public)))
+        below = np.searchsorted(sizes, self.grid(public), side="right")
+        return (Exact.of((sizes.size - below).astype(np.int64), 0),)
+
+    def _within(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
+        """PRIVATE: (w, x/g), x clipped to g, summed over a block."""
+        assert query.sum is not None, "a mean is a sum"
+        bound = float((query.args or {}).get(BOUND, 0.0))
+        if not (math.isfinite(bound) and bound > 0):
+            raise ContractError("a bound is a finite number above 0")
+        places = np.clip(self._values(block, public) / bound, -1.0, 1.0)
+        rows = np.column_stack([np.full(places.size, self.weight(public)), places])
+        clip, unit = query.sum.clip, query.sum.unit
+        whole = clipped_integers(rows, clip, unit, query.distance, positive=False)
+        return (Exact.of(whole.sum(axis=0), unit),)
+
+    @property
+    def reads(self) -> Reads:
+        """Functions of exact sums."""
+        return Reads.FOLDS
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins

@@ -5,6 +5,7 @@ replaced record takes at most one value away and brings at most one.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -15,6 +16,7 @@ from dpcore import (
     Adjacency,
     Answer,
     AnyLearner,
+    Exact,
     Learner,
     LearnerCoins,
     Public,
@@ -26,12 +28,13 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.interval import Spread
+from dpcore.learner import Reads
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.groups import GroupBy
-from dpcore_statistics.statistic import Asked, norm_in_use
+from dpcore_statistics.statistic import ROWS, Asked, norm_in_use
 from dpcore_statistics.tables import Marginal
 
 
@@ -84,9 +87,21 @@ class Distinct(Learner):
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[np.float64]:
         """PRIVATE: how many cells have a record."""
-        cell = self.cells(public).index(records)
-        kept = cell[selected(public.domain, self.where, records) & (cell >= 0)]
-        return np.array([float(np.unique(kept).size)])
+        zero = (Exact.zeros((self.cells(public).size,), 0),)
+        (counts,) = records.fold(partial(self._counted, public), zero, ROWS)
+        return np.array([float(np.count_nonzero(counts.floats()))])
+
+    def _counted(self, public: Public, block: Records) -> tuple[Exact]:
+        """PRIVATE: how many of a block's records are in each cell."""
+        cells = self.cells(public)
+        cell = cells.index(block)
+        kept = cell[selected(public.domain, self.where, block) & (cell >= 0)]
+        return (Exact.of(np.bincount(kept, minlength=cells.size), 0),)
+
+    @property
+    def reads(self) -> Reads:
+        """A function of counts."""
+        return Reads.FOLDS
 
     def start(self, public: Public) -> Asked:
         """No answer yet."""

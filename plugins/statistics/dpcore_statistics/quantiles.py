@@ -26,6 +26,7 @@ between them. One choice alone has no interval.
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -38,6 +39,7 @@ from dpcore import (
     Answer,
     AnyLearner,
     Distance,
+    Exact,
     Learner,
     LearnerCoins,
     Public,
@@ -50,10 +52,12 @@ from dpcore import (
 from dpcore.checks import fraction
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
+from dpcore.learner import Reads
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.mechanisms.exponential import MOST
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
+from dpcore_statistics.statistic import ROWS
 
 _ASKS = 3  # the quantile itself, and a choice on either side for its interval
 _FINEST = 1000  # the denominator of a quantile
@@ -150,19 +154,30 @@ class Quantiles(Learner):
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[np.float64]:
         """PRIVATE: b times the score of every point: integers."""
-        column = number_column(public.domain, self.column)
-        kept = selected(public.domain, self.where, records) & column.present(records)
-        places = np.rint((column.scaled(records)[kept] + 1) / 2 * (self.points - 1))
-        counts = np.bincount(places.astype(np.intp), minlength=self.points)
+        zero = (Exact.zeros((self.points,), 0),)
+        (total,) = records.fold(partial(self._counted, public), zero, ROWS)
+        counts = total.floats().astype(np.int64)
         at_most = np.cumsum(counts)
         below = at_most - counts
         q = _ratio(self.quantiles[[_name(one) for one in self.quantiles].index(query.name)])
         shift = 0 if query.args is None else int(query.args["shift"])
-        rank = q.numerator * places.size + shift
+        rank = q.numerator * int(counts.sum()) + shift
         above, beneath = q.denominator * below - rank, rank - q.denominator * at_most
         above[0], beneath[-1] = 0, 0
         off = np.maximum(np.maximum(above, beneath), 0)
         return np.asarray(-off, dtype=np.float64)
+
+    def _counted(self, public: Public, block: Records) -> tuple[Exact]:
+        """PRIVATE: how many of a block's values are nearest to each point."""
+        column = number_column(public.domain, self.column)
+        kept = selected(public.domain, self.where, block) & column.present(block)
+        places = np.rint((column.scaled(block)[kept] + 1) / 2 * (self.points - 1))
+        return (Exact.of(np.bincount(places.astype(np.intp), minlength=self.points), 0),)
+
+    @property
+    def reads(self) -> Reads:
+        """Scores are a function of counts, bounded by the theorem above."""
+        return Reads.FOLDS
 
     @property
     def grid(self) -> NDArray[np.float64]:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dpcore import Mechanism, Query, Sensitivity, Stream
 from dpcore.checks import fraction, positive
 from dpcore.distance import Distance
+from dpcore.errors import ParameterError
 from dpcore.events.randomized_response import PureEvent
 from dpcore.mechanism import Arithmetic, free, integers
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
@@ -53,8 +54,14 @@ class SparseVector(Mechanism):
         return attrs.evolve(self, epsilon=1 / scale)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> PureEvent:
-        """Any epsilon-DP release."""
+        """Any epsilon-DP release.
+
+        Raises:
+            ParameterError: the query is complex.
+        """
         assert self.epsilon is not None, "calibrate the mechanism first"
+        if query.field != "real":
+            raise ParameterError("SparseVector", "real scores", "field", query.field)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
     def unable(self, query: Query) -> str:

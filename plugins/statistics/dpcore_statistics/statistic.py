@@ -30,6 +30,9 @@ from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.rounding import up
 from dpcore_statistics.columns import require_conditions, selected
 
+ROWS = 1 << 16
+"""Records at once: what one of them adds is few numbers."""
+
 
 def norm_in_use(public: Public, asked: str | None) -> Distance:
     """The norm asked for; else l2 (Gaussian noise), or l1 (Laplace) where delta is 0."""
@@ -64,7 +67,7 @@ class Statistic(SummingLearner):
     predicts: ClassVar[bool] = False
     several_classes: ClassVar[bool] = True
 
-    rows_at_once: ClassVar[int] = 1 << 16  # what a record adds is few numbers
+    rows_at_once: ClassVar[int] = ROWS
 
     where: dict[str, Any] = attrs.field(factory=dict)
     level: float = attrs.field(default=0.95, validator=fraction)

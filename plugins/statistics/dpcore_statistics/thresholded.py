@@ -93,7 +93,7 @@ def _gaussian(epsilons: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
     """dG at any epsilons, negative ones too; rounded up against the logarithms of p."""
     lower = epsilons - 1e-14 * (1 + np.abs(epsilons))
     if mu == 0:
-        return np.maximum(0.0, -np.expm1(lower))
+        return np.asarray(-np.expm1(np.minimum(lower, 0.0)))
     return gaussian_curve(lower, mu)
 
 

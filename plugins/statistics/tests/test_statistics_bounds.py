@@ -9,6 +9,7 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore.errors import ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.query import Query
 from dpcore_statistics.bounds import BoundedMean, BoundedMeanBound
@@ -70,6 +71,12 @@ def test_moves_in_both_directions_need_the_wider_noise_and_get_it():
         )
 
     assert worst(wide) <= 1 + 1e-9
+
+
+def test_what_is_no_list_of_integers_is_refused():
+    with pytest.raises(ParameterError, match="real scores"):
+        SparseVector(epsilon=1.0).event(attrs.evolve(QUERY, field="complex"), ONE_WAY)
+    assert "whole numbers" in SparseVector().unable(attrs.evolve(QUERY, values="reals"))
 
 
 def test_the_release_follows_the_law():
