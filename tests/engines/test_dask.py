@@ -314,16 +314,10 @@ def test_progress_is_told_of_bundles_and_never_in_a_sealed_run(client):
         plan(clipped(), sealed=True).run(Cut(rows, (200, 200)), engine=engine)
 
 
-@attrs.frozen(kw_only=True)
-class ReadsRows(ClippedGradient):
-    """The same, as if it needed all rows at once."""
-
-    reads = dpcore.Reads.ROWS
-
-
 def test_a_learner_that_reads_rows_is_refused_before_anything_is_opened(client, monkeypatch):
     monkeypatch.setattr(Dask, "load", lambda *args: pytest.fail("opened"))
-    made = plan(ReadsRows(features=Identity(), clip=0.3, steps=2))
+    made = plan(clipped())
+    monkeypatch.setattr(ClippedGradient, "reads", dpcore.Reads.ROWS)
     with pytest.raises(RequestError, match=r"reads rows.*needs all records in one memory"):
         made.run(Cut(table(400), (400,)), engine=Dask(client))
 

@@ -46,7 +46,8 @@ def slow_sum(seconds):
     """A sum whose every block takes a while; made here, so that it is pickled by value."""
 
     def part(block):
-        
+        import time
+
         import numpy
 
         from dpcore.exact import Exact
