@@ -1,6 +1,6 @@
 """How fast and how tight is composition, side by side with dp-accounting and prv-accountant?
 
-    pip install 'dpcore[bench]' && python benchmarks/accounting.py [--prv]
+    pip install 'dpcore[bench]' && python benchmarks/accounting.py [--prv | --fuzz]
 
 One process, one BLAS thread, runs of the two interleaved, medians. dpcore certifies both ends of
 its interval; the peer's number is an upper end. A ratio above 1 means that dpcore is faster.
@@ -10,6 +10,7 @@ import os
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+import pathlib
 import statistics
 import sys
 import time
@@ -21,12 +22,15 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from dpcore.accountant import Accountant
+from dpcore.accounting.account import read_adjacency
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.adjacency import ADD_REMOVE
 from dpcore.events.base import Event
+from dpcore.events.catalogue import Catalogue
+from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
@@ -103,8 +107,42 @@ def peer(step: float) -> Callable[[], Any]:
     return lambda: pld_privacy_accountant.PLDAccountant(value_discretization_interval=step)
 
 
+def fuzz(sets: int = 300) -> None:
+    """The worst time and the widest interval over random lists of up to twelve kinds."""
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+    from tests.accounting.random_sets import random_set
+
+    times, widths = [], []
+    for seed in range(sets):
+        data, delta = random_set(10_000 + seed, most=12)
+        adjacency = read_adjacency(data["adjacency"])
+
+        def run(data: Any = data, adjacency: Any = adjacency, delta: float = delta) -> Any:
+            accountant = AutoAccountant(adjacency)
+            for event, count in Catalogue().counted(data["events"], adjacency):
+                accountant = accountant.compose(event, count)
+            return accountant, accountant.epsilon(delta)
+
+        start = time.process_time()
+        accountant, found = run()
+        times.append((time.process_time() - start, seed))
+        spent = accountant.methods["pld"].spent
+        attained = all(event.attained and not isinstance(event, ZcdpEvent) for event in spent)
+        if attained and found.upper > 0:
+            widths.append((found.width / max(1.0, found.upper), seed))
+    print(
+        f"{sets} random lists: worst {max(times)[0]:.2f} s (seed {max(times)[1]}), median "
+        f"{statistics.median(one for one, _ in times):.3f} s of processor time; widest interval "
+        f"where one pair attains every curve {max(widths)[0]:.2g} relative to max(1, epsilon) "
+        f"(seed {max(widths)[1]}, {len(widths)} lists)"
+    )
+
+
 def main() -> None:
     """Every comparison."""
+    if "--fuzz" in sys.argv:
+        fuzz()
+        return
     mixture = [gaussian(20, 1000), laplace(10, 500), sampled(0.01, 1.0, 10_000)]
     distinct = [gaussian(20 + 0.01 * i, 1) for i in range(1000)]
     types = [sampled(0.01, 0.8 + 0.02 * i, 200) for i in range(50)]

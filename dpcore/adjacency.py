@@ -4,9 +4,13 @@ An adjacency is a small partially ordered value: may a record come or go, how fa
 features of one record move, may its label change. A claim proved for one relation holds for every
 smaller one; anything else is an error. It lives after projection into the domain: a feature radius
 is an l2 distance in encoded coordinates, and datasets are multisets of records.
+
+Its unit is a record, or a person with all their records, of which at most `records` are used
+(`dpcore.records.bounding`). No claim about one unit covers the other.
 """
 
 import math
+from typing import Literal
 
 import attrs
 
@@ -22,11 +26,15 @@ class Adjacency:
         feature_radius: How far one record's encoded features may move in l2; 0 fixes them,
             `math.inf` lets them move anywhere in the domain.
         label: The label of that same record may change to any other in the domain.
+        unit: Whether all this is said of one record, or of all used records of one person at once.
+        records: How many records of one person are used at most; 1 where the unit is a record.
     """
 
     membership: bool
     feature_radius: float
     label: bool
+    unit: Literal["record", "person"] = "record"
+    records: int = 1
 
     def __attrs_post_init__(self) -> None:
         if math.isnan(self.feature_radius) or self.feature_radius < 0:
@@ -37,11 +45,37 @@ class Adjacency:
             raise ParameterError(
                 "adjacency", "either membership or replacement, not both", "membership", True
             )
+        if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
+            raise ParameterError("adjacency", "an integer >= 1", "records", self.records)
+        if self.unit == "record" and self.records != 1:
+            fits = "1 where a record is the unit"
+            raise ParameterError("adjacency", fits, "records", self.records)
+        whole = self.membership or (math.isinf(self.feature_radius) and self.label)
+        if self.unit == "person" and not whole:
+            raise ParameterError(
+                "adjacency", "add_remove or replace_one for persons", "unit", self.unit
+            )
+
+    def of_persons(self, records: int) -> "Adjacency":
+        """The same of a person, of whom at most `records` records are used.
+
+        Raises:
+            ParameterError: `records` is below 1, or the relation is neither add/remove nor
+                replace-one.
+        """
+        return attrs.evolve(self, unit="person", records=records)
+
+    @property
+    def of_person(self) -> bool:
+        """Whether a person is the unit."""
+        return self.unit == "person"
 
     def __le__(self, other: "Adjacency") -> bool:
         """Whether every pair of neighbours under `self` are neighbours under `other`."""
         return (
-            self.membership == other.membership
+            self.unit == other.unit
+            and self.records <= other.records
+            and self.membership == other.membership
             and self.feature_radius <= other.feature_radius
             and self.label <= other.label
         )
@@ -60,9 +94,12 @@ class Adjacency:
     @property
     def replaces(self) -> bool:
         """Whether neighbours have equally many records, so that their number may be public."""
-        return not self.membership
+        return not (self.membership or self.of_person)
 
     def __str__(self) -> str:
+        if self.of_person:
+            plain = "add_remove" if self.membership else "replace_one"
+            return f"{plain} of a person ({self.records} records at most)"
         if self.membership:
             return "add_remove"
         if self == REPLACE_ONE:
@@ -74,6 +111,11 @@ class Adjacency:
 
     def describe(self) -> str:
         """The relation as a clause: "datasets that differ ..."."""
+        if self.of_person:
+            used = f"of one person, of whom at most {self.records} are used"
+            if self.membership:
+                return f"in all records {used}, present or absent"
+            return f"in all records {used}, replaced by any others of a person in the domain"
         if self.membership:
             return "in the presence of one record"
         if self == REPLACE_ONE:

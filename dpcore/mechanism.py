@@ -74,6 +74,11 @@ class AnyMechanism(ABC):
     takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity,)
     """The classes of sensitivities it prices: with `SensitivityLaw`, laws over orders too."""
 
+    by_person: ClassVar[bool] = False
+    """Whether `event` holds for whatever moves the statistic as far as the sensitivity says, so for
+    several records of one person too. What counts on the shape of one record's movement says no,
+    and is refused where a person is the unit."""
+
     @property
     @abstractmethod
     def arithmetic(self) -> Arithmetic:

@@ -73,7 +73,9 @@ class Account:
 
 
 def read_adjacency(data: object) -> Adjacency:
-    """add_remove, replace_one, replace_label, or {replace_features: {radius, label}}.
+    """add_remove, replace_one, replace_label, {replace_features: {radius, label}}, or of persons.
+
+    Of persons: {person: {adjacency: add_remove, records: 5}}, or replace_one.
 
     Raises:
         SpecError: it is none of these.
@@ -87,6 +89,8 @@ def read_adjacency(data: object) -> Adjacency:
             f"needs one of {names}, or {{replace_features: {{radius: NUM, label: fixed}}}}, "
             f"got {shown(data)}{hint}"
         )
+    if "person" in data:
+        return _of_persons(data)
     require_keys(data, ["replace_features"])
     with below("replace_features"):
         inner = data["replace_features"]
@@ -99,6 +103,19 @@ def read_adjacency(data: object) -> Adjacency:
         if label not in ("fixed", "free"):
             raise SpecError(f"needs fixed or free, got {shown(label)}", "label")
         return replace_features(float(radius), label=label == "free")
+
+
+def _of_persons(data: Mapping[str, Any]) -> Adjacency:
+    """{person: {adjacency: add_remove, records: INT}}."""
+    require_keys(data, ["person"])
+    with below("person"):
+        inner = data["person"]
+        if not isinstance(inner, Mapping):
+            raise SpecError(f"needs {{adjacency: add_remove, records: INT}}, got {shown(inner)}")
+        require_keys(inner, ["adjacency", "records"])
+        with below("adjacency"):
+            relation = read_adjacency(inner["adjacency"])
+        return relation.of_persons(inner["records"])
 
 
 def account(data: object, delta: float, catalogue: Catalogue | None = None) -> Account:

@@ -113,7 +113,8 @@ def _steps(one: Any, value: float) -> Any:
     filled = dict(one)
     if filled.get("event") == "dpsgd":
         if "epochs" not in filled and {"batch", "records"} <= filled.keys():
-            filled["epochs"] = value * filled["batch"] / filled["records"]
+            # a hair below, since steps are rounded up
+            filled["epochs"] = (value - 1e-6) * filled["batch"] / filled["records"]
     elif "count" not in filled:
         filled["count"] = round(value)
     return filled

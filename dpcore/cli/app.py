@@ -28,7 +28,12 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "reproduce": (
         "reproduce:reproduce",
-        "Run a refuted or conditional spec as printed. The result is NOT private: keep it.",
+        "Run a refuted or conditional spec, or a paper's table, as printed. NOT private: keep it.",
+    ),
+    "examples": ("examples:examples", "List, show and copy the example specs that plugins ship."),
+    "theory": (
+        "theory:theory",
+        "Compute a statement of a paper from public facts, as printed and as corrected.",
     ),
     "schema": (
         "schema:schema",

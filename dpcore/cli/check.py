@@ -59,7 +59,8 @@ def check(
         show_audits(out(), spec, lock)
         if left is not None:
             out().print(
-                f"Ledger {left['name']}: left {left['left']}; after this run {left['after']}.",
+                f"Ledger {left['name']}: left {left['left']}; after this run {left['after']}."
+                + (f" Warning: {left['warning']}." if left["warning"] else ""),
                 markup=False,
             )
         if data:

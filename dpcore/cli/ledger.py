@@ -13,11 +13,12 @@ import typer
 from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import columns, guarded, out
 from dpcore.cli.names import NamedCommands, options
-from dpcore.errors import ReplayError
+from dpcore.errors import ReplayError, SpecError, shown
 from dpcore.ledger.book import CREATED, UNCOVERED, Ledger, ledger_names
 from dpcore.ledger.journal import LedgerError, Row
+from dpcore.ledger.planning import allowances
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT
-from dpcore.ledger.total import Notion
+from dpcore.ledger.total import Notion, shown_down
 from dpcore.publish.folder import GUARANTEE_JSON
 from dpcore.publish.reading import read_bytes
 from dpcore.strict_yaml.located import parse
@@ -120,6 +121,45 @@ def show(
                 f"{entries - len(shown)} earlier entries: --last, or `dpcore ledger export {name}`",
                 markup=False,
             )
+
+
+@ledger.command()
+def plan(
+    name: Name,
+    releases: Annotated[
+        int, typer.Option(help="How many equal releases each label makes, say in a month.")
+    ] = 1,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(help="LABEL=WEIGHT, an analyst or project; repeatable."),
+    ] = None,
+) -> None:
+    """State the largest releases that still fit, for everybody or shared by label."""
+    with guarded():
+        found = Ledger.open(name)
+        left = found.left()
+        console = out()
+        console.print(f"left: {left.describe()}", markup=False)
+        table = columns(
+            "label", "releases", "each Gaussian, mu", "epsilon", "or each pure, epsilon"
+        )
+        with options("releases"):
+            planned = allowances(left, releases, _shares(share or []))
+        for one in planned:
+            figures = (shown_down(figure) for figure in (one.mu, one.epsilon, one.pure))
+            table.add_row(one.label, str(one.releases), *figures)
+        console.print(table)
+
+
+def _shares(given: list[str]) -> dict[str, float]:
+    shares = {}
+    for text in given:
+        label, _, weight = text.rpartition("=")
+        try:
+            shares[label or text] = float(weight)
+        except ValueError:
+            raise SpecError(f"--share needs LABEL=WEIGHT, got {shown(text)}") from None
+    return shares
 
 
 @ledger.command()

@@ -38,7 +38,13 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
         return None
     with spec.placed(), below("ledger"):
         after = ledger.would_leave(plan.charge())
-    return {"name": ledger.name, "left": ledger.left().describe(), "after": after.describe()}
+    left = ledger.left()
+    return {
+        "name": ledger.name,
+        "left": left.describe(),
+        "after": after.describe(),
+        "warning": left.most_taken_by(after),
+    }
 
 
 def reading(plan: Plan) -> dict[str, str]:

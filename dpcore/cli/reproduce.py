@@ -1,4 +1,4 @@
-"""`dpcore reproduce SPEC`: run a refuted or conditional claim as printed, marked not private."""
+"""`dpcore reproduce`: a refuted claim as printed, or a paper's table or figure; not private."""
 
 from __future__ import annotations
 
@@ -7,27 +7,92 @@ from typing import Annotated
 
 import typer
 
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import columns, guarded, out
 from dpcore.cli.run import slow_progress
-from dpcore.spec.spec import load_spec
+from dpcore.errors import SpecError
 
 
 def reproduce(
-    spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
+    what: Annotated[
+        str | None,
+        typer.Argument(help="A spec file (YAML), or PAPER/ITEM of --list.", show_default=False),
+    ] = None,
     source: Annotated[
         str | None, typer.Option(help="Use this file or LOADER:NAME instead of the spec's source.")
     ] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the papers' tables and figures.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few splits, first and last value of the sweep.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(envvar="DPCORE_DATA", help="Folder with the CSV files of a PAPER/ITEM."),
+    ] = None,
+    key: Annotated[
+        int | None, typer.Option(min=0, help="Of all that a PAPER/ITEM draws; its own if left out.")
+    ] = None,
 ) -> None:
-    """Run a refuted or conditional spec as printed. The result is NOT private: keep it."""
+    """Run a refuted or conditional spec, or a paper's table, as printed. NOT private: keep it.
+
+    Exit code 0 for a table or figure only if every judged number is within its tolerances.
+    """
     with guarded():
-        loaded = load_spec(spec)
+        if listed:
+            _list()
+        elif what is None:
+            raise SpecError("a spec or PAPER/ITEM was needed; --list shows what there is")
+        elif what.endswith((".yaml", ".yml")) or Path(what).is_file():
+            _spec(Path(what), source, runs)
+        elif not _experiment(what, quick, data, key, runs):
+            raise typer.Exit(1)
 
-        from dpcore.cli.plans import show_plan  # imported for a spec that is right
-        from dpcore.publish.whole_run import reproduce as as_printed
 
-        with slow_progress() as progress:
-            made = as_printed(loaded, source=source, runs=runs, progress=progress)
-        console = out()
-        show_plan(console, made.guarantee, made.lock)
-        console.print(f"Reproduced, NOT PRIVATE, in {made.kept}", markup=False)
+def _list() -> None:
+    from dpcore.conformance.experiments.experiment import experiments, load_experiment
+
+    table = columns("paper/item", "what it shows", "reading", "needs")
+    for name in experiments():
+        text = load_experiment(name).text
+        files = sorted({d.csv.file for d in text.data.values() if d.csv is not None})
+        table.add_row(name, text.title, text.reading, ", ".join(files) or "nothing")
+    out().print(table)
+
+
+def _spec(path: Path, source: str | None, runs: Path) -> None:
+    from dpcore.spec.spec import load_spec
+
+    loaded = load_spec(path)
+
+    from dpcore.cli.plans import show_plan  # imported for a spec that is right
+    from dpcore.publish.whole_run import reproduce as as_printed
+
+    with slow_progress() as progress:
+        made = as_printed(loaded, source=source, runs=runs, progress=progress)
+    console = out()
+    show_plan(console, made.guarantee, made.lock)
+    console.print(f"Reproduced, NOT PRIVATE, in {made.kept}", markup=False)
+
+
+def _experiment(name: str, quick: bool, data: Path | None, key: int | None, runs: Path) -> bool:
+    """Whether all is within."""
+    from dpcore.cli.reproducing import show, summary
+    from dpcore.conformance.experiments.experiment import load_experiment
+    from dpcore.conformance.experiments.judging import judged
+    from dpcore.conformance.experiments.keeping import keep
+    from dpcore.conformance.experiments.running import run
+
+    experiment = load_experiment(name)
+    key = experiment.text.key if key is None else key
+    with slow_progress(name) as progress:
+        found = run(experiment, data, quick=quick, key=key, progress=progress)
+    cells = judged(experiment.text, found)
+    console = out()
+    show(console, experiment, cells)
+    kept, note = keep(experiment, cells, key=key, quick=quick, runs=runs)
+    console.print(f"{summary(cells)} NOT PRIVATE, in {kept}", markup=False)
+    if note:
+        console.print(note, markup=False)
+    return all(cell.within is not False for cell in cells)

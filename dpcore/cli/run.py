@@ -94,14 +94,14 @@ def _published(made: Run) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def slow_progress() -> Iterator[Progress]:
-    """A bar for answers, from the moment that the records are read."""
+def slow_progress(label: str = "releasing") -> Iterator[Progress]:
+    """A bar for answers, from the moment that there is something to count."""
     with contextlib.ExitStack() as stack:
         bars: list[SlowProgress] = []
 
         def tell(done: int, most: int) -> None:
             if not bars:
-                bars.append(stack.enter_context(SlowProgress(most, "releasing")))
+                bars.append(stack.enter_context(SlowProgress(most, label)))
             bars[0].reach(done)
 
         yield tell

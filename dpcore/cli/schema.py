@@ -1,14 +1,26 @@
 """`dpcore schema`: the JSON Schema of specs, with every admitted component."""
 
+from typing import Annotated
+
 import msgspec
+import typer
 
 from dpcore.cli.console import guarded
 from dpcore.registry.registry import Registry
 from dpcore.spec.schema import json_schema
 
 
-def schema() -> None:
+def schema(
+    experiment: Annotated[
+        bool, typer.Option("--experiment", help="Of a paper's experiment, not of a spec.")
+    ] = False,
+) -> None:
     """Write the JSON Schema of a spec to standard output, for editors and validators."""
     with guarded():
-        found = json_schema(Registry.default())
+        if experiment:
+            from dpcore.conformance.experiments.grammar import json_schema as of_experiments
+
+            found = of_experiments()
+        else:
+            found = json_schema(Registry.default())
         print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
+from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError, SourceError, UnfitTargetError, UnknownCountError
 from dpcore.records.cells import named
@@ -49,6 +50,8 @@ class Domain:
         exact: The public number of records, where the adjacency makes it public.
         limit: A public upper bound on a private number of records, if there is one.
         norm: Rows are scaled down to at most this l2 norm after encoding, if given.
+        people: Whose a record is, and how many of one person's are used: `limit` is then about the
+            records that are used. None where a record is the unit.
     """
 
     columns: Mapping[str, Column]
@@ -57,6 +60,7 @@ class Domain:
     exact: int | None = None
     limit: int | None = None
     norm: float | None = None
+    people: People | None = None
 
     def __attrs_post_init__(self) -> None:
         if not self.columns:
@@ -67,6 +71,11 @@ class Domain:
             raise ParameterError("domain", "labels without missing ones", "labels", self._labels)
         if self._target in self.columns:
             raise ParameterError("domain", "a target that is no feature", "target", self._target)
+        if self.people is not None and self.people.column in self.rules:
+            raise ParameterError(
+                "domain", "a people's column that is neither feature nor target", "people",
+                self.people.column,
+            )  # fmt: skip
         for name in ("exact", "limit"):
             count = getattr(self, name)
             if count is not None and (isinstance(count, bool) or count < 1):
@@ -82,7 +91,8 @@ class Domain:
         fields = ("columns", "target", "labels", "exact", "limit", "norm")
         own = (self.columns, self._target, self._labels, self.exact, self.limit, self.norm)
         told = ", ".join(f"{name}={value!r}" for name, value in zip(fields, own, strict=True))
-        return f"Domain({told})"
+        whose = "" if self.people is None else f", people={self.people!r}"
+        return f"Domain({told}{whose})"
 
     @property
     def labelled(self) -> bool:
@@ -116,6 +126,15 @@ class Domain:
         """What every declared column must hold, the target's last."""
         target = {self.target: self.labels} if self.labelled else {}
         return {**self.columns, **target}
+
+    @property
+    def read(self) -> dict[str, Column | Classes | People]:
+        """What every column that a run reads must hold: `rules`, and whose a record is."""
+        people = self.people
+        whose: dict[str, Column | Classes | People] = (
+            {} if people is None else {people.column: people}
+        )
+        return {**whose, **self.rules}
 
     @property
     def records(self) -> int:

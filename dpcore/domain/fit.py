@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.domain import Domain, Table
+from dpcore.domain.people import ID, People
 from dpcore.errors import MisfitError, SourceError
 from dpcore.records.cells import empty, named
 
 EMPTY = "empty"
+_NO_ID = "no id"
 
 
 @attrs.frozen(kw_only=True)
@@ -55,7 +57,7 @@ class Fit:
 
 def fit(domain: Domain, batches: Iterable[Table]) -> Fit:
     """Look at every cell of every batch, in order."""
-    rules: dict[str, Any] = {**domain.rules}
+    rules: dict[str, Any] = {**domain.read}
     found: dict[tuple[str, str], Misfit] = {}
     records = 0
     for batch in batches:
@@ -91,6 +93,8 @@ def _broken(rule: Any, cells: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
         what = "date" if isinstance(rule, Dates) else "number"
         kinds[f"no {what}"] = none
         kinds["outside the range"] = wrong & ~hollow & ~none
+    elif isinstance(rule, People):
+        kinds[_NO_ID] = wrong & ~hollow
     else:
         kinds["none of the categories"] = wrong & ~hollow
     for broken, mask in kinds.items():
@@ -116,6 +120,11 @@ def require_fit_of_batch(domain: Domain, table: Table) -> None:
 def refusal(misfit: Misfit, records: int) -> str:
     """Why a run stops, and the way out."""
     where = f"column {misfit.column!r}, record {misfit.first}: needs {misfit.needed}"
+    if misfit.needed == ID:
+        return (
+            f"{where}; {misfit.count} of {records} records have none ({misfit.rule}): give them "
+            f"one, or set on_invalid: project, which leaves them out"
+        )
     if misfit.rule == EMPTY:
         return (
             f"{where} and is empty; {misfit.count} of {records} records are empty there: declare "

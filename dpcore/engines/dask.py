@@ -32,8 +32,8 @@ _ALWAYS = ("dpcore", "numpy")
 _LOOK = 5.0  # seconds between looks at a cluster that does not answer
 _LOOKS = 3  # in a row without any worker, until nobody waits any more
 _HERE = (
-    "the source is read once, or lies in this process's memory: its records stayed in this "
-    "process and were not sent to the cluster"
+    "the source is read once, is grouped by persons, or lies in this process's memory: its records "
+    "stayed in this process and were not sent to the cluster"
 )
 
 

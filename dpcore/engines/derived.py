@@ -6,6 +6,7 @@ integers of `dpcore.learning.solvers.integers` take half the room.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -109,8 +110,8 @@ def _read(spool: Spool, entry: _Entry) -> Any:
         if not isinstance(item, _Stored):
             found.append(item)
             continue
-        count = int(np.prod(item.shape, dtype=np.int64))
+        count = math.prod(item.shape)
         array = np.frombuffer(content, dtype=item.kept, count=count, offset=at)
         at += array.nbytes
-        found.append(array.reshape(item.shape).astype(item.given, copy=False))
+        found.append(array.reshape(item.shape).astype(item.given))
     return tuple(found) if entry.kind is tuple else entry.kind(*found)

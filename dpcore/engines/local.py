@@ -71,6 +71,10 @@ class _Blocks:
             keeper=BlockKeeper(self.derived, number),
         )
 
+    def left(self, number: int) -> None:
+        block = self.known[number]
+        self.spool.left(block.place, _NUMBER * block.rows * (block.width + 1))
+
     def close(self) -> None:
         self.spool.close()
         self.derived.close()
@@ -150,6 +154,7 @@ class LocalEngine(Engine):
                 records = self._sampled(blocks, number, task)
                 if len(records):
                     total = added(total, _done(task, records, stopped))
+                blocks.left(number)
 
         total = task.zero
         for found in self._side_by_side(work, stopped):
@@ -188,6 +193,7 @@ class LocalEngine(Engine):
             for number, block in enumerate(whole.known):
                 kept = np.flatnonzero(split.kept(block.first, block.span))
                 found.put(whole.records(number).take(kept), block.first, block.span)
+                whole.left(number)
         return self._held[split]
 
     def close(self) -> None:

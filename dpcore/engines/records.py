@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import attrs
 
 from dpcore.engines.base import Engine, Task
 from dpcore.errors import ContractError
+from dpcore.records.bounding import Used
 from dpcore.records.records import Folded, Records
 from dpcore.sampling.selection import EVERYTHING, Selection
 
@@ -21,6 +22,7 @@ class EngineRecords:
         places: How many records the source has, in or out of the split.
         count: Of the learners' share.
         split: Which these are. sample: Which of them one ask sees.
+        used: Whose they are, where a person is the unit.
     """
 
     engine: Engine
@@ -28,6 +30,7 @@ class EngineRecords:
     count: int
     split: Selection = EVERYTHING
     sample: Selection = EVERYTHING
+    used: Used | None = None
 
     def __len__(self) -> int:
         return self.count
@@ -63,4 +66,7 @@ class _InPieces:
     rows: int
 
     def __call__(self, block: Records) -> Folded:
+        pieces = block.blocks(self.rows)
+        if len(pieces) == 1:
+            return cast(Folded, self.part(pieces[0]))  # the engine adds it
         return block.fold(self.part, self.zero, self.rows)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpcore.errors import SourceError
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
+_DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)  # of a file's pages: nothing is lost
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:
@@ -40,6 +41,8 @@ class Spool:
 
     def __init__(self, folder: Path | None) -> None:
         self._lock, self._end = threading.Lock(), 0
+        self._map: mmap.mmap | None = None
+        self._own = threading.local()
         self._told = "the system's folder for temporary files" if folder is None else str(folder)
         try:
             if folder is not None:
@@ -69,23 +72,57 @@ class Spool:
             raise self._failed(error) from None
         return place
 
-    def read(self, place: int, size: int) -> bytes:
-        """A copy of so many bytes."""
-        found = os.pread(self._file.fileno(), size, place)
-        if len(found) != size:
+    def read(self, place: int, size: int) -> memoryview:
+        """So many bytes, in a buffer of this thread's: they hold until its next read.
+
+        One buffer for all blocks stays in the processor's cache, and its memory is not cleared anew
+        by the system for each of them.
+
+        Raises:
+            SourceError: the file is shorter than it was.
+        """
+        buffer: bytearray | None = getattr(self._own, "buffer", None)
+        if buffer is None or len(buffer) < size:
+            self._own.buffer = buffer = bytearray(size)
+        found = memoryview(buffer)[:size]
+        if os.preadv(self._file.fileno(), [found], place) != size:
             raise SourceError(f"the spool in {self._told} is shorter than it was")
         return found
 
     def mapped(self, place: int, size: int) -> memoryview:
-        """So many bytes, read when they are looked at, read-only."""
+        """So many bytes, read when they are looked at, read-only.
+
+        One mapping of the file serves all of them: making one for each block costs more than a
+        pass over it. Whoever is done with bytes calls `left`, so that memory does not grow.
+
+        Raises:
+            SourceError: the file is shorter than it was.
+        """
         if not size:
             return memoryview(b"")
-        return memoryview(
-            mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ, offset=place)
-        )
+        with self._lock:
+            if self._map is None or place + size > len(self._map):
+                self._map = self._whole(place + size)
+            return memoryview(self._map)[place : place + size]
+
+    def left(self, place: int, size: int) -> None:
+        """These bytes are not looked at for a while: the system may take their memory back."""
+        whole = self._map
+        if whole is not None and size and _DROP is not None:
+            whole.madvise(_DROP, place, min(size, len(whole) - place))
+
+    def _whole(self, needed: int) -> mmap.mmap:
+        try:
+            found = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            found = None
+        if found is None or len(found) < needed:
+            raise SourceError(f"the spool in {self._told} is shorter than it was")
+        return found
 
     def close(self) -> None:
         """Remove it. May be called again."""
+        self._map = None  # closed with the last view of it
         self._file.close()
 
     def _failed(self, error: OSError) -> SourceError:

@@ -70,3 +70,7 @@ class ExponentialMechanismEvent(VectorEvent):
     def zcdp_rho(self) -> float:
         """epsilon_0^2/8, by Hoeffding's lemma as above."""
         return up(half_square(self.epsilon_0) / 4, roundings=3)
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of the rho, and never more than epsilon_0: no divergence is above the largest loss."""
+        return np.minimum(orders * self.zcdp_rho(), self.epsilon_0)

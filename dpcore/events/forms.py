@@ -20,6 +20,7 @@ A form is written like an event in a file and read as one event with a count.
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import numpy as np
 import scipy
@@ -56,7 +57,7 @@ def _positive(form: str, **values: float) -> None:
 def dpsgd_steps(*, batch: float, records: int, epochs: float) -> int:
     """ceil(epochs records / batch)."""
     _positive("dpsgd", batch=batch, records=records, epochs=epochs)
-    return max(1, math.ceil(epochs * records / batch - 1e-9))
+    return max(1, math.ceil(Fraction(epochs) * records / Fraction(batch)))
 
 
 def dpsgd(

@@ -28,6 +28,7 @@ from dpcore.events.base import Direction, TwoEnds
 from dpcore.rounding import gamma
 
 _TINY = 1e-298
+_WEIGHTS = 1e-12  # how far weights may be from 1 in all
 _FAR = 37.0  # noise widths: the tail beyond is 6e-300
 
 
@@ -57,7 +58,7 @@ class GaussianMixtureEvent(TwoEnds):
         if not good:
             raise ParameterError(me, "finite shifts >= 0, not all 0", "shifts", self.shifts)
         fits = len(self.weights) == len(self.shifts) and all(w >= 0 for w in self.weights)
-        if not fits or not abs(math.fsum(self.weights) - 1) <= 1e-12:
+        if not fits or not abs(math.fsum(self.weights) - 1) <= _WEIGHTS:
             raise ParameterError(
                 me, "a weight >= 0 for each shift, in all 1", "weights", self.weights
             )
@@ -104,7 +105,8 @@ class GaussianMixtureEvent(TwoEnds):
         first, second = (mixed, growth * plain) if remove else (plain, growth * mixed)
         # an error of t by some ulps changes a tail by that times (1 + t^2), relative
         reach = 1 + (np.abs(low) + float(np.max(shifts))) ** 2
-        error = gamma(64 + 4 * len(shifts)) * reach * (first + second)
+        off = 2 * abs(math.fsum(self.weights) - 1)  # weights that are rounded
+        error = (gamma(64 + 4 * len(shifts)) * reach + off) * (first + second)
         if lower:
             value = np.where(epsilons > 700.0, 0.0, first - second - error)
             return np.clip(value, 0.0, 1.0)

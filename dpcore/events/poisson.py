@@ -68,7 +68,21 @@ class PoissonSampledEvent(TwoEnds):
         """The curve above, of the base's upper or lower ends."""
         if lower:
             return down(self._amplified(epsilons, direction, -1), roundings=20)
-        return np.minimum(up(self._amplified(epsilons, direction, +1), roundings=20), 1.0)
+        value = np.minimum(up(self._amplified(epsilons, direction, +1), roundings=20), 1.0)
+        largest = self._largest(direction)
+        return value if largest is None else np.where(epsilons >= largest, 0.0, value)
+
+    def _largest(self, direction: Direction) -> float | None:
+        """The largest loss where the base has one, rounded up: the curve is 0 from there on."""
+        base, q = self.event.pure_epsilon(), self.sampling_probability
+        if base is None or base > 500:
+            return None
+        if direction is Direction.REMOVE:
+            return up(math.log1p(q * math.expm1(base)), roundings=8)
+        shrunk = q * math.expm1(-base)
+        if shrunk < -0.99:  # 1 + shrunk has lost digits: the base's own loss is no smaller
+            return base
+        return min(base, up(-math.log1p(shrunk), roundings=5000))
 
     def _amplified(
         self, epsilons: NDArray[np.float64], direction: Direction, sign: int
@@ -122,7 +136,10 @@ class PoissonSampledEvent(TwoEnds):
         return up(math.log1p(self.sampling_probability * math.expm1(base)), roundings=5)
 
     def anchor(self, direction: Direction) -> float | None:
-        """The base's anchor, moved as the losses are."""
+        """The largest loss, or the base's anchor, moved as the losses are."""
+        largest = self._largest(direction)
+        if largest is not None:
+            return largest
         base = self.event.anchor(direction)
         if base is None or base > 500:
             return None

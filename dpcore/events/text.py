@@ -74,12 +74,14 @@ def read_number(text: object) -> float:
 
 
 def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
-    """The relation as JSON-ready data; an unbounded radius is null."""
+    """The relation as JSON-ready data; an unbounded radius is null. A unit is told of persons."""
     free = math.isinf(adjacency.feature_radius)
+    unit = {"unit": adjacency.unit, "records": adjacency.records} if adjacency.of_person else {}
     return {
         "membership": adjacency.membership,
         "radius": None if free else write_number(adjacency.feature_radius),
         "label": adjacency.label,
+        **unit,
     }
 
 
@@ -89,13 +91,17 @@ def read_adjacency(data: object) -> Adjacency:
     Raises:
         EventTextError: it is not one.
     """
-    if not isinstance(data, dict) or data.keys() != {"membership", "radius", "label"}:
+    plain = {"membership", "radius", "label"}
+    if not isinstance(data, dict) or data.keys() not in (plain, plain | {"unit", "records"}):
         _damaged("an adjacency", data)
+    if "unit" in data and data["unit"] != "person":
+        _damaged("a person as the unit", data["unit"])
     if not (isinstance(data["membership"], bool) and isinstance(data["label"], bool)):
         _damaged("an adjacency", data)
     radius = math.inf if data["radius"] is None else read_number(data["radius"])
     try:
-        return Adjacency(data["membership"], radius, data["label"])
+        found = Adjacency(data["membership"], radius, data["label"])
+        return found.of_persons(data["records"]) if "unit" in data else found
     except ParameterError:
         _damaged("an adjacency", data)
 

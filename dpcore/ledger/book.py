@@ -44,6 +44,7 @@ from dpcore.registry.user_folder import data_folder
 CREATED, REFUSED, UNCOVERED = "created", "refused", "uncovered"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SUFFIX = ".ledger"
+_KEPT = 2.0**-10  # of delta, for leaks
 
 
 class UnknownLedgerError(SpecError):
@@ -112,7 +113,9 @@ class Ledger:
             epsilon, delta, adjacency: What everything together may cost, for ever.
             notion: How costs add up, as in `Total`; by default `gaussian`, and `basic` where delta
                 is 0.
-            failures: Part of delta kept for failure probabilities, as in `Total`.
+            failures: Part of delta kept for failure probabilities, as in `Total`; by default a
+                thousandth of it where the notion is `gaussian`, so that counts and training runs
+                can be covered (`dpcore.ledger.covered`).
             order: Of the notion `renyi`.
             registry: Whose plugins' events it stores; the default one if None.
 
@@ -121,6 +124,8 @@ class Ledger:
             LedgerError: it exists already, or cannot be written.
         """
         kind: Notion = notion or ("gaussian" if delta > 0 else "basic")
+        if failures is None and kind == "gaussian":
+            failures = delta * _KEPT
         options = {"failures": failures, "order": order}
         total = Total(
             epsilon=epsilon,
@@ -354,7 +359,8 @@ class Ledger:
             if row.kind in (RESERVED, SPENT) and row.body["frame"] not in ("", charge.frame):
                 raise AdjacencyError(
                     f"{self.total.adjacency} is about one declared domain; row {row.number} "
-                    f"declared another: columns, ranges, target and norm must be the same"
+                    f"declared another: columns, ranges, target and norm must be the same, or "
+                    f"the column of persons and their records"
                 )
 
 

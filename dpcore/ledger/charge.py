@@ -23,7 +23,7 @@ class Charge:
         events: Pairs (event, count), each count an integer >= 1; at least one pair.
         failures: What bounds that are a probability over public coins take of delta, in [0, 1].
         frame: What is declared of the records, where a relation is stated in its terms (a radius in
-            encoded units, the label's column); empty where it is not.
+            encoded units, the label's column, the column of persons); empty where it is not.
         assumptions: Names of what the events rest on, where they are conditional.
     """
 

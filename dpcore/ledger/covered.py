@@ -1,11 +1,10 @@
 """Charges of any kind as one Gaussian, so that a ledger adds up mixed releases in one sum.
 
-A ledger whose notion is `gaussian` and that keeps a part of delta for failures has room for
-leaks.
-A charge with events that are neither Gaussian nor pure (counts with discrete noise, sampled training
-runs, choices by Rényi divergences) is then stored as the Gaussian that covers its whole list
-(`gaussian_cover`), and the leak is one of its failures. The list of one charge is fixed before its
-records are opened; charges may be chosen from earlier answers, as for every Gaussian (Smith &
+A ledger whose notion is `gaussian` and that keeps a part of delta for failures has room for leaks.
+A charge with events that are neither Gaussian nor pure (counts with discrete noise, sampled
+training runs, choices by Rényi divergences) is then stored as the Gaussian that covers its whole
+list (`gaussian_cover`), and the leak is one of its failures. The list of one charge is fixed before
+its records are opened; charges may be chosen from earlier answers, as for every Gaussian (Smith &
 Thakurta 2022, arXiv:2210.17520). Leaks are paid as `dpcore.ledger.total` proves: they add up to at
 most `failures`.
 """

@@ -50,6 +50,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import one_of, positive, probability
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Event
+from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.events.randomized_response import PureEvent
 from dpcore.events.text import (
     EventTextError,
@@ -213,11 +214,30 @@ class Left:
         epsilon: Of further pure releases, while all have been pure; else 0.
         mu: Of one further Gaussian release.
         failures: Of further failure probabilities.
+        delta: The ledger's.
     """
 
     epsilon: float
     mu: float
     failures: float
+    delta: float
+
+    @property
+    def largest(self) -> float:
+        """About the epsilon, at the ledger's delta, of the largest single release that fits."""
+        if self.mu <= 1e-9 or not self.delta > 0:
+            return self.epsilon
+        return max(self.epsilon, gaussian_epsilon(self.delta, self.mu))
+
+    def most_taken_by(self, after: Left) -> str:
+        """A warning where one charge takes most of what is left; empty where it does not."""
+        if not after.largest < self.largest / 2:
+            return ""
+        return (
+            f"this run takes most of what is left: the largest release afterwards has epsilon = "
+            f"{shown_down(after.largest)}, before it {shown_down(self.largest)}, at delta = "
+            f"{self.delta!r}"
+        )
 
     def describe(self) -> str:
         """One clause."""
@@ -230,7 +250,8 @@ class Left:
             return "nothing"
         kept = shown_down(self.failures)
         more = f", and {kept} of delta for failures" if self.failures > 0 else ""
-        return " or ".join(parts) + more
+        at = f"; the largest has epsilon = {shown_down(self.largest)} at delta = {self.delta!r}"
+        return " or ".join(parts) + more + (at if self.delta > 0 else "")
 
 
 def shown_down(value: float) -> str:
@@ -281,6 +302,8 @@ class Spent:
         if self.charges == 0 and self.total.alone(charge):
             return attrs.evolve(self, pure=None, composed=None, charges=1)
         reasons = dict.fromkeys([why, why_not])
+        if not any(reasons):  # both paths were closed before
+            reasons = {"an earlier list was let through alone, so that nothing may follow it": None}
         if not fits:
             reasons = {
                 f"failure probabilities would need {exact.rounded_up(failures)!r} of delta in all, "
@@ -302,7 +325,7 @@ class Spent:
             pure = float(Fraction(self.total.epsilon) - self.pure.spent_epsilon)
         pure = pure if pure > 1e-12 * self.total.epsilon else 0.0  # what rounding left over
         failures = max(0.0, float(Fraction(self.total.failures) - self.failures))
-        return Left(epsilon=pure, mu=mu, failures=failures)
+        return Left(epsilon=pure, mu=mu, failures=failures, delta=self.total.delta)
 
     def covered_by(self, stored: Spent) -> bool:
         """Whether `stored` is at least as much, but for what its numbers were rounded by."""

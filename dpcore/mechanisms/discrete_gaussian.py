@@ -45,6 +45,7 @@ class DiscreteGaussian(Executed):
     """
 
     distance: ClassVar[Distance] = Distance.L2
+    by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Theorems 4 and 7"

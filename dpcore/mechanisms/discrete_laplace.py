@@ -34,6 +34,7 @@ class DiscreteLaplace(Executed):
     """
 
     distance: ClassVar[Distance] = Distance.L1
+    by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Ghosh, Roughgarden & Sundararajan (2012), the geometric mechanism"

@@ -46,6 +46,7 @@ class Exponential(Mechanism):
     """
 
     distance: ClassVar[Distance] = Distance.LINF
+    by_person: ClassVar[bool] = True
     arithmetic: ClassVar[Arithmetic] = "exact"
     takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = "Dong, Durfee & Rogers (2020), arXiv:1909.13830, bounded range"

@@ -134,6 +134,7 @@ class GaussianProcess(Interactive):
     """
 
     distance: ClassVar[Distance] = Distance.RKHS
+    by_person: ClassVar[bool] = True
     source: ClassVar[str] = "T11 (function release by a Gaussian process)"
     arithmetic: ClassVar[Arithmetic] = "real"
 

@@ -40,6 +40,7 @@ class Laplace(Executed):
     """
 
     distance: ClassVar[Distance] = Distance.L1
+    by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = (
         "Dwork, McSherry, Nissim & Smith (2006), Proposition 1; on a grid, post-processed"

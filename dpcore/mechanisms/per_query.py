@@ -68,6 +68,7 @@ class PerQuery(Interactive):
     """
 
     distance: ClassVar[Distance] = Distance.RKHS
+    by_person: ClassVar[bool] = True
     source: ClassVar[str] = "T10 (fresh noise for each question)"
     arithmetic: ClassVar[Arithmetic] = "exact"
 

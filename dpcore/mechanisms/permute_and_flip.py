@@ -39,6 +39,7 @@ class PermuteAndFlip(Mechanism):
     """
 
     distance: ClassVar[Distance] = Distance.LINF
+    by_person: ClassVar[bool] = True
     arithmetic: ClassVar[Arithmetic] = "exact"
     takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = "McKenna & Sheldon (2020), arXiv:2010.12603"

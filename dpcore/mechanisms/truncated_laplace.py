@@ -49,6 +49,7 @@ class TruncatedLaplace(Executed):
     """
 
     distance: ClassVar[Distance] = Distance.L1
+    by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877"

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property, singledispatch
+from functools import cached_property, partial, singledispatch
 from typing import Any, cast
 
 import attrs
 
-from dpcore.adjacency import Adjacency
+from dpcore.adjacency import ADD_REMOVE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.mechanism import AnyMechanism
+from dpcore.pricing.of_persons import of_persons
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND
@@ -77,7 +78,8 @@ class Bounds:
         if isinstance(queries, Refused):
             return queries
         claims = _Claims(self, release)
-        definite = bound.about(release.learner, public, self.adjacency, claims)
+        relation = ADD_REMOVE if self.adjacency.of_person else self.adjacency  # a bound's own step
+        definite = bound.about(release.learner, public, relation, claims)
         if isinstance(definite, Refused):
             return definite
         total = sum(release.query_shares.get(q.name, q.share) for q in queries)
@@ -153,8 +155,13 @@ class Bounds:
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
     ) -> AnySensitivity | Refused:
         """What a bound claims of one query, if that serves the run."""
+        claim = partial(bound.sensitivity, query, learner, public)
         try:
-            result = bound.sensitivity(query, learner, public, self.adjacency)
+            result = (
+                of_persons(query, self.adjacency, claim)
+                if self.adjacency.of_person
+                else claim(self.adjacency)
+            )
         except UndeclaredError as error:
             return Refused(error.message)
         if isinstance(result, Refused):
@@ -211,6 +218,11 @@ class _Claims:
         if isinstance(found, Refused):
             return found
         mechanism = _mechanism(self.release, query, name)
+        if self.bounds.adjacency.of_person and not mechanism.by_person:
+            return Refused(
+                f"no claim about persons is proved for mechanism {type(mechanism).__name__}, which "
+                f"counts on what one record changes"
+            )
         if not isinstance(found, mechanism.takes):
             return Refused(
                 f"its sensitivity is a law over the order of records, which mechanism "

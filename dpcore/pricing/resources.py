@@ -32,6 +32,7 @@ from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 
 _NUMBER = 8  # bytes
+_ID = 250  # a text, its place in a table of them, and the words a record is chosen by
 _BLOCK = 10_000  # features
 _IN_FLIGHT = 1 << 16  # records of a batch that is read, or of the blocks of some threads
 _CELL = 100  # bytes of a cell while a file is read
@@ -175,11 +176,17 @@ class _Limits:
             )
 
 
+def _ids(domain: Domain) -> int:
+    """Bytes of memory for whose the records are, at worst one person a record."""
+    return 0 if domain.people is None else _ID * (domain.at_most or 0)
+
+
 def _table(domain: Domain) -> Resources:
     """Reading and encoding the records."""
     records = domain.at_most or 0
     cells = records * (len(domain.columns) + 1)
-    return Resources(_CELL * cells + 2 * _NUMBER * records * domain.width, cells, 1)
+    memory = _CELL * cells + 2 * _NUMBER * records * domain.width + _ids(domain)
+    return Resources(memory, cells, 1)
 
 
 def _spooled(request: Request) -> Resources:
@@ -187,7 +194,7 @@ def _spooled(request: Request) -> Resources:
     domain = request.domain
     records, columns = domain.at_most or 0, len(domain.columns) + 1
     held = math.ceil(records * request.holdout)
-    memory = _table(_some(domain)).memory + _CELL * held * columns
+    memory = _table(_some(domain)).memory + _CELL * held * columns + _ids(domain)
     twice = 2 if held else 1
     return Resources(memory, records * columns, 1, twice * _NUMBER * records * (domain.width + 1))
 

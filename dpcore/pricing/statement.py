@@ -37,12 +37,30 @@ def statement(
         NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
         SpecError: a reproduction of what is neither refuted nor conditional.
     """
+    delta = schedule.request.budget.left_beside(gamma)
+    composed = compose(schedule.asks, accountant)
+    return stated(
+        schedule,
+        kind,
+        gamma,
+        epsilon=composed.epsilon(delta).upper,
+        accountant=composed.explain(delta) + _target(schedule.request.budget),
+    )
+
+
+def stated(
+    schedule: Schedule, kind: ReleaseKind, gamma: float, *, epsilon: float, accountant: str
+) -> Guarantee:
+    """The same where the composition is known: no event is composed.
+
+    Args:
+        epsilon: The upper end, at what is left of delta beside gamma.
+        accountant: Which composition gave it.
+    """
     request, asks = schedule.request, schedule.asks
-    delta = request.budget.left_beside(gamma)
-    composed = compose(asks, accountant)
     assumptions = () if request.reproduce else _assumptions(schedule)
     guarantee = Guarantee(
-        epsilon=composed.epsilon(delta).upper,
+        epsilon=epsilon,
         delta=request.budget.delta,
         adjacency=request.adjacency,
         release=kind,
@@ -56,7 +74,7 @@ def statement(
         ),
         sampler="exact" if all(map(_sampled_exactly, asks)) else "real",
         statistic=_statistic(asks),
-        accountant=composed.explain(delta) + _target(request.budget),
+        accountant=accountant,
         sources=_sources(asks, gamma),
     )
     return guarantee.void(_printed(asks)) if request.reproduce else guarantee
@@ -183,7 +201,7 @@ def _target(budget: PrivacyBudget) -> str:
 
 
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
-    rules = ", ".join(f"{name}: {column.describe()}" for name, column in domain.rules.items())
+    rules = ", ".join(f"{name}: {column.describe()}" for name, column in domain.read.items())
     fits = (
         f"every record fits the declared columns ({rules})"
         if on_invalid == "refuse"
@@ -193,8 +211,19 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     if domain.exact is not None:
         count = [f"there are exactly {domain.exact} records"]
     elif domain.limit is not None:
-        count = [f"there are at most {domain.limit} records"]
-    return (fits, *count, "one person is at most one record")
+        used = "" if domain.people is None else " that are used"
+        count = [f"there are at most {domain.limit} records{used}"]
+    return (fits, *count, _unit(domain))
+
+
+def _unit(domain: Domain) -> str:
+    """What a person is."""
+    if (people := domain.people) is None:
+        return "one person is at most one record"
+    return (
+        f"a person is all records with one id in column {people.column!r}, letter by letter; of "
+        f"each at most {people.records}, chosen in secret for the whole run, are used"
+    )
 
 
 def _room(request: Request) -> tuple[str, ...]:

@@ -17,9 +17,10 @@ from dpcore.errors import ReplayError, RequestError
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.learner import Answer, Model, Published
 from dpcore.learning.figures import Figures, Statistics
-from dpcore.publish.lock import Lock, lock_of, require_same
+from dpcore.publish.lock import Lock, decoded, lock_of, require_same, require_versions
 from dpcore.publish.reading import names_in, read_arrays, read_bytes
 from dpcore.publish.stacking import Asked, stacked, unstacked
+from dpcore.publish.terms import terms_of
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.boundary import Arrays, told_once
@@ -207,10 +208,12 @@ def load_run(
     memory: int | None = None,
     work: int | None = None,
 ) -> Run:
-    """Price the locked spec again and rebuild the models from `answers.npz`.
+    """Take the locked plan and rebuild the models from `answers.npz`.
 
-    Nothing private is needed: anyone with the public folder and the same plugins can do it. What a
-    run says of its ledger is taken as it stands; `dpcore ledger verify --run` asks the ledger.
+    Nothing private is needed: anyone with the public folder and the same plugins can do it. Nothing
+    is priced again: sensitivities, noise and epsilon are the lock's, and `dpcore check` on the spec
+    tells whether they are right. What a run says of its ledger is taken as it stands;
+    `dpcore ledger verify --run` asks the ledger.
 
     Raises:
         ReplayError: the folder is incomplete, was changed, or was made by other versions.
@@ -219,7 +222,7 @@ def load_run(
     channel = next((name for name in _CHANNELS if (folder / name).is_dir()), PUBLIC)
     kept, printed = folder / channel, channel == REPRODUCTION
     try:
-        lock = msgspec.json.decode(read_bytes(kept / LOCK), type=Lock)
+        lock = decoded(read_bytes(kept / LOCK))
         told = msgspec.json.decode(read_bytes(kept / GUARANTEE_JSON), type=dict[str, Any])
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
@@ -227,10 +230,12 @@ def load_run(
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_plain(lock.spec, LOCK, registry)
     spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
+    require_versions(lock, spec)
     coins = PublicCoins(lock.key)
-    plan = spec.price(reproduce=printed)
-    if plan.coins is not None:  # None: a bound holds over the coins, and is priced without them
-        plan = spec.price(coins, reproduce=printed)
+    if spec.request.coins is not None and spec.request.coins.key != lock.key:
+        raise ReplayError(f"{LOCK}.key: not the public key that the locked spec sets")
+    terms = terms_of(lock.plan, tuple(one.name for one in spec.request.releases))
+    plan = spec.relocked(terms, coins, reproduce=printed)
     require_same(lock, lock_of(spec, plan, coins))
     numbers, most = _most(plan)
     orders = len(plan.schedule.releases)  # each of one number an answer, at most

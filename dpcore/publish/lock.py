@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -14,10 +15,21 @@ from dpcore.errors import ReplayError
 from dpcore.mechanism import AnyMechanism
 from dpcore.publish.files import replace_file
 from dpcore.publish.reading import read_bytes
+from dpcore.publish.terms import bound_dict, noise_of, public_dict
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
+from dpcore.running.ask import Ask
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec
+
+FORMAT = 2
+"""From 2 on, a lock holds what a replay needs, so that nothing is priced again."""
+
+
+class _Marked(msgspec.Struct, frozen=True):
+    """What every lock says first."""
+
+    format: int = 1
 
 
 class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,16 +40,27 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         versions: Of dpcore, the plugins used and the numerical libraries.
         key: Of the public coins; None while every run draws its own.
         plan: Every query with its sensitivity and noise, and the guarantee.
+        format: Of the lock and of the run folder that holds it.
+        digest: SHA-256 of all the others; it finds an edit, and proves nothing: anyone can compute
+            it.
     """
 
     spec: dict[str, Any]
     versions: dict[str, str]
     key: int | None
     plan: dict[str, Any]
+    format: int = FORMAT
+    digest: str = ""
 
     def coins(self) -> PublicCoins | None:
         """The locked public coins."""
         return None if self.key is None else PublicCoins(self.key)
+
+    def digested(self) -> Lock:
+        """The same with its digest."""
+        said = msgspec.structs.asdict(self)
+        del said["digest"]
+        return msgspec.structs.replace(self, digest=hashlib.sha256(_bytes(said)).hexdigest())
 
     def encode(self) -> bytes:
         """Canonical bytes: two spaces, a final newline; the order of columns is kept."""
@@ -71,21 +94,15 @@ def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:
         versions=versions(spec),
         key=None if coins is None else coins.key,
         plan=_plain(describe(plan)),
-    )
+    ).digested()
 
 
 def describe(plan: Plan) -> dict[str, Any]:
     """The priced plan as plain data."""
     return {
         "guarantee": plan.guarantee.to_dict(),
-        "look": [
-            {
-                "query": ask.query.name,
-                "sensitivity": ask.sensitivity.plain(),
-                "mechanism": mechanism_dict(ask.mechanism),
-            }
-            for ask in plan.schedule.look
-        ],
+        "look": [{"query": ask.query.name, **_priced(ask)} for ask in plan.schedule.look],
+        "public": public_dict(plan),
         "releases": {
             scheduled.name: [
                 {
@@ -94,17 +111,26 @@ def describe(plan: Plan) -> dict[str, Any]:
                     "shape": list(ask.query.shape),
                     "at_most": ask.query.at_most,
                     "share": ask.share,
-                    "distance": str(ask.query.distance),
-                    "sensitivity": ask.sensitivity.plain(),
                     **_sampling(ask.query),
-                    "solver_error": ask.sensitivity.solver_error,
-                    "source": ask.sensitivity.source,
-                    "mechanism": mechanism_dict(ask.mechanism),
+                    **_priced(ask),
                 }
                 for ask in scheduled.asks.values()
             ]
             for scheduled in plan.schedule.releases
         },
+    }
+
+
+def _priced(ask: Ask) -> dict[str, Any]:
+    """What pricing found."""
+    return {
+        "distance": str(ask.query.distance),
+        "sensitivity": ask.sensitivity.plain(),
+        "solver_error": ask.sensitivity.solver_error,
+        "source": ask.sensitivity.source,
+        "bound": bound_dict(ask.sensitivity),
+        "mechanism": mechanism_dict(ask.mechanism),
+        "noise": noise_of(ask),
     }
 
 
@@ -172,15 +198,43 @@ def locked(spec: Spec, *, write: bool = True) -> Locked:
 def _read_lock(path: Path) -> Lock | None:
     """A lock file, or None if there is none or it is not one."""
     try:
-        return msgspec.json.decode(read_bytes(path), type=Lock)
+        return decoded(read_bytes(path))
     except (OSError, ReplayError, msgspec.DecodeError, RecursionError):
         return None
 
 
+def decoded(content: bytes) -> Lock:
+    """A lock from its file's bytes.
+
+    Raises:
+        ReplayError: it is of another format, or was edited.
+        msgspec.DecodeError: it is no lock.
+    """
+    found = msgspec.json.decode(content, type=_Marked).format
+    if found != FORMAT:
+        raise ReplayError(
+            f"spec.lock.json: a folder of format {found}, this version replays format {FORMAT}: "
+            f"replay it with the dpcore that wrote it, or run its spec again"
+        )
+    lock = msgspec.json.decode(content, type=Lock)
+    if lock.digest != lock.digested().digest:
+        raise ReplayError("spec.lock.json: edited or damaged: its digest is of another content")
+    return lock
+
+
+def require_versions(found: Lock, spec: Spec) -> None:
+    """Raise `ReplayError` unless the lock was written by what is installed here."""
+    _require_equal(found.versions, versions(spec), "spec.lock.json.versions")
+
+
 def require_same(found: Lock, again: Lock) -> None:
-    """Raise `ReplayError` naming what differs between a published lock and a new pricing."""
+    """Raise `ReplayError` naming what differs between a published lock and what follows from it."""
     ours, theirs = msgspec.to_builtins(again), msgspec.to_builtins(found)
-    for path, published, computed in _differences(theirs, ours, "spec.lock.json"):
+    _require_equal(theirs, ours, "spec.lock.json")
+
+
+def _require_equal(theirs: Any, ours: Any, at: str) -> None:
+    for path, published, computed in _differences(theirs, ours, at):
         raise ReplayError(
             f"{path}: {published!r} was published, {computed!r} is what this installation computes"
         )

@@ -66,7 +66,8 @@ class Session(Once):
         domain: Declared public facts, never taken from the table.
         table: The records: columns by name, in their own units. A data frame serves.
         adjacency: Which tables are neighbours; a ledger's own, else `ADD_REMOVE` where the number
-            of records is private and `REPLACE_ONE` where it is public.
+            of records is private and `REPLACE_ONE` where it is public; of persons, where the domain
+            declares them.
         on_invalid: `project` maps a record that does not fit into the domain, `refuse` stops.
         registry: Where learners are looked up by name; the default one if None.
     """
@@ -84,6 +85,8 @@ class Session(Once):
         super().__init__()
         own = budget.total.adjacency if isinstance(budget, Ledger) else None
         plain = ADD_REMOVE if domain.exact is None else REPLACE_ONE
+        if domain.people is not None:
+            plain = domain.people.relation(plain)
         self.adjacency = adjacency or own or plain
         if on_invalid not in ("refuse", "project"):
             raise ParameterError("Session", "refuse or project", "on_invalid", on_invalid)

@@ -162,7 +162,8 @@ def replay(
     """Rebuild a run's files from its answers alone, and compare every byte.
 
     The folder may be a stranger's: what is read is bounded by the plan that its lock states. Equal
-    bytes show that answers and models agree, not who made them.
+    bytes show that answers and models agree with the locked plan: not who made them, nor that the
+    plan is priced rightly, which `dpcore check` on the spec tells.
 
     Args:
         memory: Bytes that the plan may need; the machine's if None.

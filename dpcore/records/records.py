@@ -60,18 +60,22 @@ class Records:
         order: Row numbers in the order in which an ask is to use them, drawn by the runtime; None
             unless the query asks for one. Shape (steps,).
         keeper: Keeps what is derived from these records; memory if None.
+        persons: Whose each record is, as a number, where a person is the unit. Shape (n_records,).
     """
 
     features: NDArray[np.float64] = attrs.field(converter=_read_only)
     labels: NDArray[np.float64] = attrs.field(converter=_read_only)
     order: NDArray[np.intp] | None = attrs.field(default=None)
     keeper: Keeper | None = None
+    persons: NDArray[np.int32] | None = None
     _pieces: dict[int, tuple["Records", ...]] = attrs.field(factory=dict, init=False)
     _latest: list[tuple[tuple[object, ...], Any]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
             raise ValueError("features must be (n, p) and labels (n,)")
+        if self.persons is not None:
+            object.__setattr__(self, "persons", unwritable(self.persons))
         if self.order is not None:
             object.__setattr__(self, "order", unwritable(self.order))
 
@@ -83,7 +87,8 @@ class Records:
 
     def take(self, rows: NDArray[np.intp]) -> "Records":
         """The records at `rows`, in that order."""
-        return Records(features=self.features[rows], labels=self.labels[rows])
+        persons = None if self.persons is None else self.persons[rows]
+        return Records(features=self.features[rows], labels=self.labels[rows], persons=persons)
 
     def blocks(self, rows: int) -> tuple["Records", ...]:
         """The records in pieces of at most `rows`, none if there are none; views, not copies.

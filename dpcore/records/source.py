@@ -13,7 +13,7 @@ Columns = Mapping[str, Any]
 
 
 class Part(ABC):
-    """A piece of a source: a row group of a file, a range of its bytes, a query's result.
+    """A piece of a source: some row groups of a file, a range of its bytes, a query's result.
 
     Whatever it needs to be read is in its fields, so that it can be pickled and read elsewhere.
     """

@@ -13,6 +13,7 @@ from dpcore.events.catalogue import CORE
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.theorems.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 from dpcore.registry.hookspecs import hookimpl
@@ -132,3 +133,11 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
             "local": ("dpcore.engines.choice", "Local"),
         }
     )
+
+
+@hookimpl
+def dpcore_theory() -> Mapping[str, Statement]:
+    """Theorems of docs/theorems.md."""
+    from dpcore.learning.theorems.statements import STATEMENTS
+
+    return STATEMENTS

@@ -1,4 +1,6 @@
-"""The whole extension surface: one short hook per kind of component, and one for examples.
+"""The whole extension surface: one short hook per kind of component, and four beside them.
+
+Those are for what a plugin ships: examples, experiments, the methods they run, and theory.
 
 A plugin implements any of them in the module that its entry point (group `dpcore.plugins`) names:
 
@@ -12,8 +14,9 @@ Names carry the plugin's name, with underscores, before a dot; the core's own ha
 hooks return must equal what the registry says the plugin provides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pluggy
 
@@ -24,6 +27,7 @@ from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.theorems.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 
@@ -79,3 +83,18 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:  # type: ignore[empty-
 @hookspec
 def dpcore_examples() -> Mapping[str, Path]:  # type: ignore[empty-body]  # same
     """Spec files that the plugin ships, by name: a paper's named pairing is a YAML file."""
+
+
+@hookspec
+def dpcore_experiments() -> Mapping[str, Path]:  # type: ignore[empty-body]  # same
+    """Specs with an `experiment:` section, by PAPER/ITEM: a paper's table or figure each."""
+
+
+@hookspec
+def dpcore_methods() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]  # same
+    """What experiments run, by the name an experiment gives under `method:` or `generator:`."""
+
+
+@hookspec
+def dpcore_theory() -> Mapping[str, Statement]:  # type: ignore[empty-body]  # same
+    """Statements of papers as calculators, by PAPER/STATEMENT, for `dpcore theory`."""

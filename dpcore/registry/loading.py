@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +11,7 @@ import attrs
 import pluggy
 
 from dpcore.errors import RegistryError
+from dpcore.learning.theorems.statement import Statement
 from dpcore.registry import hookspecs
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.lazily import Lazily
@@ -18,10 +19,13 @@ from dpcore.registry.lazily import Lazily
 
 @attrs.frozen(eq=False)
 class Loaded:
-    """Components of one module by kind and name, and the example specs it ships."""
+    """Components of one module by kind and name, and what it ships beside them, by name."""
 
     components: Mapping[str, Mapping[str, type[Any]]]
     examples: Mapping[str, Path]
+    experiments: Mapping[str, Path] = attrs.field(factory=dict)
+    methods: Mapping[str, Callable[..., Any]] = attrs.field(factory=dict)
+    theory: Mapping[str, Statement] = attrs.field(factory=dict)
 
     def of(self, kind: Kind) -> Mapping[str, type[Any]]:
         """Components of one kind, by name."""
@@ -47,7 +51,14 @@ def load(module: ModuleType, plugin: str) -> Loaded:
         raise RegistryError(f"plugin {plugin}: {_first_line(error)}") from error
     components = {kind.plural: _ask(manager, kind, plugin) for kind in KINDS}
     examples = _call(manager, "dpcore_examples", plugin)
-    return Loaded(components, {name: Path(path) for name, path in examples.items()})
+    experiments = _call(manager, "dpcore_experiments", plugin)
+    return Loaded(
+        components,
+        examples={name: Path(path) for name, path in examples.items()},
+        experiments={name: Path(path) for name, path in experiments.items()},
+        methods=_call(manager, "dpcore_methods", plugin),
+        theory=_call(manager, "dpcore_theory", plugin),
+    )
 
 
 def _call(manager: pluggy.PluginManager, hook: str, plugin: str) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.engines.records import EngineRecords
+from dpcore.errors import ContractError
 from dpcore.exact import Exact
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
@@ -87,6 +88,11 @@ class Conversation:
         drawn = self.secret.sampling(self.number, query.name, number)
         if isinstance(self.records, EngineRecords):
             held: EngineRecords = self.records
+            if held.used is not None:
+                persons = query.sampling.chosen_persons(drawn.by_place, held.used)
+                return cast(Records, held.sampled(persons))
             chosen = query.sampling.chosen(drawn.by_place, held.places, len(held), held.split)
             return cast(Records, held.sampled(chosen))
+        if self.records.persons is not None and not query.sampling.by_person:
+            raise ContractError(f"{type(query.sampling).__name__} draws no persons")
         return query.sampling.draw(self.records, drawn)

@@ -16,16 +16,19 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit, require_fit_of_batch
+from dpcore.domain.people import People
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import SourceError
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import SecretCoins, Words
+from dpcore.records.bounding import Bounding, bounded
 from dpcore.records.cells import cells, named
+from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
 from dpcore.records.source import Columns, Part, Source
 from dpcore.running.parts import held_out
 from dpcore.running.request import Request
-from dpcore.sampling.selection import EVERYTHING, Coins, Others, Selection, Smallest
+from dpcore.sampling.selection import EVERYTHING, Coins, OfPersons, Others, Selection, Smallest
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -62,7 +65,7 @@ class Encoding:
 
 
 def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
-    """Project, shuffle in secret, and split: never by values.
+    """Project, shuffle in secret, and split: never by values, and persons as a whole.
 
     Raises:
         SourceError: a column is missing, the number of records is not the declared one, or a
@@ -71,11 +74,20 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     domain, table = request.domain, _declared(request.domain, table)
     if request.on_invalid == "refuse":
         require_fit(domain, table)
+    used = None
+    if domain.people is not None:
+        used = bounded(table[domain.people.column], domain.people.records, _tags(secret))
+        table = {name: cells(table[name])[used.rows] for name in domain.rules}
     records = domain.project(table)
     count = len(records)
     _require_count(domain, count)
     order = secret.runtime("shuffle").permutation(count)
-    if request.adjacency.membership:
+    if used is not None:
+        persons = used.codes[used.rows]
+        records = attrs.evolve(records, persons=persons)
+        kept_out = (secret.runtime("split").uniform(used.persons) < request.holdout)[persons][order]
+        holdout, train = order[kept_out], order[~kept_out]
+    elif request.adjacency.membership:
         kept_out = (secret.runtime("split").uniform(count) < request.holdout)[order]
         holdout, train = order[kept_out], order[~kept_out]
     else:
@@ -102,6 +114,8 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     if request.holdout and not all(part.readable_again for part in read):
         return open_table(request, _gathered(parts), secret)
     encoding = _encoding(request)
+    if domain.people is not None:
+        return _open_persons(request, domain.people, parts, secret, engine)
     counts = engine.load(parts, encoding)
     count = sum(counts)
     _require_count(domain, count)
@@ -113,10 +127,44 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
         count=count - (len(held[_counted(domain)]) if held else 0),
         split=EVERYTHING if out is None else Others(out),
     )
-    labels = np.zeros(0)
-    if domain.labelled:
-        labels = domain.uncentre(domain.centre(held[domain.target]) if held else labels)
-    return Opened(train=train, holdout=held, holdout_labels=labels)
+    return Opened(train=train, holdout=held, holdout_labels=_labels(domain, held))
+
+
+def _open_persons(
+    request: Request, people: People, parts: Sequence[Part], secret: SecretCoins, engine: Engine
+) -> Opened:
+    """The same by persons: whose records are is read with them, chosen from at the end."""
+    domain, bounding = request.domain, Bounding(people.records, _tags(secret))
+    watched = [_Watched(part, people.column, bounding) for part in parts]
+    counts = engine.load(watched, _encoding(request))
+    used = bounding.used(sum(counts))
+    _require_count(domain, used.rows.size)
+    out = np.zeros(used.persons, dtype=np.bool_)
+    held: dict[str, NDArray[Any]] = {}
+    if request.holdout:
+        words = secret.runtime("split").by_place
+        out = Coins.chance(words, request.holdout).kept(0, used.persons)
+        held = _rows(domain, parts, counts, OfPersons(used, out))
+    train = EngineRecords(
+        engine=engine,
+        places=sum(counts),
+        count=used.rows.size - (len(held[_counted(domain)]) if held else 0),
+        split=OfPersons(used, ~out),
+        used=used,
+    )
+    return Opened(train=train, holdout=held, holdout_labels=_labels(domain, held))
+
+
+def _labels(domain: Domain, held: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """What the hold-out is compared with."""
+    if not domain.labelled:
+        return np.zeros(0)
+    return domain.uncentre(domain.centre(held[domain.target]) if held else np.zeros(0))
+
+
+def _tags(secret: SecretCoins) -> Words:
+    """By which a person's records are chosen, for a whole run."""
+    return secret.runtime("people").by_place
 
 
 def in_memory(source: Source, domain: Domain) -> Table:
@@ -129,12 +177,15 @@ def in_memory(source: Source, domain: Domain) -> Table:
 
 
 def _gathered(parts: Sequence[Part]) -> Table:
-    found: dict[str, list[NDArray[Any]]] = {}
+    """Every column in the pieces that it was read in: nothing is converted."""
+    found: dict[str, list[Any]] = {}
     for part in parts:
         for batch in part.batches():
             for name, column in named(batch).items():
-                found.setdefault(str(name), []).append(cells(column))
-    return {name: _joined(pieces) for name, pieces in found.items()}
+                found.setdefault(str(name), []).append(column)
+    return {
+        name: held[0] if len(held) == 1 else Pieces(tuple(held)) for name, held in found.items()
+    }
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -160,15 +211,37 @@ class _Bounded(Part):
             yield batch
 
 
+@attrs.frozen(eq=False, repr=False)
+class _Watched(Part):
+    """A part whose records are told to a bounding as they are read, in the order of the source."""
+
+    part: Part
+    column: str
+    bounding: Bounding
+
+    @property
+    def stays(self) -> bool:
+        """Yes: whose the records are is told to a bounding of this process."""
+        return True
+
+    def batches(self) -> Iterator[Columns]:
+        for batch in self.part.batches():
+            columns = named(batch)
+            if self.column not in columns:
+                raise SourceError(f"column {self.column!r} is missing")
+            self.bounding.add(columns[self.column])
+            yield columns
+
+
 def _bounded(parts: Sequence[Part], domain: Domain) -> Sequence[Part]:
-    most = domain.at_most
+    most = None if domain.people is not None else domain.at_most  # of persons, those that are used
     return parts if most is None else [_Bounded(part, most, _counted(domain)) for part in parts]
 
 
 def _declared(domain: Domain, table: Columns) -> Table:
     """By name; every declared column is there."""
     found: Table = named(table)
-    absent = [name for name in domain.rules if name not in found]
+    absent = [name for name in domain.read if name not in found]
     if absent:
         raise SourceError(f"column {absent[0]!r} is missing")
     return found

@@ -19,8 +19,19 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
     kept by a coin of its own and only an upper bound survives.
 
     Raises:
-        ParameterError: the count does not fit the adjacency, or a part would be empty.
+        ParameterError: the unit or the count does not fit the adjacency, or a part would be empty.
     """
+    _require_unit(domain, adjacency)
+    if adjacency.of_person:
+        if domain.exact is not None:
+            raise ParameterError(
+                str(adjacency),
+                "records: private, or {at_most: ...}: how many records a person has is protected",
+                "records",
+                domain.exact,
+                "data.domain",
+            )
+        return domain
     if adjacency.membership:
         if domain.exact is not None:
             raise ParameterError(
@@ -51,3 +62,24 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
             "evaluate.holdout",
         )
     return domain.of_part(domain.exact - kept_out)
+
+
+def _require_unit(domain: Domain, adjacency: Adjacency) -> None:
+    """Persons are declared exactly where they are the unit, with as many records each.
+
+    Raises:
+        ParameterError: they are not.
+    """
+    people = domain.people
+    if people is None and adjacency.of_person:
+        raise ParameterError(
+            str(adjacency), "the column that tells persons apart", "people", None, "data.domain"
+        )
+    if people is not None and adjacency != people.relation(adjacency):
+        raise ParameterError(
+            "data.domain.people",
+            f"a relation about persons ({people.relation(adjacency)})",
+            "adjacency",
+            str(adjacency),
+            "adjacency",
+        )

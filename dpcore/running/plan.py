@@ -287,7 +287,8 @@ class Plan:
             raise ContractError("a plan without a guarantee cannot be charged to a ledger")
         asks = self.schedule.asks
         events = tuple((ask.event(), ask.query.at_most) for ask in asks)
-        declared = attrs.evolve(self.request.domain, exact=None, limit=None)
+        domain = self.request.domain
+        declared = domain.people or attrs.evolve(domain, exact=None, limit=None)
         framed = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
         return Charge(
             events=events,

@@ -49,6 +49,12 @@ class PrivateLook:
             NoClaimError: under add/remove, where the size of the hold-out is private.
             ParameterError: there is no hold-out.
         """
+        if adjacency.of_person:
+            raise NoClaimError(
+                "a private look needs a public hold-out size; how many records a person has is "
+                "protected",
+                "evaluate.private",
+            )
         if adjacency.membership:
             raise NoClaimError(
                 "a private look needs a public hold-out size; add_remove hides it",

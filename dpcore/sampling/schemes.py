@@ -14,7 +14,7 @@ The first two make the cost of an ask smaller, by the events of the same names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -27,12 +27,17 @@ from dpcore.events.base import Event
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.randomness import Stream, Words
+from dpcore.records.bounding import Used
 from dpcore.records.records import Records
-from dpcore.sampling.selection import Coins, Selection, Smallest
+from dpcore.sampling.selection import Coins, OfPersons, Selection, Smallest
 
 
 class Sampling(ABC):
     """How the records of one ask are drawn. Frozen and public; the draw itself is secret."""
+
+    by_person: ClassVar[bool] = False
+    """Whether `draw` and `chosen_persons` take all records of a person or none, where a person is
+    the unit. No claim about persons is made for a sampling that does not."""
 
     @abstractmethod
     def refusal(self, adjacency: Adjacency) -> str:
@@ -57,6 +62,14 @@ class Sampling(ABC):
         """
         raise ContractError(f"{type(self).__name__} needs all records in one memory")
 
+    def chosen_persons(self, words: Words, used: Used) -> Selection:
+        """PRIVATE: the same law of persons.
+
+        Raises:
+            ContractError: it draws no persons.
+        """
+        raise ContractError(f"{type(self).__name__} draws no persons")
+
     @abstractmethod
     def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
         """A possible draw in which row `changed` takes part: for attacks, on made-up records."""
@@ -66,8 +79,13 @@ class Sampling(ABC):
 class Poisson(Sampling):
     """Every record independently with `probability`, in (0, 1]. Add/remove only.
 
+    Where a person is the unit, all used records of a person together, independently of the others:
+    by records, a person with k of them would be hit up to k times.
+
     Source: see `dpcore.events.poisson`.
     """
+
+    by_person: ClassVar[bool] = True
 
     probability: float = attrs.field(validator=probability)
 
@@ -91,12 +109,20 @@ class Poisson(Sampling):
         A record is taken with `probability` rounded down to 63 bits, never with more.
         """
         below = np.uint64(self._below)
-        kept = stream.words(len(records)) >> np.uint64(1) < below
+        if (whose := records.persons) is None:
+            kept = stream.words(len(records)) >> np.uint64(1) < below
+        else:
+            persons = int(whose.max(initial=-1)) + 1
+            kept = (stream.words(persons) >> np.uint64(1) < below)[whose]
         return records.take(np.flatnonzero(kept))
 
     def chosen(self, words: Words, places: int, records: int, among: Selection) -> Selection:
         """A coin for each place."""
         return Coins(words, self._below)
+
+    def chosen_persons(self, words: Words, used: Used) -> Selection:
+        """A coin for each person."""
+        return OfPersons(used, Coins(words, self._below).kept(0, used.persons))
 
     @property
     def _below(self) -> int:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.randomness import Words
+from dpcore.records.bounding import NOBODY, Used
 
 _CHUNK = 1 << 16  # words at a time
 _TOP = 16  # bits of a histogram
@@ -92,6 +93,26 @@ class Coins(Selection):
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:
         """By each place's own word."""
         return self.words.at(first, count) >> np.uint64(1) < np.uint64(self.below)
+
+
+@attrs.frozen(repr=False, eq=False)
+class OfPersons(Selection):
+    """All used records of some persons, wherever they stand.
+
+    Args:
+        used: Which records are used, and whose they are.
+        chosen: Whether each person is chosen. Shape (persons,).
+    """
+
+    used: Used
+    chosen: NDArray[np.bool_]
+
+    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+        """By the person of each place."""
+        codes = self.used.codes[first : first + count]
+        found: NDArray[np.bool_] = codes != NOBODY
+        found[found] = self.chosen[codes[found]]
+        return found
 
 
 @attrs.frozen(repr=False)

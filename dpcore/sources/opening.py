@@ -38,7 +38,7 @@ def reading(
 ) -> Reading:
     """What a reader of records must know of their domain."""
     return Reading(
-        columns={name: _held(rule) for name, rule in domain.rules.items()},
+        columns={name: _held(rule) for name, rule in domain.read.items()},
         folder=folder,
         exact=domain.exact,
         limit=domain.limit,

@@ -1,7 +1,12 @@
-"""Parquet: a file, or a folder of files in the order of their names; a part is a row group."""
+"""Parquet: a file, or a folder of files in the order of their names; a part is some row groups.
+
+Opening a file reads its whole footer, which lists every row group: so a part holds enough small
+groups in a row that opening it costs little beside reading it.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,29 +17,38 @@ from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types, unpassed
 
+RECORDS = 1 << 17  # that a part holds at least, where the file goes on
+_OPENING = 64  # records whose reading takes as long as one group's entry in the footer
+
 ENDINGS = (".parquet", ".pq")
 
 
 @attrs.frozen(kw_only=True)
 class ParquetPart(Part):
-    """A row group of a file.
+    """Some row groups of a file, one after the other.
 
     Args:
-        group: Its number.
+        first: The number of the first. end: The number after the last.
     """
 
     path: Path
-    group: int
+    first: int
+    end: int
     reading: Reading
 
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: its records."""
         from pyarrow import parquet
 
-        told = f"{self.path.name}: row group {self.group + 1} cannot be read"
+        first, last = self.first + 1, self.end
+        groups = f"row group {last}" if first == last else f"row groups {first} to {last}"
+        told = f"{self.path.name}: {groups} cannot be read"
         with unpassed(told), parquet.ParquetFile(self.path) as file:
             read = file.iter_batches(
-                BATCH, row_groups=[self.group], columns=list(self.reading.names), use_threads=False
+                BATCH,
+                row_groups=list(range(self.first, self.end)),
+                columns=list(self.reading.names),
+                use_threads=False,
             )
             for batch in read:
                 yield from columns_of(batch, self.reading)
@@ -48,7 +62,7 @@ class ParquetSource(Source):
     reading: Reading
 
     def parts(self) -> Sequence[Part]:
-        """PRIVATE: every row group of every file.
+        """PRIVATE: the row groups of every file, in order; a part begins where one has enough.
 
         Raises:
             SourceError: no such file, none that is Parquet, or a column of another type.
@@ -56,8 +70,8 @@ class ParquetSource(Source):
         found: list[Part] = []
         for path in self._files():
             found += [
-                ParquetPart(path=path, group=group, reading=self.reading)
-                for group in range(self._groups(path))
+                ParquetPart(path=path, first=first, end=end, reading=self.reading)
+                for first, end in itertools.pairwise(self._cuts(path))
             ]
         return found
 
@@ -74,12 +88,21 @@ class ParquetSource(Source):
             raise SourceError(f"{self.path}: no file ends in .parquet or .pq")
         return files
 
-    def _groups(self, path: Path) -> int:
+    def _cuts(self, path: Path) -> list[int]:
+        """The numbers of the row groups that parts begin with, and how many groups there are."""
         from pyarrow import parquet
 
         with unpassed(f"{path.name}: not a Parquet file"), parquet.ParquetFile(path) as file:
             require_types(path.name, file.schema_arrow, self.reading)
-            return int(file.num_row_groups)
+            told, count = file.metadata, int(file.num_row_groups)
+            enough = max(RECORDS, count * _OPENING)
+            cuts, held = [0], 0
+            for group in range(count):
+                if held >= enough:
+                    cuts.append(group)
+                    held = 0
+                held += int(told.row_group(group).num_rows)
+            return [*cuts, count] if count else []
 
 
 @attrs.frozen(kw_only=True)

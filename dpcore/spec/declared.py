@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, cast
 
 import attrs
@@ -18,6 +19,7 @@ from dpcore.adjacency import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.domain import Column, Domain
+from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, shown
 from dpcore.records.cells import day
@@ -70,7 +72,8 @@ def declared(node: Node) -> Declared:
         raise SpecError("needs either 'release' or 'releases'")
     if text.release is not None and text.releases is not None:
         raise SpecError("needs either 'release' or 'releases', not both", key="releases")
-    domain, adjacency = declared_domain(node, text.data), declared_adjacency(text)
+    domain = declared_domain(node, text.data)
+    adjacency = declared_adjacency(text, domain)
     holdout = text.evaluate.holdout if text.evaluate else 0.0
     part_domain(domain, adjacency, holdout)
     swept: tuple[Point, ...] = (Point(node, {}),)
@@ -96,8 +99,19 @@ def child(node: Node, *keys: str) -> Node:
     return node
 
 
-def declared_adjacency(text: SpecText) -> Adjacency:
-    """`adjacency`, whose forms the grammar has checked."""
+def declared_adjacency(text: SpecText, domain: Domain) -> Adjacency:
+    """`adjacency`, whose forms the grammar has checked; of a person, where people are declared.
+
+    Raises:
+        SpecError: it is not about whole records, and people are declared.
+    """
+    if domain.people is None:
+        return _of_records(text)
+    with below("adjacency"):
+        return domain.people.relation(_of_records(text))
+
+
+def _of_records(text: SpecText) -> Adjacency:
     if isinstance(text.adjacency, ReplaceFeatures):
         inner = text.adjacency.replace_features
         with below("adjacency", "replace_features"):
@@ -140,7 +154,20 @@ def _domain(here: Node, data: DataText) -> Domain:
         exact=exact,
         limit=limit,
         norm=domain.norm,
+        people=_people(domain, [*read, data.target]),
     )
+
+
+def _people(domain: DomainText, used: Sequence[str | None]) -> People | None:
+    """Raises SpecError at a column that is a feature or the target."""
+    if (told := domain.people) is None:
+        return None
+    if told.column in used:
+        raise SpecError(
+            f"needs a column that is neither feature nor target, got {shown(told.column)}",
+            ("people", "column"),
+        )
+    return People(column=told.column, records=told.records)
 
 
 def _labelled(here: Node, data: DataText) -> Range | Classes | None:

@@ -171,6 +171,18 @@ class AtMost(Struct, frozen=True, forbid_unknown_fields=True):
     at_most: Annotated[int, Meta(ge=1)]
 
 
+class PeopleText(Struct, frozen=True, forbid_unknown_fields=True):
+    """`{column: NAME, records: INT}`: whose a record is, where a person is protected.
+
+    Args:
+        column: The column of persons' ids; no feature and no target.
+        records: How many records of one person a run uses at most, chosen in secret.
+    """
+
+    column: Text
+    records: Annotated[int, Meta(ge=1)]
+
+
 class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
     """`data.domain`: declared public facts.
 
@@ -180,6 +192,8 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
         columns: The feature columns by name: a range or a list of categories each.
         target: The public range of the label, or its classes; left out where there is no target.
         norm: Encoded rows are scaled down to at most this l2 norm.
+        people: Whose a record is. The guarantee is then about all records of one person; how many
+            records there are is private.
     """
 
     records: Annotated[int, Meta(ge=1)] | AtMost | Literal["private"]
@@ -195,6 +209,7 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     target: Annotated[Any, Meta(extra_json_schema=COLUMN_SCHEMA)] = None
     norm: float | None = None
+    people: PeopleText | None = None
 
 
 class Csv(Struct, frozen=True, forbid_unknown_fields=True):

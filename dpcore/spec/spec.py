@@ -22,6 +22,7 @@ from dpcore.strict_yaml.located import Node, of_plain, parse, read
 from dpcore.strict_yaml.places import place, placed
 
 if TYPE_CHECKING:
+    from dpcore.pricing.relocking import Terms
     from dpcore.randomness import PublicCoins
     from dpcore.records.location import Location
     from dpcore.registry.registry import Registry
@@ -73,6 +74,18 @@ class Spec:
 
         with self.placed():
             return price(self.request, coins=self.request.coins or coins, reproduce=reproduce)
+
+    def relocked(self, terms: Terms, coins: PublicCoins, *, reproduce: bool = False) -> Plan:
+        """The plan at what a lock says, at the lock's coins: nothing is priced again.
+
+        Raises:
+            ReplayError: the lock does not fit the spec.
+            SpecError: components do not fit together, at the place of the one that does not.
+        """
+        from dpcore.pricing.relocking import relocked
+
+        with self.placed():
+            return relocked(attrs.evolve(self.request, reproduce=reproduce), terms, coins)
 
     @contextmanager
     def placed(self) -> Iterator[None]:

@@ -75,15 +75,18 @@ def test_a_spec_with_an_unknown_ledger_says_how_to_make_one(home):
 
 
 def test_runs_are_charged_until_nothing_is_left(home):
-    assert "left: Gaussian releases of mu = 0.268051 or pure releases of epsilon = 1" in create()
+    assert "left: Gaussian releases of mu = 0.268035 or pure releases of epsilon = 1" in create()
     told = dpcore("check", "s.yaml")
     left, after = told.splitlines()[-1].split("; after this run ")
-    assert left == "Ledger people: left Gaussian releases of mu = 0.268051 or pure releases of " + (
-        "epsilon = 1"
+    assert left == (
+        "Ledger people: left Gaussian releases of mu = 0.268035 or pure releases of epsilon = 1, "
+        "and 9.76562e-09 of delta for failures; the largest has epsilon = 1 at delta = 1e-05"
     )
     assert kinds() == ["created"]
     data = json.loads(dpcore("check", "s.yaml", "--json"))
-    assert data["ledger"]["after"] == after.rstrip(".")
+    after, _, warning = after.rstrip(".").partition(". Warning: ")
+    assert data["ledger"]["after"] == after
+    assert warning == data["ledger"]["warning"]
     ran = dpcore("run", "s.yaml")
     assert "of the ledger 'people'" in " ".join(ran.split())
     assert f"lets through {after}" in " ".join(ran.split())
@@ -107,6 +110,15 @@ def test_runs_are_charged_until_nothing_is_left(home):
     folders = [f"runs/{name}" for name in runs]
     told = dpcore("ledger", "verify", "people", *(f"--run={folder}" for folder in folders))
     assert "chained and recomputed" in told
+
+
+def test_a_plan_shares_what_is_left(home):
+    create()
+    told = " ".join(dpcore("ledger", "plan", "people", "--releases", 4).split())
+    assert "everybody 4 0.134017" in told  # half of mu, for four releases
+    told = dpcore("ledger", "plan", "people", "--share", "anna=3", "--share", "ben=1")
+    assert " ".join(told.split()).count("0.134017") == 1
+    assert "LABEL=WEIGHT" in dpcore("ledger", "plan", "people", "--share", "anna", code=2)
 
 
 def test_a_run_whose_source_is_missing_stays_spent(home):

@@ -227,6 +227,26 @@ def test_what_is_read_once_or_lies_here_stays_here(client):
             assert not any(held_by(client))
 
 
+def test_records_grouped_by_persons_stay_here(client):
+    rows = {**table(400), "who": np.arange(400) % 150}
+    made = dpcore.price(
+        domain=attrs.evolve(
+            domain(), exact=None, limit=400, people=dpcore.People(column="who", records=2)
+        ),
+        adjacency=ADD_REMOVE,
+        learner=SufficientStatistics(features=Identity()),
+        mechanism=Gaussian(),
+        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
+        coins=dpcore.PublicCoins(7),
+    )
+    source = Cut(rows, (130, 270))
+    with LocalEngine(threads=1) as engine:
+        expected = released(made, source, engine)
+    with Dask(client) as engine:
+        assert released(made, source, engine) == expected
+        assert "grouped by persons" in engine.note
+
+
 @pytest.mark.parametrize(
     ("own", "message"),
     [

@@ -17,6 +17,7 @@ from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.publish.evaluation import evaluate
+from dpcore.records.cells import cells
 from dpcore.records.source import TablePart
 from dpcore.running.opening import in_memory
 from dpcore.sampling.selection import Coins, Others
@@ -141,9 +142,10 @@ def clipped():
 def test_what_reads_rows_gets_the_whole_source_as_a_table():
     rows = table(400)
     again = in_memory(Cut(rows, CUTS[2]), domain(400))
-    assert all(np.array_equal(again[name], rows[name]) for name in rows)
+    assert all(np.array_equal(cells(again[name]), rows[name]) for name in rows)
+    assert all(cells(again[name]).dtype == rows[name].dtype for name in rows)
     mixed = Cut({"a": [1, "x", True], "b": [None, 2.5, "3"], "y": [0, 1, 2]}, ((1, 1), (1,)))
-    assert in_memory(mixed, domain(3))["a"].tolist() == [1, "x", True]
+    assert cells(in_memory(mixed, domain(3))["a"]).tolist() == [1, "x", True]
 
 
 def test_a_record_that_does_not_fit_is_named_by_its_place_in_its_part():

@@ -3,10 +3,12 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction
@@ -270,3 +272,42 @@ def test_a_training_run_is_its_steps():
     assert replaced.absent.mu >= 1 / 1.1
     with pytest.raises(ParameterError, match="at most records"):
         dpsgd(adjacency=ADD_REMOVE, batch=9, records=8, epochs=1, noise_multiplier=1)
+
+
+@pytest.mark.parametrize("q", [1e-6, 0.01, 0.5, 0.999, 1.0])
+@pytest.mark.parametrize("shift", [0.01, 1.0, 5.0, 40.0])
+def test_a_sampled_laplace_event_loses_nothing_beyond_its_largest_loss(q, shift):
+    event = PoissonSampledEvent(
+        event=LaplaceEvent(shift=shift, adjacency=ADD_REMOVE), sampling_probability=q
+    )
+    with mpmath.workdps(60):
+        grown, shrunk = mpmath.expm1(mpmath.mpf(shift)), mpmath.expm1(-mpmath.mpf(shift))
+        largest = {
+            REMOVE: mpmath.log1p(mpmath.mpf(q) * grown),
+            ADD: -mpmath.log1p(mpmath.mpf(q) * shrunk),
+        }
+    for direction, true in largest.items():
+        anchor = event.anchor(direction)
+        assert anchor * (1 + 1e-15) >= true  # never below: the curve is still above 0 there
+        if q < 0.99:
+            assert anchor <= float(true) * (1 + 1e-11)
+        assert event.delta(anchor, direction) == 0
+        assert event.delta(float(true) * (1 - 1e-6), direction) > 0
+
+
+def test_many_sampled_laplace_steps_lie_between_the_peers_ends():
+    """51.8 was quoted: rounding at the largest loss counted as an infinite one in every step."""
+    event = PoissonSampledEvent(
+        event=LaplaceEvent(shift=1.0, adjacency=ADD_REMOVE), sampling_probability=0.01
+    )
+    found = PldAccountant(ADD_REMOVE).compose(event, 100_000).epsilon(1e-12)
+    # mean and variance of one step's loss by quadrature, then the normal limit
+    x = np.linspace(-40, 41, 4_000_001)
+    q = np.exp(-np.abs(x)) / 2
+    p = 0.99 * q + 0.01 * np.exp(-np.abs(x - 1)) / 2
+    loss = np.log(p / q)
+    mean = float(integrate.trapezoid(p * loss, x))
+    deviation = math.sqrt(float(integrate.trapezoid(p * loss**2, x)) - mean**2)
+    limit = 100_000 * mean + stats.norm.isf(1e-12) * deviation * math.sqrt(100_000)
+    assert found.width < 0.02
+    assert found.upper == pytest.approx(limit, rel=0.04)

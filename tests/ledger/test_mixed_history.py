@@ -92,3 +92,17 @@ def test_a_month_of_mixed_runs_stays_within_its_promise_and_near_the_best_compos
     assert promised <= best.upper * 1.12
     assert float(spent.failures) <= 1e-8
     assert math.isfinite(promised)
+
+
+def test_one_release_that_takes_most_is_told_and_a_closed_ledger_says_why(tmp_path):
+    ledger = Ledger.create(tmp_path / "w.ledger", epsilon=1.0, delta=1e-6, adjacency=A)
+    left = ledger.left()
+    assert left.largest == pytest.approx(1.0, rel=1e-3)
+    small = ledger.would_leave(Charge.of(COUNT))
+    assert left.most_taken_by(small) == ""
+    large = Charge.of(GaussianEvent(mu=0.97 * left.mu, adjacency=A))
+    assert "takes most" in left.most_taken_by(ledger.would_leave(large))
+    closed = Ledger.create(tmp_path / "c.ledger", epsilon=1.0, delta=1e-6, adjacency=A, failures=0)
+    closed.spend(Charge.of(COUNT))
+    with pytest.raises(BudgetExceededError, match="nothing may follow"):
+        closed.spend(Charge.of(COUNT))

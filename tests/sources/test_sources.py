@@ -180,3 +180,23 @@ def test_a_text_means_a_kind_of_source_by_its_form():
     assert location("a/b.parquet") == ParquetFiles(parquet="a/b.parquet")
     assert location("a/b.csv").csv == "a/b.csv"
     assert location("sklearn:iris").sklearn == "iris"
+
+
+def test_small_row_groups_are_read_several_a_part(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = people()
+    path = tmp_path / "people.parquet"
+    parquet.write_table(pa.table(table), path, row_group_size=3)
+    groups = parquet.ParquetFile(path).num_row_groups
+    source = ParquetFiles(parquet="people.parquet").open(reading(DOMAIN, tmp_path, Csv()))
+    whole_file = records_of("people.parquet", tmp_path)
+    assert len(source.parts()) == 1
+    monkeypatch.setattr("dpcore.sources.parquet.RECORDS", 10)
+    monkeypatch.setattr("dpcore.sources.parquet._OPENING", 0)
+    parts = source.parts()
+    assert [part.end - part.first for part in parts[:-1]] == [4] * (len(parts) - 1)
+    assert [part.first for part in parts] == list(range(0, groups, 4))
+    assert parts[-1].end == groups
+    assert same(records_of("people.parquet", tmp_path), whole_file)

@@ -195,8 +195,8 @@ def rows(registry):
         for title, bound in bounds.items():
             named = inspect.isclass(getattr(bound, "learner", None))
             generic = title == "statistics.sums" and bound().is_about(learner)
-            generic = generic or (title == "sum" and title in learner.bounds)
-            if generic or (named and bound.learner is type(learner)):
+            summed = title == "sum" and title in learner.bounds
+            if generic or summed or (named and bound.learner is type(learner)):
                 groups = {}
                 for own, mechanism in mechanisms.items():
                     key = tuple(

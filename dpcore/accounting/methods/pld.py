@@ -122,7 +122,8 @@ class PldAccountant(Accountant):
         if not attained or len(attained) == len(spent):
             return 0.0
         try:
-            return attrs.evolve(self, spent=attained, known=self._known).epsilon(delta).lower
+            part = attrs.evolve(self, spent=attained, width=4 * self.width, known=self._known)
+            return part.epsilon(delta).lower
         except NoClaimError:
             return 0.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any, Protocol, Self, runtime_checkable
 
 import attrs
@@ -21,6 +21,7 @@ from dpcore.interval import Spread
 from dpcore.learner import Answer, AnyLearner, Learner, Public
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.pricing.of_persons import of_persons
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
@@ -108,7 +109,7 @@ class Case:
         found = []
         try:
             for query in self.learner.queries(self.public):
-                claim = self.bound.sensitivity(query, self.learner, self.public, self.adjacency)
+                claim = self._claim(query)
                 if isinstance(claim, Refused):
                     return claim
                 if not claim.adjacency.covers(self.adjacency):
@@ -117,6 +118,12 @@ class Case:
         except UndeclaredError as error:
             return Refused(str(error))
         return tuple(found)
+
+    def _claim(self, query: Query) -> AnySensitivity | Refused:
+        claim = partial(self.bound.sensitivity, query, self.learner, self.public)
+        if self.adjacency.of_person:  # as pricing does it
+            return of_persons(query, self.adjacency, claim)
+        return claim(self.adjacency)
 
     def safe_claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
         """The same, where whatever else the learner or the bound raises counts as a refusal."""
@@ -135,7 +142,7 @@ class Case:
 
     def _with(self, adjacency: Adjacency, size: int | None) -> Self:
         """As pricing does it: the exact count where the relation and the bound allow it."""
-        if adjacency.membership or self.bound.withholds_count or size is None:
+        if not adjacency.replaces or self.bound.withholds_count or size is None:
             domain = attrs.evolve(self.domain, exact=None, limit=size)
         else:
             domain = self.domain.of_part(size)

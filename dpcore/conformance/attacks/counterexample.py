@@ -108,6 +108,7 @@ class Counterexample:
             "query": self.query,
             "arguments": None if self.arguments is None else plain,
             "changed": self.pair.changed,
+            **({"count": self.pair.count} if self.pair.count > 1 else {}),
             "records": self.records,
             "coins": self.coins,
             "claimed": self.claimed,
@@ -150,6 +151,7 @@ def load(path: Path) -> Counterexample:
         Records(features=stored["before_features"], labels=stored["before_labels"]),
         Records(features=stored["after_features"], labels=stored["after_labels"]),
         facts["changed"],
+        facts.get("count", 1),
     )
     return Counterexample(
         query=facts["query"],

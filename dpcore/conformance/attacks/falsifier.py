@@ -1,8 +1,9 @@
 """The falsifier: search for neighbours between which a statistic moves farther than claimed.
 
-Four phases per claim, until its number of pairs is used up: constructions (see `constructions`),
-paths towards jumps (see `paths`), local ascent from the worst pairs, then random restarts with
-ascent. What it finds is a proof that a bound is wrong; finding nothing proves nothing.
+Of an exact sum, all pairs of some candidates are compared first (see `all_pairs`). Then four phases
+per claim, until its number of pairs is used up: constructions (see `constructions`), paths towards
+jumps (see `paths`), local ascent from the worst pairs, then random restarts with ascent. What it
+finds is a proof that a bound is wrong; finding nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import attrs
 import numpy as np
 
 from dpcore.bound import Refused
+from dpcore.conformance.attacks.all_pairs import Candidates, attackable
 from dpcore.conformance.attacks.ascent import SearchOverError, climb
 from dpcore.conformance.attacks.branches import Taken, followed
 from dpcore.conformance.attacks.case import Case, Pathwise, asks_of
@@ -49,7 +51,11 @@ _SIMPLIFYING = (0.25, 100)  # of a claim's pairs, on top of them, or so many if 
 _CLIMBS = 8  # starts that are climbed from before random restarts begin
 _EVALUATIONS = 250  # of the score, per ascent
 _DRAWS = 6  # samples or orders of the records, where the runtime draws them
+_OPPOSED = 5  # of so many constructions of a person's records, one with opposite ones
 _LIGHT = 150  # records of a function up to which a pair counts as one
+_ALL_PAIRS = 0.1  # candidates of an exact sum for each pair of the budget
+_CANDIDATES = (20, 400)  # at least and at most
+_ALL_PAIRS_ASKS = 4
 _EACH = 4  # constructions of a family between two restarts
 
 
@@ -168,8 +174,25 @@ class _Search:
                 if start is not None and not self._is_broken():
                     self._most += 1  # on top of the others
                     self._score(start, self._targets[0])
+            self._all_pairs()
             self._constructions()
         return self._finding()
+
+    def _all_pairs(self) -> None:
+        """Of an exact sum, all pairs of some candidates at once; on top of the others."""
+        by_ask = {id(target.ask): target for target in self._targets}
+        targets = [*by_ask.values()][:_ALL_PAIRS_ASKS]
+        if not attackable(self._case, targets[0].ask):
+            return
+        count = int(np.clip(_ALL_PAIRS * self._most, *_CANDIDATES))
+        for number, target in enumerate(targets):
+            rng = np.random.default_rng([number, count])  # the other phases keep their numbers
+            found = Candidates.drawn(self._rows, count, rng)
+            for start in found.farthest(self._case, target.ask):
+                if self._is_broken():
+                    return
+                self._most += 1
+                self._score(start, target)
 
     def _constructions(self) -> None:
         if self._is_broken():
@@ -205,8 +228,8 @@ class _Search:
             rest = self._rng.permutation(np.setdiff1d(places, first))
             for place in np.concatenate([first, rest])[:most]:
                 position = min(1.0, (float(place) + 0.01) / max(1, start.base_size))
-                if self._is_broken():
-                    return
+                if self._is_broken() or self._pairs >= self._most:
+                    return  # what follows has pairs of its own
                 self._score(attrs.evolve(start, position=position), target)
 
     def _paths(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
@@ -281,6 +304,8 @@ class _Search:
         seen: list[tuple[float, int, Configuration, Target]],
     ) -> None:
         start = next(stream)
+        if self._case.adjacency.of_person and len(seen) % _OPPOSED == _OPPOSED - 1:
+            start = attrs.evolve(start, opposed=True)
         target = self._targets[int(self._rng.integers(len(self._targets)))]
         seen.append((self._score(start, target), len(seen), start, target))
 

@@ -67,18 +67,23 @@ def _labels(records: Records, domain: Domain) -> str:
 
 
 def are_neighbours(pair: Pair, adjacency: Adjacency) -> bool:
-    """Whether the two differ in row `changed` alone, and by no more than the relation allows."""
-    before, after, changed = pair.before, pair.after, pair.changed
-    if not 0 <= changed < len(after):
+    """Whether the two differ in row `changed` alone, or in that person's rows from there on, and by
+    no more than the relation allows."""
+    before, after, changed, count = pair.before, pair.after, pair.changed, pair.count
+    if not (1 <= count <= adjacency.records and 0 <= changed <= len(after) - count):
         return False
-    rest = np.arange(len(after)) != changed
-    if adjacency.membership:
-        return len(before) == len(after) - 1 and _equal(before, after.take(np.flatnonzero(rest)))
+    behind = np.arange(len(after)) - changed
+    rest = (behind < 0) | (behind >= count)
+    if adjacency.membership or (adjacency.of_person and len(before) < len(after)):
+        others = after.take(np.flatnonzero(rest))
+        return len(before) == len(others) and _equal(before, others)
     if len(before) != len(after):
         return False
     kept = np.flatnonzero(rest)
     if not _equal(before.take(kept), after.take(kept)):
         return False
+    if adjacency.of_person:
+        return True
     moved = float(np.linalg.norm(before.features[changed] - after.features[changed]))
     if before.labels[changed] != after.labels[changed] and not adjacency.label:
         return False

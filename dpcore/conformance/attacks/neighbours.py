@@ -29,6 +29,8 @@ class Configuration:
         counts: How often each base row stands in both datasets, shape (k,).
         position: Where the changing row stands, in [0, 1]: 0 first, 1 last.
         origin: Name of the construction it came from.
+        opposed: Whether a person's records are the changing row times 1, -1, 1/2, -1/2, ..., which
+            come or go; all of them the changing row if not. Of one record it says nothing.
     """
 
     raw: NDArray[np.float64]
@@ -36,6 +38,7 @@ class Configuration:
     counts: NDArray[np.intp]
     position: float
     origin: str
+    opposed: bool = False
 
     @property
     def base_size(self) -> int:
@@ -49,12 +52,14 @@ class Pair:
 
     Args:
         before, after: Under add/remove, `before` is the smaller one.
-        changed: Row number of the record that changed or came.
+        changed: Row number of the record that changed or came; the first of them, of a person.
+        count: How many records of one person changed or came, one after the other.
     """
 
     before: Records
     after: Records
     changed: int
+    count: int = 1
 
 
 def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> Pair:
@@ -62,6 +67,8 @@ def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
 
     A label that may not change is kept; features that moved too far are pulled back.
     """
+    if adjacency.of_person:
+        return _person(configuration, rows, adjacency)
     raw, labels = _constrained(configuration, rows, adjacency)
     bound = rows.label_bound
     found = rows.project(raw, np.clip(labels, -bound, bound))
@@ -71,6 +78,44 @@ def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
     after = np.insert(base, changed, kinds + 1)
     before = base if adjacency.membership else np.insert(base, changed, kinds)
     return Pair(found.take(before), found.take(after), changed)
+
+
+def _person(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> Pair:
+    """One person with as many records as may be, who comes, or replaces another one."""
+    kinds, others = len(configuration.counts), configuration.base_size
+    count = _of_one_person(rows, adjacency, others)
+    base = np.repeat(np.arange(kinds), configuration.counts)
+    changed = int(np.clip(configuration.position, 0.0, 1.0) * others)
+    factors = np.ones(count)
+    if configuration.opposed:
+        factors = np.ldexp((-1.0) ** np.arange(count), -(np.arange(count) // 2))
+    raw, labels = (
+        np.concatenate([whole, np.multiply.outer(factors, whole[-1])])
+        for whole in (configuration.raw, configuration.labels)
+    )
+    found = rows.project(raw, np.clip(labels, -rows.label_bound, rows.label_bound))
+    after = np.insert(base, changed, np.arange(kinds + 2, kinds + 2 + count))
+    came = adjacency.membership or configuration.opposed
+    before = base if came else np.insert(base, changed, np.full(count, kinds))
+    return _owned(Pair(found.take(before), found.take(after), changed, count), others)
+
+
+def _of_one_person(rows: Rows, adjacency: Adjacency, others: int) -> int:
+    """As many records as one person may have, beside so many of others."""
+    most = rows.domain.at_most
+    return adjacency.records if most is None else max(1, min(adjacency.records, most - others))
+
+
+def _owned(pair: Pair, others: int) -> Pair:
+    """The same records with their persons: every other record is a person's only one."""
+    whose = np.arange(1, others + 1, dtype=np.int32)
+    owned = np.insert(whose, pair.changed, np.zeros(pair.count, dtype=np.int32))
+    before = whose if len(pair.before) == others else owned
+    return attrs.evolve(
+        pair,
+        before=attrs.evolve(pair.before, persons=before),
+        after=attrs.evolve(pair.after, persons=owned),
+    )
 
 
 def configuration_of(pair: Pair, rows: Rows) -> Configuration | None:

@@ -12,11 +12,13 @@ import numpy as np
 
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore.conformance.laws.persons import LAWS as OF_PERSONS
+from dpcore.conformance.laws.persons import person_verdicts
 from dpcore.domain.domain import Domain
 
 ALONE = Law("domain.cells", "Replacing one record's cell moves no other record's row by a bit.")
 
-LAWS = (ALONE,)
+LAWS = (ALONE, *OF_PERSONS)
 
 _ROWS = 8
 _TRIALS = 40
@@ -45,14 +47,17 @@ def cell_verdicts(
     containers: Mapping[str, Container] = CONTAINERS,
     cells: Sequence[Any] = HOSTILE,
 ) -> list[Verdict]:
-    """The law on one domain.
+    """The law on one domain, and those of persons where it declares whose a record is.
 
     Args:
         containers: How a column is held, by name. Each must keep every one of `cells` beside any
             cell of the domain: what it converts, it converts before dpcore sees it.
     """
     subject = f"domain of {len(domain.columns)} columns"
-    return [judge(ALONE, subject, partial(_alone, domain, seed, containers, cells))]
+    told = [judge(ALONE, subject, partial(_alone, domain, seed, containers, cells))]
+    if domain.people is not None:
+        told += person_verdicts(domain.people, seed=seed)
+    return told
 
 
 def _alone(

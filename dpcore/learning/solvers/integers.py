@@ -105,7 +105,9 @@ def multipliers(
         else:
             found = np.ldexp(link(np.ldexp(scores, -_PLACES - places)), residual_places)
         found -= np.ldexp(block.labels, residual_places - _PLACES)
-    return np.asarray(np.rint(np.clip(found, -block.limits, block.limits)))
+    np.maximum(found, -block.limits, out=found)
+    np.minimum(found, block.limits, out=found)
+    return np.asarray(np.rint(found, out=found))
 
 
 def clipped_gradients(

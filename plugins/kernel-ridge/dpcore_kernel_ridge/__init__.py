@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore import AnyLearner, AnyMechanism, SensitivityBound, hookimpl
+from dpcore.learning.theorems.statement import Statement
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge, KernelHuberRidgeBound
 from dpcore_kernel_ridge.one_scalar import OneScalar
 from dpcore_kernel_ridge.ridge import KernelRidge
+from dpcore_kernel_ridge.statements import STATEMENTS
 
 
 @hookimpl
@@ -43,3 +45,16 @@ def dpcore_examples() -> Mapping[str, Path]:
     folder = Path(__file__).parent / "examples"
     names = ("function", "huber_ridge", "per_query", "printed")
     return {f"kernel_ridge.{name}": folder / f"{name}.yaml" for name in names}
+
+
+@hookimpl
+def dpcore_theory() -> Mapping[str, Statement]:
+    """The paper's statements, printed and corrected."""
+    return STATEMENTS
+
+
+@hookimpl
+def dpcore_experiments() -> Mapping[str, Path]:
+    """The paper's constants: it has no experiments."""
+    folder = Path(__file__).parent / "experiments"
+    return {"kernel_ridge/constants": folder / "constants.yaml"}

@@ -250,10 +250,11 @@ class StagedGradient(SummingLearner):
         """PRIVATE: once for all steps of a stage."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         assert query.sum is not None, "a gradient is planned as a sum"
-        args, recipe, exponent = query.args, _Recipe.of(public), query.sum.unit
+        args, exponent = query.args, query.sum.unit
         fixed = (args["means"], args["variances"], args["scales"])
 
         def rows() -> IntegerRows:
+            recipe = _Recipe.of(public)
             features = StagedFeatures(
                 layout=recipe.layout,
                 means=args["means"],

@@ -4,14 +4,18 @@ Differential Privacy Mechanisms in Neural Tangent Kernel Regression: as printed,
 central route that protects whole records.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore.learning.theorems.statement import Statement
 from dpcore_ntk.central import Central, CentralBound
+from dpcore_ntk.experiment_methods import digits, fit_kernel
 from dpcore_ntk.gram_sampling import GramSampling
 from dpcore_ntk.printed import Equation1Bound, Printed, PromisedBound
 from dpcore_ntk.regression import Regression, RegressionBound
+from dpcore_ntk.statements import STATEMENTS
 
 
 @hookimpl
@@ -47,3 +51,22 @@ def dpcore_examples() -> Mapping[str, Path]:
     folder = Path(__file__).parent / "examples"
     names = ("central", "digits", "equation_1", "promised", "regression")
     return {f"ntk.{name}": folder / f"{name}.yaml" for name in names}
+
+
+@hookimpl
+def dpcore_theory() -> Mapping[str, Statement]:
+    """The paper's statements, printed and proved."""
+    return STATEMENTS
+
+
+@hookimpl
+def dpcore_experiments() -> Mapping[str, Path]:
+    """What stands for Figure 1."""
+    folder = Path(__file__).parent / "experiments"
+    return {"ntk/figure_1_substitute": folder / "figure_1_substitute.yaml"}
+
+
+@hookimpl
+def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
+    """What it runs."""
+    return {"ntk.digits": digits, "ntk.fit_kernel": fit_kernel}

@@ -3,16 +3,26 @@
 Differentially private random feature model; the sound forms rest on T1 and T3-T6 of the docs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore.learning.theorems.statement import Statement
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
+from dpcore_random_features.experiment_methods import (
+    classical_noise,
+    f1,
+    f2,
+    fit_cosines,
+    gamma_noise,
+)
 from dpcore_random_features.huber_ridge import HuberRidgeBound, HuberRidgeLearner
 from dpcore_random_features.min_norm import Algorithm1, LiaoLemma9, MinNorm, PublishedCode
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
 from dpcore_random_features.real_noise import RealNoise
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
+from dpcore_random_features.statements import STATEMENTS
 
 
 @hookimpl
@@ -54,3 +64,23 @@ def dpcore_examples() -> Mapping[str, Path]:
     sound = ("ball_ridge", "huber_ridge", "projected_min_norm", "ridge")
     names = (*sound, "algorithm_1", "kaczmarz", "published_code")
     return {f"random_features.{name}": folder / f"{name}.yaml" for name in names}
+
+
+@hookimpl
+def dpcore_experiments() -> Mapping[str, Path]:
+    """Table 1 and Figures 1-6, as the published code runs them."""
+    folder = Path(__file__).parent / "experiments"
+    return {f"random_features/{path.stem}": path for path in sorted(folder.glob("*.yaml"))}
+
+
+@hookimpl
+def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
+    """What these experiments run."""
+    methods = (classical_noise, f1, f2, fit_cosines, gamma_noise)
+    return {f"random_features.{method.__name__}": method for method in methods}
+
+
+@hookimpl
+def dpcore_theory() -> Mapping[str, Statement]:
+    """The paper's statements, printed and corrected."""
+    return STATEMENTS

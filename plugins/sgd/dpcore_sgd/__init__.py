@@ -4,13 +4,17 @@ After Wang & Guo (2024), Differentially private SGD with random features, Appl. 
 Univ. 39, doi:10.1007/s11766-024-5037-0: the algorithm as printed, corrected, and in sound forms.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dpcore import Learner, SensitivityBound, hookimpl
+from dpcore.learning.theorems.statement import Statement
 from dpcore_sgd.bounds import PassesBound, PathBound
+from dpcore_sgd.experiment_methods import theorem_3_noise
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2
 from dpcore_sgd.regression import Regression
+from dpcore_sgd.statements import STATEMENTS
 
 
 @hookimpl
@@ -36,3 +40,22 @@ def dpcore_examples() -> Mapping[str, Path]:
     folder = Path(__file__).parent / "examples"
     names = ("corrected", "cyclic", "printed", "regression", "with_replacement")
     return {f"sgd.{name}": folder / f"{name}.yaml" for name in names}
+
+
+@hookimpl
+def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
+    """The noise as printed, for experiments of others that compare with it."""
+    return {"sgd.theorem_3_noise": theorem_3_noise}
+
+
+@hookimpl
+def dpcore_theory() -> Mapping[str, Statement]:
+    """The paper's statements, printed and corrected."""
+    return STATEMENTS
+
+
+@hookimpl
+def dpcore_experiments() -> Mapping[str, Path]:
+    """The paper's constants: it has no experiments."""
+    folder = Path(__file__).parent / "experiments"
+    return {"sgd/constants": folder / "constants.yaml"}

@@ -42,6 +42,7 @@ class SparseVector(Mechanism):
     """
 
     distance: ClassVar[Distance] = Distance.LINF
+    by_person: ClassVar[bool] = True  # moves of more than 1 are never taken for one way
     arithmetic: ClassVar[Arithmetic] = "exact"
     takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = "Lyu, Su & Li (2017), arXiv:1603.01699, Theorem 4 (sparse vector)"

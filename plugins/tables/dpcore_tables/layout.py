@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
-from dpcore.domain.columns import Range
+from dpcore.domain.columns import Categories, Range
+from dpcore.errors import UndeclaredError
 
 HIGHEST = 16
 """The highest level of a number."""
@@ -50,9 +51,15 @@ class Layout:
 
     @classmethod
     def of(cls, domain: Domain) -> "Layout":
-        """In order of encoding."""
+        """In order of encoding.
+
+        Raises:
+            UndeclaredError: a column is of texts.
+        """
         levels, starts, at = [], [], 0
         for column in domain.columns.values():
+            if not isinstance(column, Range | Categories):
+                raise UndeclaredError("shape_functions fits numbers and categories, not texts")
             levels.append(0 if isinstance(column, Range) else len(column.values))
             starts.append(at)
             at += column.width

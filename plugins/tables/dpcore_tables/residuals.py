@@ -17,7 +17,7 @@ from dpcore_tables.sums import EDGES
 _USUAL = 0.12
 _QUANTILE, _NORMAL = 0.7, 1.04  # of |N(0, 1)|
 _MIDDLES = np.concatenate([[EDGES[0] / 2], (EDGES[:-1] + EDGES[1:]) / 2])
-CLIPS = tuple(2.0 ** (-6 + i / 2) for i in range(13))
+CLIPS: tuple[float, ...] = tuple(2.0 ** (-6 + i / 2) for i in range(13))
 
 
 class Residuals(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
-from dpcore.domain.columns import Range
+from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Table
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE
@@ -106,6 +106,7 @@ def _grid(domain: Domain, name: str, points: int) -> NDArray[Any]:
     column = domain.columns[name]
     if isinstance(column, Range):
         return np.linspace(column.low, column.high, points)
+    assert isinstance(column, Categories), "other columns are refused"
     return np.array(column.values)
 
 
@@ -113,8 +114,8 @@ def _table(domain: Domain, given: Table, count: int) -> dict[str, Any]:
     """Rows with some columns given, and any legal value in the others."""
     found: dict[str, Any] = {}
     for name, column in domain.columns.items():
-        usual = column.centre if isinstance(column, Range) else column.values[0]
-        found[name] = given[name] if name in given else np.array([usual] * count)
+        usual = np.array([column.centre if isinstance(column, Range) else None] * count)
+        found[name] = given.get(name, usual)
     return found
 
 

@@ -24,6 +24,7 @@ from dpcore import (
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.laws.law import Outcome
 from dpcore.conformance.laws.sums import sum_verdicts
+from dpcore.domain.texts import Texts
 from dpcore.errors import NoClaimError, UnknownCountError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.learning.bounds.sum import SumBound
@@ -220,6 +221,9 @@ def test_what_is_not_public_is_refused_before_anything_is_spent():
     wide = {f"x{i}": Range(0, 1) for i in range(421)}
     with pytest.raises(NoClaimError, match="420"):
         ShapeFunctions().queries(Public(domain=domain(columns=wide), coins=coins, mu=MU))
+    texts = {**COLUMNS, "t": Texts(8)}
+    with pytest.raises(NoClaimError, match="texts"):
+        ShapeFunctions().queries(Public(domain=domain(columns=texts), coins=coins, mu=MU))
 
 
 @pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_REMOVE])

@@ -1,0 +1,58 @@
+"""`dpcore examples`: the specs that plugins ship, listed, shown and copied."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.names import NamedCommands
+from dpcore.errors import SpecError
+from dpcore.registry.registry import Registry
+from dpcore.registry.shipped import beside, one, shipped
+
+examples = typer.Typer(
+    cls=NamedCommands,
+    help="List, show and copy the example specs that plugins ship.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Name = Annotated[str, typer.Argument(help="Of an example, as listed.", show_default=False)]
+
+
+@examples.command("list")
+def list_examples() -> None:
+    """Every example spec of the admitted plugins, with the first line of its comment."""
+    with guarded():
+        table = columns("example", "what it shows")
+        for name, path in shipped(Registry.default(), "examples").items():
+            first = path.read_text("utf-8").partition("\n")[0]
+            table.add_row(name, first.removeprefix("#").strip() if first[:1] == "#" else "")
+        out().print(table)
+
+
+@examples.command()
+def show(name: Name) -> None:
+    """Write an example spec to standard output."""
+    with guarded():
+        path: Path = one(Registry.default(), "examples", "example", name)
+        typer.echo(path.read_text("utf-8"), nl=False)
+
+
+@examples.command()
+def copy(
+    name: Name,
+    folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path(),
+) -> None:
+    """Copy an example spec, and the files that it names, into a folder; none is overwritten."""
+    with guarded():
+        files = beside(one(Registry.default(), "examples", "example", name))
+        if there := [p.name for p in files if (folder / p.name).exists()]:
+            raise SpecError(
+                f"already holds {', '.join(there)}: name another folder", place=str(folder)
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in files:
+            (folder / path.name).write_bytes(path.read_bytes())
+            out().print(str(folder / path.name), markup=False)

@@ -1,0 +1,98 @@
+"""`dpcore theory`: a statement of a paper, as printed and as corrected, from public facts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from dpcore.cli.console import columns, guarded, out
+from dpcore.errors import SpecError
+from dpcore.learning.theorems.statement import Statement
+from dpcore.registry.registry import Registry
+from dpcore.registry.shipped import one, shipped
+
+theory = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@theory.command(context_settings={"ignore_unknown_options": True})
+def compute(
+    statement: Annotated[
+        str | None,
+        typer.Argument(help="PAPER/STATEMENT; all are listed without it.", show_default=False),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(help="--NAME VALUE for every parameter.", show_default=False),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Compute a statement of a paper from public facts, as printed and as corrected.
+
+    Without parameters it says which ones a statement needs.
+    """
+    with guarded():
+        registry = Registry.default()
+        if statement is None:
+            _list(registry)
+            return
+        found: Statement = one(registry, "theory", "statement", statement)
+        if not values:
+            _show(found, statement)
+            return
+        given = dict(_given(values))
+        numbers = found.values(given)
+        if json:
+            import msgspec
+
+            told = {"statement": statement, "source": found.source, "wrong": found.wrong}
+            told |= {"given": given, **numbers}  # type: ignore[dict-item]  # of several depths
+            print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+            return
+        table = columns("", *numbers, title=f"{found.title}. {found.source}.")
+        for key in dict.fromkeys(key for side in numbers.values() for key in side):
+            table.add_row(key, *(f"{s[key]:.6g}" if key in s else "-" for s in numbers.values()))
+        out().print(table)
+        if found.wrong:
+            out().print(f"What to know of it: {found.wrong}.", markup=False)
+
+
+def _list(registry: Registry) -> None:
+    table = columns("statement", "what it says", "source")
+    for name, found in shipped(registry, "theory").items():
+        table.add_row(name, found.title, found.source)
+    out().print(table)
+
+
+def _show(found: Statement, name: str) -> None:
+    """What it needs."""
+    out().print(f"{name}: {found.title}. {found.source}.", markup=False)
+    for key, default in found.parameters().items():
+        own = found.option(key)
+        told = "needed" if default is inspect.Parameter.empty else f"{default} if left out"
+        out().print(f"  --{own}{'' if own == key else f' ({key})'}: {told}", markup=False)
+
+
+def _given(values: list[str]) -> Iterator[tuple[str, Any]]:
+    """NAME=VALUE, --NAME=VALUE or --NAME VALUE."""
+    left = list(values)
+    while left:
+        word = left.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not equals:
+            if not word.startswith("--") or not left:
+                raise SpecError(f"needs --NAME VALUE, got {word!r}")
+            value = left.pop(0)
+        yield name.replace("-", "_"), _number(name, value)
+
+
+def _number(name: str, text: str) -> float | int | bool:
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        value = float(text)
+    except ValueError:
+        raise SpecError(f"--{name} needs a number, got {text!r}") from None
+    return int(value) if value == int(value) and "." not in text and "e" not in text else value

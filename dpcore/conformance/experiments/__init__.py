@@ -1,0 +1,1 @@
+"""A paper's tables and figures as specs: run as printed, and compared cell by cell."""

@@ -1,0 +1,192 @@
+"""The grammar of `experiment:` as strict frozen structs: what each key is, and nothing else."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+Text = Annotated[str, Meta(min_length=1)]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class FileText(Struct, frozen=True, forbid_unknown_fields=True):
+    """A CSV file of the user's own; dpcore ships none.
+
+    Args:
+        file: Its name in the folder that `--data` or `$DPCORE_DATA` names.
+        sha256: Of its bytes: another file gives another table.
+        target: The column that is predicted.
+        delimiter: Between two fields.
+        rows: The first so many records; all if left out.
+    """
+
+    file: Text
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    target: Text
+    delimiter: Annotated[str, Meta(min_length=1, max_length=1)] = ","
+    rows: Positive | None = None
+
+
+class DataText(Struct, frozen=True, forbid_unknown_fields=True):
+    """Records, and how they are split.
+
+    Args:
+        test: How many are held out.
+        train: How many are fitted on; the rest if left out.
+        csv: A file of the user's own, in the place of a generator.
+        generator: A method that draws records: {name: ..., fields}.
+        scale_x: What is done to numeric columns, over all records: nothing, or to [0, 1].
+        scale_y: What is done to the label, over all records: nothing, to [0, 1], or to l2 norm 1.
+    """
+
+    test: Positive
+    train: int | None = None
+    csv: FileText | None = None
+    generator: dict[str, Any] | None = None
+    scale_x: Literal["none", "minmax"] = "none"
+    scale_y: Literal["none", "minmax", "l2"] = "none"
+
+
+class IndependentText(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an independent study found.
+
+    Args:
+        mean: At every value of the sweep; null where it says nothing.
+        sd: Over its repeats; left out where it was not recorded.
+        repeats: How many it made.
+    """
+
+    mean: list[float | None]
+    sd: list[float | None] | None = None
+    repeats: Annotated[int, Meta(ge=2)] = 2
+
+
+class SeriesText(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of a table, or a curve of a figure: of fits, or of a statement without any records.
+
+    Args:
+        name: As it is printed.
+        data: Name of the records.
+        statement: In the place of data and fit: {name: PAPER/STATEMENT, which: printed or
+            corrected, fields}.
+        fit: What is fitted: {name: ..., fields}; a field may be a number in m, such as 2*m or 1/m.
+        noise: What is added: {name: ..., fields}; nothing if left out.
+        epsilon: That the paper claims for it.
+        paper: What the paper shows at every value of the sweep; null where it is hidden.
+        source: Whether the paper prints the numbers, or they were read from a picture.
+        half_digit: Half of the last printed digit.
+        claims_sweep: Whether it claims the epsilon that the sweep is over, its noise being in fit.
+        relative: Error of reading, relative to the value; for a statement of the study's too.
+        recorded: Where the record of targets has the numbers, as a dotted path.
+        independent: What an independent study found.
+        loses: The least epsilon that an audit shows it really loses, by value of the sweep.
+        honest: The best sound result at the same epsilon, and how it is reached.
+        approaches: Name of the series that it must reach at the last value of the sweep, where
+            only the shape of a picture is claimed.
+        unjudged: Why its numbers do not count, if they do not.
+    """
+
+    name: Text
+    paper: list[float | None]
+    source: Literal["printed", "digitised", "eye"]
+    data: str = ""
+    fit: dict[str, Any] | None = None
+    statement: dict[str, Any] | None = None
+    noise: dict[str, Any] | None = None
+    epsilon: float | None = None
+    claims_sweep: bool = False
+    half_digit: float = 0.0
+    relative: float = 0.0
+    recorded: str = ""
+    independent: IndependentText | None = None
+    loses: dict[str, float] = {}
+    honest: str = ""
+    approaches: str = ""
+    unjudged: str = ""
+
+
+class SweepText(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is varied.
+
+    Args:
+        over: A field of every fit, or `records` for the number fitted on.
+        at: Its values.
+    """
+
+    over: Text
+    at: Annotated[list[int], Meta(min_length=1)]
+
+
+class RepeatsText(Struct, frozen=True, forbid_unknown_fields=True):
+    """How often.
+
+    Args:
+        splits: Splits, each with fresh features.
+        noises: Draws of the noise in each, which are averaged as the paper does.
+        quick: Splits under `--quick`, at the first and the last value of the sweep.
+    """
+
+    splits: Annotated[int, Meta(ge=2)]
+    noises: Positive
+    quick: Annotated[int, Meta(ge=2)] = 3
+
+
+class DifferenceText(Struct, frozen=True, forbid_unknown_fields=True):
+    """A parameter that the paper's text and its code give differently; the code is what is run."""
+
+    what: Text
+    text: str | float
+    code: str | float
+
+
+class ExperimentText(Struct, frozen=True, forbid_unknown_fields=True):
+    """`experiment`: one table or figure of a paper.
+
+    Args:
+        title: What it shows.
+        source: The paper, and where in it.
+        reading: Whose parameters are run.
+        delta: Of every claim.
+        sweep: What is varied.
+        series: Rows or curves.
+        data: Records by name.
+        repeats: How often.
+        key: Of everything drawn.
+        differs: Where the paper's text and its code differ.
+        not_reproducible: What cannot be reproduced, and why.
+        also: Names of experiments that run the other reading, or other panels.
+        metric: The mean of squared errors, or the share of wrong classes.
+        substitute: What stands for the paper's own data, if something does.
+    """
+
+    title: Text
+    source: Text
+    reading: Literal["text", "code"]
+    delta: float
+    sweep: SweepText
+    series: Annotated[list[SeriesText], Meta(min_length=1)]
+    data: dict[str, DataText] = {}
+    repeats: RepeatsText = RepeatsText(splits=2, noises=1, quick=2)
+    key: int = 1
+    differs: list[DifferenceText] = []
+    not_reproducible: list[Text] = []
+    also: list[Text] = []
+    metric: Literal["mse", "error_rate"] = "mse"
+    substitute: str = ""
+
+
+class ExperimentSpecText(Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole file.
+
+    Args:
+        dpcore: Version of this grammar.
+        experiment: One table or figure of a paper.
+    """
+
+    dpcore: Literal[1]
+    experiment: ExperimentText
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of such a file."""
+    return msgspec.json.schema(ExperimentSpecText)

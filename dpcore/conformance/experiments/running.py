@@ -1,0 +1,143 @@
+"""Running an experiment as printed. Nothing that is found here is private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.conformance.experiments.data import Split, draws
+from dpcore.conformance.experiments.experiment import Experiment, fields
+from dpcore.conformance.experiments.grammar import SeriesText
+
+Floats = NDArray[np.float64]
+
+
+class Fitted(Protocol):
+    """What a method that fits returns; a method that draws noise may ask more of it."""
+
+    coefficients: Floats
+
+    def features(self, x: Floats) -> Floats:
+        """Shape (n, d) to (n, N)."""
+
+
+@attrs.frozen(eq=False)
+class Found:
+    """Mean squared test errors of one series at one value of the sweep, one for each split."""
+
+    series: int
+    at: int
+    errors: Floats
+
+
+def run(
+    experiment: Experiment,
+    folder: Path | None,
+    *,
+    quick: bool = False,
+    key: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Found]:
+    """Every series at every value of the sweep; under `quick` at the first and the last.
+
+    Args:
+        folder: Of the user's files.
+        key: Of everything drawn; the experiment's own if None.
+        progress: Told how many fits are done, and how many there will be.
+
+    Raises:
+        SpecError: a file is missing or altered.
+    """
+    text = experiment.text
+    drawing = draws(experiment, folder)
+    at = [text.sweep.at[0], text.sweep.at[-1]] if quick else text.sweep.at
+    at = list(dict.fromkeys(at))
+    splits = text.repeats.quick if quick else text.repeats.splits
+    tell = progress or (lambda done, most: None)
+    done, most = 0, splits * len(at) * len(text.series)
+    errors: dict[tuple[int, int], list[float]] = {}
+    seed = text.key if key is None else key
+    for number in range(splits):
+        for place, value in enumerate(at):
+            coins = np.random.default_rng([seed, number, place])
+            records = value if text.sweep.over == "records" else None
+            data: dict[str, Split] = {}
+            fitted: dict[bytes, Fitted] = {}
+            for index, series in enumerate(text.series):
+                if series.statement is not None:
+                    number_of = computed(experiment, series.statement, value)
+                    errors.setdefault((index, value), []).append(number_of)
+                    done += 1
+                    tell(done, most)
+                    continue
+                if series.data not in data:
+                    data[series.data] = drawing[series.data](coins, records)
+                split = data[series.data]
+                fit = _fitted(experiment, series, split, value, coins, fitted)
+                errors.setdefault((index, value), []).append(
+                    _error(experiment, series, split, fit, coins)
+                )
+                done += 1
+                tell(done, most)
+    return [Found(index, value, np.array(found)) for (index, value), found in errors.items()]
+
+
+def computed(experiment: Experiment, component: Mapping[str, Any], value: int) -> float:
+    """A statement's number at one value of the sweep, from public facts alone."""
+    given = {key: one for key, one in component.items() if key not in ("name", "which")}
+    statement = experiment.statements[component["name"]]
+    sides = list(statement.values({**given, experiment.text.sweep.over: value}).values())
+    (found,) = sides[0 if component["which"] == "printed" else -1].values()
+    return found
+
+
+def _fitted(
+    experiment: Experiment,
+    series: SeriesText,
+    split: Split,
+    value: int,
+    coins: np.random.Generator,
+    known: dict[bytes, Fitted],
+) -> Fitted:
+    """The fit; the same one for series that differ in noise alone."""
+    over = experiment.text.sweep.over
+    assert series.fit is not None
+    own: Mapping[str, Any] = fields(series.fit, len(split.train_y))
+    own = own if over == "records" else {**own, over: value}
+    name = msgspec.json.encode([series.data, series.fit["name"], sorted(own.items())])
+    if name not in known:
+        method = experiment.methods[series.fit["name"]]
+        known[name] = method(split.train_x, split.train_y, coins, **own)
+    return known[name]
+
+
+def _error(
+    experiment: Experiment,
+    series: SeriesText,
+    split: Split,
+    fit: Fitted,
+    coins: np.random.Generator,
+) -> float:
+    """On the records held out, predictions as they come, over the noises."""
+    matrix = fit.features(split.test_x)
+    if experiment.text.metric == "error_rate":
+        return float(np.mean(np.argmax(matrix @ fit.coefficients, axis=1) != split.test_y))
+    wrong = matrix @ fit.coefficients - split.test_y
+    if series.noise is None:
+        return float(np.mean(wrong**2))
+    method = experiment.methods[series.noise["name"]]
+    noise = method(
+        fit,
+        coins,
+        experiment.text.repeats.noises,
+        epsilon=series.epsilon,
+        delta=experiment.text.delta,
+        **fields(series.noise, len(split.train_y)),
+    )
+    return float(np.mean((wrong[:, None] + matrix @ noise.T) ** 2))

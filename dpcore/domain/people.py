@@ -1,0 +1,55 @@
+"""People: which records are one person's, and how many of them a run uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.errors import ParameterError
+from dpcore.records.persons import persons
+
+ID = "a person's id, a text or a whole number"
+
+
+@attrs.frozen(kw_only=True)
+class People:
+    """A column that says whose a record is. The unit of privacy is then a person.
+
+    A person is all records with one id, wherever they stand. Of each person at most `records` are
+    used, chosen in secret once a run (`dpcore.records.bounding`). A record without an id belongs to
+    nobody: it is refused, or left out where records are projected into the domain.
+
+    Args:
+        column: Its name; no feature and no target.
+        records: k >= 1.
+    """
+
+    column: str
+    records: int
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise ParameterError("people", "the name of a column", "column", self.column)
+        if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
+            raise ParameterError("people", "an integer >= 1", "records", self.records)
+
+    def relation(self, adjacency: Adjacency) -> Adjacency:
+        """The same relation about these persons.
+
+        Raises:
+            ParameterError: it is neither add/remove nor replace-one.
+        """
+        return adjacency.of_persons(self.records)
+
+    def misfits(self, values: Any) -> NDArray[np.bool_]:
+        """Which records belong to nobody. Shape (n,)."""
+        found = persons(values)
+        return np.fromiter((one is None for one in found), dtype=np.bool_, count=len(found))
+
+    def describe(self) -> str:
+        """The rule an entry must meet."""
+        return ID

@@ -1,0 +1,91 @@
+"""A statement of a paper as a calculator: as printed and corrected, from public facts alone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from dpcore.errors import ParameterError, SpecError, nearest
+
+Numbers = Mapping[str, float]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Statement:
+    """What `dpcore theory` computes. No claim of privacy rests on it.
+
+    Args:
+        title: What it bounds.
+        source: Where it is printed.
+        printed: As printed, with the constant 1 where none is given; None if it states no number.
+        corrected: As proved; None if nothing is proved.
+        wrong: What is wrong with it, or how loose it is.
+        symbols: The paper's symbols, for the names of parameters.
+        labels: What `printed` and `corrected` are called.
+    """
+
+    title: str
+    source: str
+    printed: Callable[..., float | Numbers] | None = None
+    corrected: Callable[..., float | Numbers] | None = None
+    wrong: str = ""
+    symbols: Mapping[str, str] = attrs.field(factory=dict)
+    labels: tuple[str, str] = ("printed", "corrected")
+
+    def parameters(self) -> dict[str, Any]:
+        """Names of what it needs, with defaults; `inspect.Parameter.empty` for none."""
+        found: dict[str, Any] = {}
+        for function in (self.printed, self.corrected):
+            if function is not None:
+                for name, one in inspect.signature(function).parameters.items():
+                    found.setdefault(name, one.default)
+        return found
+
+    def values(self, given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+        """Both by their labels, each as named numbers.
+
+        Args:
+            given: Parameters by name or symbol.
+
+        Raises:
+            SpecError: one is unknown or missing.
+        """
+        known = self.parameters()
+        named = {self.symbols.get(key, key): value for key, value in given.items()}
+        for key in named:
+            if key not in known:
+                raise SpecError(f"no parameter is called {key!r}{nearest(key, self.options())}")
+        needed = [k for k, default in known.items() if default is inspect.Parameter.empty]
+        if missing := [self.option(key) for key in needed if key not in named]:
+            raise SpecError(f"needs {', '.join(f'--{key}' for key in missing)}")
+        both = zip(self.labels, (self.printed, self.corrected), strict=True)
+        return {
+            which: _numbers(function, named) for which, function in both if function is not None
+        }
+
+    def option(self, parameter: str) -> str:
+        """The symbol of a parameter, or its name."""
+        symbols = {name: symbol for symbol, name in self.symbols.items()}
+        return symbols.get(parameter, parameter)
+
+    def options(self) -> list[str]:
+        """Every name and symbol."""
+        return [*self.parameters(), *self.symbols]
+
+
+def _numbers(
+    function: Callable[..., float | Numbers], named: Mapping[str, Any]
+) -> dict[str, float]:
+    own = {key: named[key] for key in inspect.signature(function).parameters if key in named}
+    try:
+        found = function(**own)
+    except (ArithmeticError, ValueError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise SpecError("no number for these values: one is out of its range") from None
+    if isinstance(found, Mapping):
+        return {str(key): float(value) for key, value in found.items()}
+    return {"value": float(found)}

@@ -1,0 +1,71 @@
+"""Planning: how what is left of a ledger may be shared, before anything is spent.
+
+Squares of mu add up, so n equal Gaussian releases may each have mu_left / sqrt(n); pure ones,
+epsilon_left / n. A label (an analyst, a project) with weight w of W in all gets the share w/W of
+what adds up. Figures are plans: the ledger holds nobody to them.
+"""
+
+import math
+from collections.abc import Mapping
+
+import attrs
+
+from dpcore.checks import positive_integer
+from dpcore.errors import ParameterError
+from dpcore.events.gaussian import gaussian_epsilon
+from dpcore.ledger.total import Left
+
+_SAFE = 1 - 1e-9  # of a share: rounding of the others
+
+
+@attrs.frozen(kw_only=True)
+class Allowance:
+    """What one label may ask for.
+
+    Args:
+        label: Whose.
+        releases: How many.
+        mu: Of each, if all are Gaussian or covered by Gaussians; 0 where nothing is left of it.
+        epsilon: What one of them costs by itself at the ledger's delta.
+        pure: Epsilon of each, if all are pure; 0 where nothing is left of it.
+    """
+
+    label: str
+    releases: int = attrs.field(validator=positive_integer)
+    mu: float
+    epsilon: float
+    pure: float
+
+
+def allowances(
+    left: Left, releases: int, shares: Mapping[str, float] | None = None
+) -> tuple[Allowance, ...]:
+    """What `releases` equal releases for each label may cost, by label.
+
+    Args:
+        left: What is left of a ledger.
+        releases: How many each label makes, >= 1.
+        shares: Weights > 0 by label; one label, `everybody`, if None.
+
+    Raises:
+        ParameterError: a number is out of range.
+    """
+    weights = dict(shares) if shares else {"everybody": 1.0}
+    for label, weight in weights.items():
+        if not (math.isfinite(weight) and weight > 0):
+            raise ParameterError("a ledger's plan", "finite weights > 0", label, weight)
+    total = math.fsum(weights.values())
+    found = []
+    for label, weight in weights.items():
+        part = weight / total / releases * _SAFE
+        mu = left.mu * math.sqrt(part)
+        found.append(
+            Allowance(
+                label=label,
+                releases=releases,
+                mu=mu,
+                epsilon=gaussian_epsilon(left.delta, mu) if mu > 0 and left.delta > 0 else 0.0,
+                pure=left.epsilon * part,
+            )
+        )
+    return tuple(found)

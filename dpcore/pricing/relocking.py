@@ -1,0 +1,202 @@
+"""Relocking: a plan as its lock states it. Nothing is priced again.
+
+Sensitivities, noise and epsilon are the lock's. What costs nothing is derived anew: the queries,
+the mechanisms' other fields, the shares and every sentence of the guarantee. So a lock that another
+version would price differently is still the plan that its run kept; whether its price is right is
+what pricing the spec tells.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.bound import Refused, SensitivityBound
+from dpcore.domain.domain import Domain
+from dpcore.errors import ReplayError, below
+from dpcore.learner import AnyLearner, Public
+from dpcore.mechanism import AnyMechanism, free_field
+from dpcore.pricing.bounds_in_force import Bounds
+from dpcore.pricing.resources import require_room, with_queries
+from dpcore.pricing.statement import publication, stated
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins
+from dpcore.running.ask import Ask, failure_over_coins
+from dpcore.running.parts import part_domain
+from dpcore.running.plan import Plan
+from dpcore.running.request import Release, Request
+from dpcore.running.schedule import Schedule, Scheduled
+from dpcore.sensitivity import AnySensitivity
+
+
+@attrs.frozen(kw_only=True)
+class LockedAsk:
+    """What a lock says of one query.
+
+    Args:
+        noise: The value of the mechanism's free field.
+    """
+
+    sensitivity: AnySensitivity
+    noise: Any
+
+
+@attrs.frozen(kw_only=True)
+class LockedRelease:
+    """What a lock says of one release.
+
+    Args:
+        mu: The hint that its learner planned with.
+        withholds_count: Whether its learner must not know the exact number of records.
+        asks: By query name.
+    """
+
+    mu: float | None
+    withholds_count: bool
+    asks: Mapping[str, LockedAsk]
+
+
+@attrs.frozen(kw_only=True)
+class Terms:
+    """What a lock says that pricing would have to find out.
+
+    Args:
+        epsilon: Of the whole run; infinite where nothing is guaranteed.
+        accountant: Which composition stated it.
+        releases: In the order of the request's.
+        look: Of the paid look, by query name.
+    """
+
+    epsilon: float
+    accountant: str
+    releases: Sequence[LockedRelease]
+    look: Mapping[str, LockedAsk]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LockedBound(SensitivityBound):
+    """In place of a theorem: what a lock says of a release's queries."""
+
+    asks: Mapping[str, LockedAsk]
+
+    def is_about(self, learner: AnyLearner) -> bool:
+        """Whatever learner the lock names."""
+        return True
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> AnySensitivity | Refused:
+        """The locked one."""
+        locked = self.asks.get(query.name)
+        return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
+
+
+def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
+    """The plan of a request at what its lock says.
+
+    Args:
+        coins: The lock's.
+
+    Raises:
+        ReplayError: the lock does not fit the request, or states more than the budget.
+        DpcoreError: components do not fit together, or the machine has not enough room.
+    """
+    part = part_domain(request.domain, request.adjacency, request.holdout)
+    resources = require_room(request, part)
+    if len(terms.releases) != len(request.releases):
+        raise ReplayError("the lock has another number of releases than its spec")
+    releases = []
+    for number, (release, locked) in enumerate(zip(request.releases, terms.releases, strict=True)):
+        with below("releases", number):
+            releases.append(_scheduled(request, release, locked, part, coins))
+    look = _look(request, releases, terms)
+    schedule = Schedule(request=request, releases=tuple(releases), look=look)
+    gamma = failure_over_coins(schedule.asks)
+    _require_budget(request, terms, gamma)
+    return Plan(
+        schedule=schedule,
+        guarantee=stated(
+            schedule,
+            publication(releases, request.look),
+            gamma,
+            epsilon=terms.epsilon,
+            accountant=terms.accountant,
+        ),
+        coins=None if gamma else coins,
+        resources=with_queries(resources, releases, request),
+    )
+
+
+def _scheduled(
+    request: Request, release: Release, locked: LockedRelease, part: Domain, coins: PublicCoins
+) -> Scheduled:
+    """One release under the lock's sensitivities and noise."""
+    if locked.withholds_count:
+        part = attrs.evolve(part, exact=None, limit=part.at_most)
+    bounds = Bounds(part, request.adjacency, request.registry, request.reproduce)
+    at_lock = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
+    found = bounds.release(at_lock, locked.mu, coins)
+    return attrs.evolve(
+        found,
+        asks={
+            name: attrs.evolve(
+                ask,
+                mechanism=_noised(ask.mechanism, locked.asks[name].noise),
+                share=ask.share * release.share,
+            )
+            for name, ask in found.asks.items()
+        },
+    )
+
+
+def _noised(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
+    """The mechanism with its free field set, unless the spec has set it."""
+    if mechanism.calibrated:
+        return mechanism
+    return cast(
+        AnyMechanism, attrs.evolve(cast(Any, mechanism), **{free_field(type(mechanism)): noise})
+    )
+
+
+def _look(request: Request, releases: Sequence[Scheduled], terms: Terms) -> tuple[Ask, ...]:
+    """What is asked of the hold-out, group by group, at what the lock says."""
+    if request.look is None:
+        return ()
+    size = len(releases) // request.separate
+    groups = [releases[start : start + size] for start in range(0, len(releases), size)]
+    found = itertools.chain.from_iterable(
+        request.look.asks(
+            tuple(one.name for one in group if one.learner.predicts),
+            request.domain,
+            request.adjacency,
+            request.holdout,
+        )
+        for group in groups
+    )
+    return tuple(_as_locked(ask, terms) for ask in found)
+
+
+def _as_locked(ask: Ask, terms: Terms) -> Ask:
+    locked = terms.look.get(ask.query.name)
+    if locked is None:
+        raise ReplayError(f"the lock says nothing of {ask.query.name!r}")
+    noise = {free_field(type(ask.mechanism)): locked.noise}
+    mechanism = attrs.evolve(cast(Any, ask.mechanism), **noise)
+    return attrs.evolve(ask, sensitivity=locked.sensitivity, mechanism=mechanism)
+
+
+def _require_budget(request: Request, terms: Terms, gamma: float) -> None:
+    """Raise `ReplayError` where the lock states more than its spec allows."""
+    budget = request.budget
+    if gamma and not gamma < budget.delta:
+        raise ReplayError("the lock's failure probability uses up its spec's delta")
+    if request.reproduce or request.separate > 1:
+        return  # of separate groups each meets the budget
+    if not 0 <= terms.epsilon <= budget.epsilon:
+        raise ReplayError(
+            f"the lock states epsilon={terms.epsilon!r}, its spec allows {budget.epsilon!r}"
+        )

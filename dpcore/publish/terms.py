@@ -1,0 +1,160 @@
+"""Terms of a lock: sensitivities as plain data and back, so that a lock needs no pricing.
+
+The readable lock shows every sensitivity as one number (`sensitivity`); what a run rests on beside
+it stands under `bound`: which law, for which relation, on what condition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dpcore.adjacency import Adjacency
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError, ReplayError
+from dpcore.mechanism import AnyMechanism, free_field
+from dpcore.pricing.relocking import LockedAsk, LockedRelease, Terms
+from dpcore.running.ask import Ask
+from dpcore.running.plan import Plan
+from dpcore.sampling.hit_law import HitLaw
+from dpcore.sensitivity import (
+    AnySensitivity,
+    Conditional,
+    OverCoins,
+    Refuted,
+    Sensitivity,
+    SensitivityLaw,
+    Validity,
+    WorstCase,
+)
+
+
+def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
+    """Everything that a sensitivity says, as JSON-ready data; null stands for infinity."""
+    relation = sensitivity.adjacency
+    radius = relation.feature_radius
+    said: dict[str, Any] = {
+        "class": type(sensitivity).__name__,
+        "membership": relation.membership,
+        "feature_radius": None if math.isinf(radius) else radius,
+        "label": relation.label,
+        "validity": _validity_dict(sensitivity.validity),
+        "premises": list(sensitivity.premises),
+    }
+    if isinstance(sensitivity, SensitivityLaw):
+        law = sensitivity.law
+        said |= {"atoms": law.atoms, "weights": law.weights, "uncovered": law.uncovered}
+    if isinstance(sensitivity, Sensitivity):
+        said |= {"covers_fallback": sensitivity.covers_fallback, "range": sensitivity.range}
+    return said
+
+
+def public_dict(plan: Plan) -> dict[str, Any]:
+    """What the learners of a plan were told beside the domain and the coins, by release."""
+    exact = plan.request.domain.exact is not None
+    return {
+        one.name: {"mu": one.mu, "withholds_count": exact and one.part.exact is None}
+        for one in plan.schedule.releases
+    }
+
+
+def noise_of(ask: Ask) -> Any:
+    """The value of the free field of an ask's mechanism."""
+    return _noise(ask.mechanism)
+
+
+def _noise(mechanism: AnyMechanism) -> Any:
+    return getattr(mechanism, free_field(type(mechanism)))
+
+
+def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
+    """What a lock's plan says.
+
+    Args:
+        names: Of the releases of its spec, in order.
+
+    Raises:
+        ReplayError: it lacks something, or says what no plan can say.
+    """
+    try:
+        said = plan["guarantee"]
+        epsilon = said["epsilon"]
+        return Terms(
+            epsilon=math.inf if epsilon is None else float(epsilon),
+            accountant=str(said["accountant"]),
+            releases=[
+                LockedRelease(
+                    mu=_number(plan["public"][name]["mu"]),
+                    withholds_count=bool(plan["public"][name]["withholds_count"]),
+                    asks={one["query"]: _ask(one) for one in plan["releases"][name]},
+                )
+                for name in names
+            ],
+            look={one["query"]: _ask(one) for one in plan["look"]},
+        )
+    except (LookupError, TypeError, ValueError, AttributeError, DpcoreError) as error:
+        raise ReplayError(f"spec.lock.json: damaged ({type(error).__name__} in its plan)") from None
+
+
+def _number(said: Any) -> float | None:
+    return None if said is None else float(said)
+
+
+def _ask(said: Mapping[str, Any]) -> LockedAsk:
+    return LockedAsk(sensitivity=_sensitivity(said), noise=said["noise"])
+
+
+def _sensitivity(said: Mapping[str, Any]) -> AnySensitivity:
+    bound, radius = said["bound"], said["bound"]["feature_radius"]
+    common: dict[str, Any] = {
+        "distance": Distance(said["distance"]),
+        "adjacency": Adjacency(
+            membership=bool(bound["membership"]),
+            feature_radius=math.inf if radius is None else float(radius),
+            label=bool(bound["label"]),
+        ),
+        "source": str(said["source"]),
+        "validity": _validity(bound["validity"]),
+        "solver_error": float(said["solver_error"]),
+        "premises": tuple(map(str, bound["premises"])),
+    }
+    if bound["class"] == SensitivityLaw.__name__:
+        law = HitLaw(
+            atoms=bound["atoms"], weights=bound["weights"], uncovered=float(bound["uncovered"])
+        )
+        return SensitivityLaw(law=law, **common)
+    if bound["class"] != Sensitivity.__name__:
+        raise ValueError("a sensitivity of a class that this version does not know")
+    return Sensitivity(
+        value=float(said["sensitivity"]),
+        covers_fallback=bool(bound["covers_fallback"]),
+        range=_number(bound["range"]),
+        **common,
+    )
+
+
+def _validity_dict(validity: Validity) -> dict[str, Any]:
+    match validity:
+        case OverCoins(gamma):
+            return {"over_coins": gamma}
+        case Conditional(assumptions):
+            return {"conditional": [list(one) for one in assumptions]}
+        case Refuted(reason):
+            return {"refuted": reason}
+        case WorstCase():
+            return {"worst_case": True}
+
+
+def _validity(said: Mapping[str, Any]) -> Validity:
+    match dict(said):
+        case {"over_coins": gamma}:
+            return OverCoins(float(gamma))
+        case {"conditional": assumptions}:
+            return Conditional(tuple((str(name), str(text)) for name, text in assumptions))
+        case {"refuted": reason}:
+            return Refuted(str(reason))
+        case {"worst_case": True}:
+            return WorstCase()
+        case _:
+            raise ValueError("no validity")

@@ -1,0 +1,66 @@
+"""Persons: which cells are the same person's id, from each cell's own content alone.
+
+An id is a text, compared letter by letter without blanks at its ends, or a whole number, which is
+the same id as its digits: 17, 17.0 and "17" are one person, "017" is another. Nothing else is an
+id: no empty cell, no fraction, no truth, no date, and no float so large that whole numbers beside
+it would be the same float, since two persons would be one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import numpy as np
+
+from dpcore.records.cells import cells
+from dpcore.records.pieces import distinct, pieces_of
+
+_BLANKS = " \t"
+_LONGEST = 2000  # bits of a whole number: Python writes longer ones only where it may
+_EXACT = {2: 11, 4: 24, 8: 53}  # bits of a float's whole numbers by its bytes
+
+
+def persons(column: Any) -> list[str | None]:
+    """The person of each cell; None where it is nobody's."""
+    if (held := pieces_of(column)) is not None:
+        return [one for piece in held for one in persons(piece)]
+    if (pair := distinct(column)) is not None:
+        known = persons(pair[0])
+        return [known[place] for place in pair[1].tolist()]
+    found = cells(column)
+    if found.dtype.kind in "fiub":
+        values, places = np.unique(found, return_inverse=True)
+        known = [person(value) for value in values]
+        return [known[place] for place in places.reshape(-1).tolist()]
+    if found.dtype.kind != "O":  # moments
+        return [None] * found.size
+    return [person(cell) for cell in found.tolist()]
+
+
+def person(cell: object) -> str | None:
+    """The id that one cell is, or None."""
+    kind = type(cell)
+    if issubclass(kind, bytes):
+        try:
+            cell = bytes.decode(cell, "utf-8")  # type: ignore[arg-type]  # bytes by their type
+        except UnicodeDecodeError:
+            return None
+        kind = str
+    if issubclass(kind, str):
+        return str.strip(cell, _BLANKS) or None  # type: ignore[arg-type]  # a text by its type
+    if issubclass(kind, bool | np.bool_):
+        return None
+    if issubclass(kind, int | np.integer):
+        whole = int(cell)  # type: ignore[call-overload]  # an integer by its type
+        return str(whole) if whole.bit_length() <= _LONGEST else None
+    if kind is uuid.UUID:
+        return str(cell)
+    if issubclass(kind, float | np.floating):
+        return _of_float(cell, _EXACT.get(getattr(cell, "itemsize", 8), 0))
+    return None
+
+
+def _of_float(cell: Any, bits: int) -> str | None:
+    value = float(cell)
+    return str(int(value)) if bits and abs(value) < 2.0**bits and value == int(value) else None

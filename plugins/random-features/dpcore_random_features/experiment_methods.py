@@ -1,0 +1,156 @@
+r"""What the papers' experiments run, as their published code does. Nothing here is private.
+
+Features :math:`\sqrt{2/N}\cos(w^Tx+b)`, :math:`w\sim N(0,s^2I)`, b uniform on a turn. Their rows
+have norm near 1, and the sensitivities are those of features of modulus 1: see `published_code`.
+
+Source: github.com/liaochunyang/DPRFM at 7470664.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, Protocol
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.learning.solvers.kaczmarz import kaczmarz
+
+Floats = NDArray[np.float64]
+Solver = Literal["pinv", "kaczmarz", "sgd"]
+
+_CUT = 1e-12  # of the Gram matrix' largest eigenvalue: below it, rows are copies of one another
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class CosineFit:
+    """Coefficients of random cosines, and what a formula of a paper may use of the fit."""
+
+    frequencies: Floats
+    phases: Floats
+    coefficients: Floats
+    records: int
+    rate: float | None
+
+    def features(self, x: Floats) -> Floats:
+        """Shape (n, d) to (n, N)."""
+        return cosines(x, self.frequencies, self.phases)
+
+
+def cosines(x: Floats, frequencies: Floats, phases: Floats) -> Floats:
+    """The features, shape (n, N), as they come."""
+    turned = x @ frequencies
+    turned += phases
+    np.cos(turned, out=turned)
+    turned *= math.sqrt(2 / phases.size)
+    return turned
+
+
+def fit_cosines(
+    x: Floats,
+    y: Floats,
+    coins: np.random.Generator,
+    *,
+    features: int,
+    frequency_sd: float,
+    solver: Solver,
+    rate: float | None = None,
+) -> CosineFit:
+    """Random cosines, fitted without noise.
+
+    Args:
+        features: N. frequency_sd: s; the published code takes twice what it calls gamma.
+        solver: `pinv`, the shortest interpolant; `kaczmarz`, one step for every record, of records
+            drawn uniformly, from 0; or `sgd`, as many steps of least squares.
+        rate: Of `sgd`.
+    """
+    frequencies = frequency_sd * coins.standard_normal((x.shape[1], features))
+    phases = 2 * math.pi * coins.random(features)
+    matrix = cosines(x, frequencies, phases)
+    order = coins.integers(len(y), size=len(y))
+    if solver == "pinv":
+        found = shortest(matrix, y)
+    elif solver == "kaczmarz":
+        found = kaczmarz(matrix, y, order)
+    else:
+        assert rate is not None
+        found = descent(matrix, y, order, rate)
+    return CosineFit(
+        frequencies=frequencies, phases=phases, coefficients=found, records=len(y), rate=rate
+    )
+
+
+def shortest(matrix: Floats, y: Floats) -> Floats:
+    r"""The shortest least-squares solution by way of the Gram matrix: :math:`A^T(AA^T)^+y`.
+
+    It is what `numpy.linalg.pinv` gives where eigenvalues are either above the cut or those of
+    repeated rows.
+    """
+    values, vectors = np.linalg.eigh(matrix @ matrix.T)
+    kept = values > _CUT * values[-1]
+    found: Floats = matrix.T @ (vectors[:, kept] @ ((vectors[:, kept].T @ y) / values[kept]))
+    return found
+
+
+def descent(matrix: Floats, y: Floats, order: NDArray[np.int64], rate: float) -> Floats:
+    """Steps of least squares from 0, one record each."""
+    found = np.zeros(matrix.shape[1])
+    for row in order:
+        found -= rate * (matrix[row] @ found - y[row]) * matrix[row]
+    return found
+
+
+class Fit(Protocol):
+    """What a formula of noise asks of a fit."""
+
+    coefficients: Floats
+
+
+def classical_noise(
+    fit: Fit,
+    coins: np.random.Generator,
+    count: int,
+    *,
+    epsilon: float,
+    delta: float,
+    movement: float,
+) -> Floats:
+    r"""Gaussian noise of :math:`\sqrt{2\ln(1.25/\delta)}\,\Delta/\epsilon`, shape (count, N).
+
+    Args:
+        movement: Delta is this over sqrt(N): 4 for eta = 3/8, 2 in some figures.
+    """
+    size = fit.coefficients.size
+    spread = math.sqrt(2 * math.log(1.25 / delta)) * movement / (math.sqrt(size) * epsilon)
+    return spread * coins.standard_normal((count, size))
+
+
+def gamma_noise(
+    fit: Fit,
+    coins: np.random.Generator,
+    count: int,
+    *,
+    epsilon: float,
+    delta: float,
+    movement: float,
+) -> Floats:
+    r"""Noise of density :math:`\exp(-\epsilon\|z\|/\Delta)`: Gamma(N) along a uniform direction."""
+    size = fit.coefficients.size
+    along = coins.standard_normal((count, size))
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    lengths = coins.gamma(size, movement / (math.sqrt(size) * epsilon), size=count)
+    found: Floats = lengths[:, None] * along
+    return found
+
+
+def f1(coins: np.random.Generator, records: int, *, columns: int) -> tuple[Floats, Floats]:
+    r"""Standard normal rows, labels :math:`\sqrt{1+\|x\|_2}`."""
+    x = coins.standard_normal((records, columns))
+    return x, np.sqrt(1 + np.linalg.norm(x, axis=1))
+
+
+def f2(coins: np.random.Generator, records: int, *, columns: int) -> tuple[Floats, Floats]:
+    r"""Standard normal rows, labels :math:`\sum_i\exp(-|x_i|)`."""
+    x = coins.standard_normal((records, columns))
+    return x, np.exp(-np.abs(x)).sum(axis=1)

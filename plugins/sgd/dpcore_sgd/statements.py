@@ -1,0 +1,128 @@
+"""The paper's statements for `dpcore theory`."""
+
+from dpcore.learning.theorems.statement import Statement
+from dpcore_sgd import utility
+from dpcore_sgd.printed import corrected_sensitivity, noise_multiplier, printed_sensitivity, uses
+
+_PAPER = "Wang & Guo (2024)"
+_SYMBOLS = {
+    "n": "records",
+    "T": "steps",
+    "eta": "rate",
+    "c": "label_bound",
+    "M": "features",
+    "sigma": "std",
+}
+
+
+def _corrected(
+    rate: float, kappa: float, label_bound: float, records: int, steps: int, gamma: float
+) -> float:
+    most = uses(records, steps, gamma)
+    return corrected_sensitivity(
+        rate=rate, kappa=kappa, label_bound=label_bound, steps=steps, most=most
+    )
+
+
+def _noise_printed(
+    rate: float,
+    kappa: float,
+    label_bound: float,
+    records: int,
+    steps: int,
+    epsilon: float,
+    delta: float,
+) -> float:
+    moved = printed_sensitivity(
+        rate=rate,
+        kappa=kappa,
+        label_bound=label_bound,
+        records=records,
+        steps=steps,
+        gamma=delta / 2,
+    )
+    return moved * noise_multiplier(epsilon, delta)
+
+
+def _noise(
+    rate: float,
+    kappa: float,
+    label_bound: float,
+    records: int,
+    steps: int,
+    epsilon: float,
+    delta: float,
+) -> float:
+    moved = _corrected(rate, kappa, label_bound, records, steps, delta / 2)
+    return moved * noise_multiplier(epsilon, delta)
+
+
+def _schedule(records: int, r: float, alpha: float) -> dict[str, float]:
+    small = utility.schedule(records, r, alpha)
+    large = utility.schedule(records, r, alpha, small_steps=False)
+    return {
+        "rate": small.rate,
+        "steps": small.steps,
+        "larger rate": large.rate,
+        "its steps": large.steps,
+        "features": small.features,
+    }
+
+
+def _exponents_printed(r: float, alpha: float) -> dict[str, float]:
+    return {
+        "without noise": utility.statistical_exponent(r, alpha),
+        "of the noise": utility.privacy_exponent_printed(r, alpha),
+    }
+
+
+def _exponents(r: float, alpha: float) -> dict[str, float]:
+    return {
+        "without noise": utility.statistical_exponent(r, alpha),
+        "of the noise": utility.privacy_exponent(r, alpha),
+    }
+
+
+def _noise_error(kappa: float, std: float) -> float:
+    return utility.noise_error(kappa, std)
+
+
+STATEMENTS = {
+    "sgd/theorem_1": Statement(
+        title="Exponents of 1/n in the excess error",
+        source=f"{_PAPER}, Theorem 1",
+        printed=_exponents_printed,
+        corrected=_exponents,
+        wrong="true, and loose by a factor of the number of features",
+    ),
+    "sgd/theorem_1_choices": Statement(
+        title="The choice of rate, steps and number of features, up to constants and logarithms",
+        source=f"{_PAPER}, Theorem 1",
+        printed=_schedule,
+        symbols=_SYMBOLS,
+    ),
+    "sgd/theorem_2": Statement(
+        title="How far replacing one record moves the weights, with probability 1 - gamma",
+        source=f"{_PAPER}, Theorem 2",
+        printed=printed_sensitivity,
+        corrected=_corrected,
+        wrong="a square root is missing, and kappa^2 stands for c kappa^2",
+        symbols=_SYMBOLS,
+    ),
+    "sgd/theorem_3": Statement(
+        title="The noise of Algorithm 1, of each weight",
+        source=f"{_PAPER}, Theorem 3",
+        printed=_noise_printed,
+        corrected=_noise,
+        wrong="as Theorem 2; and the formula needs epsilon < 1, which is not stated",
+        symbols=_SYMBOLS,
+    ),
+    "sgd/proposition_4_1": Statement(
+        title="What noise costs in mean square",
+        source=f"{_PAPER}, Proposition 4.1",
+        printed=utility.noise_error_printed,
+        corrected=_noise_error,
+        wrong="true, and loose by a factor of about M",
+        symbols=_SYMBOLS,
+    ),
+}

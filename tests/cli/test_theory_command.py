@@ -1,0 +1,94 @@
+"""`dpcore theory` computes every statement that a plugin ships, printed and corrected."""
+
+import inspect
+import json
+import math
+
+import pytest
+from typer.testing import CliRunner
+
+from dpcore.cli.theory import theory
+from dpcore.registry.registry import Registry
+from dpcore.registry.shipped import shipped
+
+STATEMENTS = shipped(Registry.default(), "theory")
+VALUES = {
+    "eta": 0.3,
+    "alpha": 0.5,
+    "r": 0.75,
+    "gamma": 0.1,
+    "delta": 0.01,
+    "delta_p": 1e-5,
+    "epsilon": 0.5,
+    "eta_min": 0.1,
+    "eta_max": 9,
+    "rate": 0.001,
+    "steps": 1000,
+    "records": 1000,
+    "samples": 100000,
+    "regularization": 0.1,
+    "std": 0.5,
+}
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def told(*arguments):
+    return CliRunner().invoke(theory, arguments)
+
+
+def test_the_list_names_every_statement():
+    listed = told().stdout
+    assert len(STATEMENTS) >= 30
+    assert all(name in listed for name in STATEMENTS)
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_every_statement_is_computed_from_its_own_parameters(name):
+    one = STATEMENTS[name]
+    given = {
+        key: VALUES.get(key, 0.01 if key.startswith("delta") else 1)
+        for key, default in one.parameters().items()
+        if default is inspect.Parameter.empty
+    }
+    numbers = one.values(given)
+    assert numbers
+    assert all(math.isfinite(v) for side in numbers.values() for v in side.values())
+
+
+def test_printed_and_corrected_stand_side_by_side():
+    """e^2 - 1 and 2 * 2."""
+    done = told("kernel_ridge/theorem_1", "--epsilon", "2", "--G", "1")
+    assert done.exit_code == 0, done.output
+    assert "printed" in done.output
+    assert "6.38906" in done.output
+    assert "false above epsilon = 1.2564" in done.output
+    found = json.loads(told("kernel_ridge/theorem_1", "--epsilon", "2", "--G=1", "--json").stdout)
+    assert found["printed"] == {"value": 4.0}
+    assert found["corrected"]["value"] == pytest.approx(math.exp(2) - 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("kernel_ridge/theorem_1", "--epsilon", "2"), "needs --G"),
+        (("kernel_ridge/theorem_1", "--epsilom", "2", "--G", "1"), "did you mean 'epsilon'"),
+        (("kernel_ridge/theorem_1", "--epsilon", "x", "--G", "1"), "needs a number"),
+        (("kernel_ridge/theorem_1", "2"), "needs --NAME VALUE"),
+        (("kernel_ridge/theorem_1", "--epsilon", "-2", "--G", "1"), "epsilon"),
+    ],
+)
+def test_wrong_parameters_are_told_with_exit_code_2(arguments, message):
+    done = told(*arguments)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_a_statement_without_values_tells_what_it_needs():
+    done = told("ntk/lemma_5_7")
+    assert done.exit_code == 0
+    assert "--lam (regularization): needed" in done.output

@@ -1,0 +1,190 @@
+"""A run folder of format 2 is rebuilt from its lock: nothing is priced again, no edit is gained."""
+
+import json
+import shutil
+
+import attrs
+import msgspec
+import numpy as np
+import pytest
+import yaml
+
+import dpcore
+from dpcore.errors import DpcoreError, ReplayError
+from dpcore.pricing import statement
+from dpcore.publish.lock import FORMAT, Lock, decoded
+from dpcore_linear import SufficientStatisticsBound
+
+SPEC = {
+    "dpcore": 1,
+    "data": {
+        "source": "people.csv",
+        "target": "y",
+        "domain": {
+            "records": 40,
+            "columns": {"a": [-1, 1], "b": [-1, 1]},
+            "target": [-1, 1],
+        },
+    },
+    "adjacency": "replace_one",
+    "budget": {"epsilon": 2, "delta": 1e-5},
+    "release": {
+        "learner": {"name": "linear.sufficient_statistics", "features": "identity"},
+        "mechanism": "gaussian",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("first")
+    random = np.random.default_rng(0)
+    table = {name: random.uniform(-1, 1, 40) for name in "aby"}
+    (folder / "s.yaml").write_text(yaml.safe_dump(SPEC))
+    return dpcore.run(folder / "s.yaml", table=table, runs=folder / "runs")
+
+
+@pytest.fixture
+def made(first, tmp_path):
+    shutil.copytree(first.folder, tmp_path / "run")
+    return attrs.evolve(first, folder=tmp_path / "run")
+
+
+def edit(run, change, *, digest=True):
+    """The lock changed by hand, with or without a digest of the new content."""
+    path = run.kept / "spec.lock.json"
+    said = json.loads(path.read_text())
+    change(said)
+    lock = msgspec.convert(said, Lock)
+    path.write_bytes((lock.digested() if digest else lock).encode())
+
+
+def asks(said):
+    return next(iter(said["plan"]["releases"].values()))
+
+
+def test_a_folder_says_its_format(made):
+    said = json.loads((made.kept / "spec.lock.json").read_text())
+    assert said["format"] == FORMAT == 2
+    assert dpcore.replay(made.folder).lock == made.lock
+
+
+def test_a_plan_that_would_cost_something_else_today_still_replays(made, monkeypatch):
+    """Neither the bound nor the accountant is asked."""
+
+    def fails(*args, **kwargs):
+        raise AssertionError("priced again")
+
+    monkeypatch.setattr(SufficientStatisticsBound, "sensitivity", fails)
+    monkeypatch.setattr("dpcore.accounting.methods.auto.AutoAccountant.epsilon", fails)
+    monkeypatch.setattr(statement, "compose", fails)
+    found = dpcore.replay(made.folder)
+    assert found.guarantee == made.guarantee
+    assert found.files == made.files
+    with pytest.raises(AssertionError, match="priced again"):
+        found.spec.price()
+
+
+def epsilon(said):
+    said["plan"]["guarantee"]["epsilon"] = 0.1
+
+
+def sensitivity(said):
+    asks(said)[0]["sensitivity"] /= 2
+
+
+def noise(said):
+    asks(said)[0]["noise"] *= 2
+
+
+def mechanism(said):
+    asks(said)[0]["mechanism"]["noise"] = "float"
+
+
+def condition(said):
+    said["plan"]["guarantee"]["premises"].pop()
+
+
+def relation(said):
+    asks(said)[0]["bound"]["membership"] = True
+
+
+def smaller_relation(said):
+    asks(said)[0]["bound"]["feature_radius"] = 0.0
+
+
+def share(said):
+    asks(said)[0]["share"] = 0.75
+
+
+def more(said):
+    said["plan"]["guarantee"]["epsilon"] = 3.0
+
+
+def budget(said):
+    said["spec"]["budget"]["epsilon"] = 1
+
+
+def absent(said):
+    del said["plan"]["public"]
+
+
+def none(said):
+    asks(said)[0]["bound"]["validity"] = {"proved": True}
+
+
+def names(said):
+    asks(said)[0]["query"] = "another"
+
+
+def negative(said):
+    asks(said)[0]["sensitivity"] = -1.0
+
+
+EDITS = [
+    epsilon, noise, mechanism, condition, relation, smaller_relation, share, more, budget, absent,
+    none, names, negative,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", [*EDITS, sensitivity])
+def test_an_edited_lock_does_not_replay(made, change):
+    edit(made, change, digest=False)
+    with pytest.raises(ReplayError, match=r"spec\.lock\.json: edited or damaged"):
+        dpcore.replay(made.folder)
+
+
+@pytest.mark.parametrize("change", EDITS)
+def test_nor_does_one_whose_digest_was_made_again(made, change):
+    """Whoever edits the digest too meets what the folder and the spec say of each other."""
+    edit(made, change)
+    with pytest.raises(DpcoreError):
+        dpcore.replay(made.folder)
+
+
+def test_a_foreign_version_is_named(made):
+    def foreign(said):
+        said["versions"]["dpcore-linear"] = "99.1"
+
+    edit(made, foreign)
+    with pytest.raises(ReplayError, match=r"versions\.dpcore-linear: '99\.1' was published"):
+        dpcore.replay(made.folder)
+
+
+def test_a_folder_of_the_first_format_says_what_to_do(made):
+    path = made.kept / "spec.lock.json"
+    said = json.loads(path.read_text())
+    del said["format"], said["digest"]
+    path.write_text(json.dumps(said))
+    with pytest.raises(ReplayError, match=r"format 1.*run its spec again") as caught:
+        dpcore.replay(made.folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_lock_is_damaged(made):
+    for content in (b"", b"[]", b"{}", b'{"format": 2}', b'{"format": "2"}'):
+        (made.kept / "spec.lock.json").write_bytes(content)
+        with pytest.raises(ReplayError):
+            dpcore.replay(made.folder)
+    with pytest.raises(msgspec.DecodeError):
+        decoded(b'{"format": 2}')
