@@ -11,6 +11,7 @@ import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact
 from dpcore.conformance.laws.engines import LAWS, engine_verdicts
 from dpcore.conformance.laws.law import Outcome
+from dpcore.domain.people import People
 from dpcore.engines import dask as module
 from dpcore.engines.base import BlockError, Task
 from dpcore.engines.bundle import Bundle, Room, contents_of
@@ -229,11 +230,10 @@ def test_what_is_read_once_or_lies_here_stays_here(client):
 
 def test_records_grouped_by_persons_stay_here(client):
     rows = {**table(400), "who": np.arange(400) % 150}
+    people = People(column="who", records=2)
     made = dpcore.price(
-        domain=attrs.evolve(
-            domain(), exact=None, limit=400, people=dpcore.People(column="who", records=2)
-        ),
-        adjacency=ADD_REMOVE,
+        domain=attrs.evolve(domain(), exact=None, limit=400, people=people),
+        adjacency=people.relation(ADD_REMOVE),
         learner=SufficientStatistics(features=Identity()),
         mechanism=Gaussian(),
         budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
