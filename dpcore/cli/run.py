@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcore.cli.console import SlowProgress, columns, err, flush, give_up, guarded, out
+from dpcore.cli.engines import (
+    EngineOption,
+    LocalClusterOption,
+    SchedulerOption,
+    engine_choice,
+)
 from dpcore.cli.limits import MemoryOption, WorkOption, limited
 from dpcore.errors import OperatorFileError
 from dpcore.spec.spec import load_spec
@@ -27,6 +33,9 @@ def run(
         str | None, typer.Option(help="Use this file or LOADER:NAME instead of the spec's source.")
     ] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
+    engine: EngineOption = None,
+    scheduler: SchedulerOption = None,
+    local_cluster: LocalClusterOption = None,
     memory: MemoryOption = None,
     work: WorkOption = None,
     rehearsal: Annotated[
@@ -39,6 +48,7 @@ def run(
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
         loaded = limited(load_spec(spec), memory, work)
+        chosen = engine_choice(engine, scheduler, local_cluster)
 
         from dpcore.cli.plans import show_figures, show_plan  # imported for a spec that is right
         from dpcore.publish.evaluation import UNCOVERED
@@ -46,7 +56,12 @@ def run(
 
         with slow_progress() as progress:
             made = whole_run(
-                loaded, source=source, runs=runs, rehearsal=rehearsal, progress=progress
+                loaded,
+                source=source,
+                engine=chosen,
+                runs=runs,
+                rehearsal=rehearsal,
+                progress=progress,
             )
         with _published(made):
             if made.note:

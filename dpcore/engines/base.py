@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import attrs
 
+from dpcore.errors import ReleaseError
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
 from dpcore.sampling.selection import EVERYTHING, Selection
@@ -41,12 +42,41 @@ class Task:
     sample: Selection = EVERYTHING
 
 
+class BlockError(ReleaseError):
+    """A block's part of a total failed.
+
+    Args:
+        told: The name of the error's type: all that is told of it, for it may hold a record.
+    """
+
+    def __init__(self, told: str) -> None:
+        super().__init__(f"a block's part of a total failed ({told})")
+        self.told = told
+
+
 class Engine(ABC):
     """Holds the records of one run: `load` once, then `total` often, then `close`."""
 
     one_memory: ClassVar[bool] = False
     """Whether the process of the run may read all records into its own memory instead, for what
     does not read in blocks."""
+
+    def ready(self) -> None:  # noqa: B027  # most engines always are
+        """Refuse what cannot work, before anything is spent and any record is opened.
+
+        Raises:
+            RequestError: its machines are not there, or not fit for the run.
+        """
+
+    @property
+    def note(self) -> str:
+        """What its operator should know of where the records were, or nothing. Public facts."""
+        return ""
+
+    @property
+    def tells(self) -> bool:
+        """Whether it tells anybody how far a total is: a sealed run refuses that."""
+        return False
 
     @abstractmethod
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:

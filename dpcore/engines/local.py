@@ -17,10 +17,10 @@ import attrs
 import numpy as np
 
 from dpcore.checks import positive_integer
-from dpcore.engines.base import Encode, Engine, Task
+from dpcore.engines.base import BlockError, Encode, Engine, Task
 from dpcore.engines.derived import BlockKeeper, DerivedBlocks
 from dpcore.engines.spool import Spool
-from dpcore.errors import ContractError, MisfitError, ReleaseError
+from dpcore.errors import ContractError, MisfitError
 from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Part
 from dpcore.sampling.selection import EVERYTHING, Selection
@@ -207,14 +207,14 @@ def _done(task: Task, records: Records, stopped: threading.Event) -> Folded:
     """What a block adds; where it fails, the other threads stop.
 
     Raises:
-        ReleaseError: it fails; only the type of its error is told, which may hold a record.
+        BlockError: it fails.
     """
     try:
         return task.part(records)
     except Exception as error:
         told = type(error).__name__
     stopped.set()
-    raise ReleaseError(f"a block's part of a total failed ({told})")
+    raise BlockError(told)
 
 
 def _joined(several: list[Records]) -> Records:

@@ -17,7 +17,7 @@ import msgspec
 
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
-from dpcore.engines.local import LocalEngine
+from dpcore.engines.choice import EngineChoice, Local
 from dpcore.errors import (
     DpcoreError,
     NotPublishedError,
@@ -48,7 +48,7 @@ from dpcore.registry.registry import Registry
 from dpcore.running.clean import CleanProcess, Replaying
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.private_look import stated
-from dpcore.running.silence import silenced
+from dpcore.running.silence import no_output, silenced
 from dpcore.sources.opening import open_source
 from dpcore.sources.text import load_points, load_table
 from dpcore.spec.spec import Spec, load_spec
@@ -64,6 +64,7 @@ def run(
     source: str | None = None,
     ledger: Ledger | None = None,
     progress: Progress | None = None,
+    engine: EngineChoice | None = None,
     runs: Path | str = "runs",
     rehearsal: int | None = None,
 ) -> Run:
@@ -75,6 +76,7 @@ def run(
         source: A file or LOADER:NAME in place of the spec's own source.
         ledger: What the run is charged to, where the spec names none.
         progress: Called before the first answer and after every one; never in a sealed run.
+        engine: What holds the records of a source; this machine's threads and disk if None.
         runs: Where run folders are made.
         rehearsal: Seed of known secret coins: repeatable, and not private at all.
 
@@ -82,6 +84,7 @@ def run(
         SpecError: the spec is wrong, a sealed run is rehearsed, a function has no points, or the
             spec names another ledger.
         NoClaimError: no guarantee can be stated.
+        RequestError: the engine is not ready, or does not hold what a learner reads.
         BudgetExceededError, LedgerError: the ledger refuses, or cannot be used.
         SourceError: the records or points are missing or do not fit the domain.
         ReleaseError: a private function failed; of a sealed run, anything did once it was open.
@@ -102,7 +105,10 @@ def run(
     book = ledger_of(spec, ledger)
     with contextlib.ExitStack() as held:
         folder = held.enter_context(_folder(runs, spec))
-        work = attrs.evolve(work, engine=held.enter_context(LocalEngine(spool=folder)))
+        with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
+            holding = held.enter_context((engine or Local()).opened(folder))
+        plan.require_fit(holding)
+        work = attrs.evolve(work, engine=holding)
         reservation = None
         if book is not None and rehearsal is None:
             reservation = plan.reserve(book, folder.name, _uncovered(spec))
@@ -111,7 +117,9 @@ def run(
         with _spent(reservation):
             outcome = work.sealed(reservation) if sealed else work.open(reservation)
             made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
-        made = attrs.evolve(made, note="; ".join(filter(None, (priced.note, outcome.note))))
+        made = attrs.evolve(
+            made, note="; ".join(filter(None, (priced.note, outcome.note, holding.note)))
+        )
         if sealed:
             return made
         with _published(made):

@@ -22,6 +22,15 @@ class Part(ABC):
     """Whether `batches` gives the same records again. A stream's part is read once, by the engine
     that keeps its records."""
 
+    elsewhere: ClassVar[bool] = True
+    """Whether another machine reads the records where they lie: if not, they are in the memory of
+    this process."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether only this process can read it, or only once: no other machine is asked to."""
+        return not (self.readable_again and self.elsewhere)
+
     @abstractmethod
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: the part's records in their order, some at a time: the declared columns.
@@ -53,6 +62,8 @@ class Source(ABC):
 @attrs.frozen(eq=False, repr=False)
 class TablePart(Part):
     """A table that is in memory: one batch."""
+
+    elsewhere: ClassVar[bool] = False
 
     table: Columns
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
+from dpcore.engines.choice import EngineChoice
 from dpcore.events.base import Event
 from dpcore.events.catalogue import CORE
 from dpcore.functions.kernels.base import Kernel
@@ -119,6 +120,17 @@ def dpcore_sources() -> Mapping[str, type[Location]]:
             "parquet": ("dpcore.sources.parquet", "ParquetFiles"),
             "sklearn": ("dpcore.sources.sklearn_data", "SklearnData"),
             "sql": ("dpcore.sources.sql", "SqlQuery"),
+        }
+    )
+
+
+@hookimpl
+def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
+    """Engines with bare names."""
+    return Lazily(
+        {
+            "dask": ("dpcore.engines.dask_cluster", "DaskCluster"),
+            "local": ("dpcore.engines.choice", "Local"),
         }
     )
 

@@ -22,6 +22,7 @@ import pluggy
 
 from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
+from dpcore.engines.choice import EngineChoice
 from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
@@ -72,6 +73,11 @@ def dpcore_kernels() -> Mapping[str, type[Kernel]]:  # type: ignore[empty-body] 
 @hookspec
 def dpcore_sources() -> Mapping[str, type[Location]]:  # type: ignore[empty-body]  # same
     """Kinds of source, by the name a spec gives under `data.source`."""
+
+
+@hookspec
+def dpcore_engines() -> Mapping[str, type[EngineChoice]]:  # type: ignore[empty-body]  # same
+    """Engines, by the name an operator gives to `dpcore run --engine`; no spec names one."""
 
 
 @hookspec

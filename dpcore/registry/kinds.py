@@ -8,6 +8,7 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
+from dpcore.engines.choice import EngineChoice
 from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
@@ -49,5 +50,6 @@ FEATURES = Kind("feature map", "features", FeatureMap)
 EVENT = Kind("event", "events", Event)
 KERNEL = Kind("kernel", "kernels", Kernel)
 SOURCE = Kind("source", "sources", Location)
+ENGINE = Kind("engine", "engines", EngineChoice)
 
-KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL, SOURCE)
+KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL, SOURCE, ENGINE)

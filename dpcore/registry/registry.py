@@ -50,6 +50,7 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     events: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
         """Names of one kind."""

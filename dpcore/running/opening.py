@@ -196,6 +196,11 @@ class _Bounded(Part):
     most: int
     column: str
 
+    @property
+    def stays(self) -> bool:
+        """As the part itself."""
+        return self.part.stays
+
     def batches(self) -> Iterator[Columns]:
         count = 0
         for batch in self.part.batches():
@@ -213,6 +218,11 @@ class _Watched(Part):
     part: Part
     column: str
     bounding: Bounding
+
+    @property
+    def stays(self) -> bool:
+        """Yes: whose the records are is told to a bounding of this process."""
+        return True
 
     def batches(self) -> Iterator[Columns]:
         for batch in self.part.batches():

@@ -143,7 +143,7 @@ class Plan:
         """
         encoded = self.encode_points({} if points is None else points)
         if engine is not None:
-            self._require_fit(engine)
+            self.require_fit(engine)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
@@ -164,7 +164,13 @@ class Plan:
             )
             return silenced(work) if sealed else work()
 
-    def _require_fit(self, engine: Engine) -> None:
+    def require_fit(self, engine: Engine) -> None:
+        """Refuse an engine that cannot serve this plan, before anything is spent or opened.
+
+        Raises:
+            RequestError: a learner needs all records in one memory, and the engine holds them in
+                several; the engine is not ready; or it tells its progress, and the run is sealed.
+        """
         for number, one in enumerate(self.schedule.releases):
             reads = one.learner.reads
             if not (reads.in_blocks or engine.one_memory):
@@ -174,6 +180,9 @@ class Plan:
                         f"needs all records in one memory, and {type(engine).__name__} holds them "
                         f"in several: use the local engine, or a learner that reads sums"
                     )
+        if engine.tells and self.request.sealed:
+            raise RequestError("a sealed run shows no progress: make the engine without")
+        engine.ready()
 
     def _released(
         self,

@@ -26,7 +26,7 @@ def silenced(work: Callable[[], Result]) -> Result:
     """
     found: list[Result] = []
     with (
-        _descriptors_to_nowhere(),
+        no_output(),
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
         warnings.catch_warnings(),
@@ -40,7 +40,7 @@ def silenced(work: Callable[[], Result]) -> Result:
 
 
 @contextlib.contextmanager
-def _descriptors_to_nowhere() -> Iterator[None]:
+def no_output() -> Iterator[None]:
     """Descriptors 1 and 2 lead nowhere meanwhile: compiled code and child processes use them."""
     _flush()
     kept = []

@@ -60,6 +60,23 @@ class Others(Selection):
 
 
 @attrs.frozen(repr=False)
+class _From(Selection):
+    """The places of a selection from one on, counted from there."""
+
+    whole: Selection
+    start: int
+
+    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+        """By the place in the source."""
+        return self.whole.kept(self.start + first, count)
+
+
+def counted_from(start: int, selection: Selection) -> Selection:
+    """The same records where the one at place `start` of the source is counted as the first."""
+    return EVERYTHING if isinstance(selection, Everything) else _From(selection, start)
+
+
+@attrs.frozen(repr=False)
 class Coins(Selection):
     """Every place whose word, without its lowest bit, is below `below`: a chance of below/2^63."""
 

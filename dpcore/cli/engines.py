@@ -1,0 +1,63 @@
+"""The engine of a run, from the command line or the operator's file; never from a spec."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from dpcore.engines.choice import EngineChoice
+from dpcore.errors import RequestError
+from dpcore.registry.kinds import ENGINE
+from dpcore.registry.registry import Registry, user_file
+from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.located import read
+from dpcore.strict_yaml.places import placed
+
+EngineOption = Annotated[
+    str | None,
+    typer.Option(help="What holds the records: local, dask, or an admitted plugin's."),
+]
+SchedulerOption = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="The engine's scheduler.", show_default=False)
+]
+LocalClusterOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="N processes on this machine in place of a scheduler."),
+]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`engine.yaml` beside the user's registry."""
+
+    engine: str
+    scheduler: str | None = None
+    local_cluster: int | None = None
+
+
+def engine_choice(
+    engine: str | None, scheduler: str | None, local_cluster: int | None
+) -> EngineChoice | None:
+    """What the command line says, else the operator's file `dpcore/engine.yaml`; None: neither.
+
+    Raises:
+        RequestError: options without an engine.
+        RegistryError: nobody admitted provides it.
+    """
+    if engine is None:
+        if scheduler is not None or local_cluster is not None:
+            raise RequestError("--scheduler and --local-cluster are of an engine: add --engine")
+        path = user_file().with_name("engine.yaml")
+        if not path.exists():
+            return None
+        node = read(path)
+        with placed(node):
+            given = convert(node, _File)
+            return _choice(given.engine, given.scheduler, given.local_cluster)
+    return _choice(engine, scheduler, local_cluster)
+
+
+def _choice(engine: str, scheduler: str | None, local_cluster: int | None) -> EngineChoice:
+    kind: type[EngineChoice] = Registry.default().component(ENGINE, engine)
+    return kind(scheduler=scheduler, workers=local_cluster)

@@ -1,0 +1,219 @@
+"""Bundle: the records of some parts, on the worker of a cluster that read them.
+
+A bundle is pickled as its recipe: where the parts lie, and how they are encoded. So wherever a
+cluster moves, copies or spills one, no record travels: the parts are read again there. What is read
+again must be what was read first, by a digest under a key of the run's own.
+
+The functions of this module run as tasks of a cluster, which logs the message of an error and the
+arguments of whoever raised it. So they raise nothing: they return a `Failure`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import attrs
+
+from dpcore.engines.base import BlockError, Encode, Task
+from dpcore.engines.local import LocalEngine
+from dpcore.errors import MisfitError, SourceError
+from dpcore.records.records import Folded, Records
+from dpcore.records.source import Columns, Part
+from dpcore.sampling.selection import counted_from
+
+Made = TypeVar("Made")
+
+
+class Misfit(NamedTuple):
+    """Where a record does not fit, as `MisfitError` says it: never what it holds."""
+
+    column: str
+    rule: str
+    part: int
+    row: int
+
+
+class Failure(NamedTuple):
+    """What is told of an error on a worker: its type's name, and the place of a misfit."""
+
+    told: str
+    misfit: Misfit | None = None
+
+
+class Contents(NamedTuple):
+    """PRIVATE: what a bundle holds: the records of each part, and a keyed digest of all."""
+
+    counts: tuple[int, ...]
+    mark: bytes
+
+
+class Room(NamedTuple):
+    """What a worker has for a bundle: a folder of its operator's, and threads."""
+
+    folder: Path | None
+    threads: int
+
+
+class _MisfitAtError(Exception):
+    """A misfit and its place."""
+
+    def __init__(self, misfit: Misfit) -> None:
+        super().__init__()
+        self.misfit = misfit
+
+
+@attrs.define(eq=False, repr=False)
+class _Reading:
+    """Encodes batches, counts them, and adds them to a digest: rows alone, however they are cut."""
+
+    encode: Encode
+    features: Any
+    labels: Any
+    part: int = 0
+    row: int = 0
+
+    @classmethod
+    def of(cls, encode: Encode, key: bytes) -> _Reading:
+        return cls(encode, hashlib.blake2b(key=key), hashlib.blake2b(key=key))
+
+    def __call__(self, batch: Columns) -> Records:
+        try:
+            records = self.encode(batch)
+        except MisfitError as error:
+            place = Misfit(error.column, error.rule, self.part, self.row + error.row)
+        else:
+            self.row += len(records)
+            self.features.update(records.features)
+            self.labels.update(records.labels)
+            return records
+        raise _MisfitAtError(place)
+
+    def mark(self) -> bytes:
+        found: bytes = self.features.digest() + self.labels.digest()
+        return found
+
+
+@attrs.frozen(eq=False, repr=False)
+class _Numbered(Part):
+    """A part that tells when it is begun."""
+
+    part: Part
+    number: int
+    reading: _Reading
+
+    def batches(self) -> Iterator[Columns]:
+        self.reading.part, self.reading.row = self.number, 0
+        yield from self.part.batches()
+
+
+@attrs.frozen(eq=False, repr=False)
+class Recipe:
+    """How a bundle is made: its parts, what encodes them, and the key of the run's digests."""
+
+    parts: Sequence[Part]
+    encode: Encode
+    key: bytes
+
+
+class Bundle:
+    """PRIVATE: records in a spool of the worker's, read at the first need. Pickled without them.
+
+    Args:
+        recipe: A pickled `Recipe`.
+        room: What the worker that calls has.
+    """
+
+    def __init__(self, recipe: bytes, room: Callable[[], Room]) -> None:
+        self._recipe, self._room, self._lock = recipe, room, threading.Lock()
+        self._engine: LocalEngine | None = None
+        self._contents: Contents | None = None
+
+    def __reduce__(self) -> Any:
+        return Bundle, (self._recipe, self._room)
+
+    def __repr__(self) -> str:
+        return "Bundle(private)"
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self._close()
+
+    def contents(self) -> Contents:
+        """What it holds."""
+        with self._lock:
+            return self._read()[1]
+
+    def total(self, task: Task, first: int, expected: Contents) -> Folded:
+        """The sum over its records, of which the first has place `first` in the source.
+
+        Raises:
+            SourceError: it is no longer what was read first.
+        """
+        with self._lock:
+            engine, contents = self._read()
+            if contents != expected:
+                raise SourceError("a part of the source has changed since it was read")
+            split, sample = counted_from(first, task.split), counted_from(first, task.sample)
+            return engine.total(attrs.evolve(task, split=split, sample=sample))
+
+    def _read(self) -> tuple[LocalEngine, Contents]:
+        if self._engine is None or self._contents is None:
+            room = self._room()
+            engine = LocalEngine(spool=room.folder, threads=room.threads)
+            try:
+                self._contents = self._load(engine)
+            except BaseException:
+                engine.close()
+                raise
+            self._engine = engine
+        return self._engine, self._contents
+
+    def _load(self, engine: LocalEngine) -> Contents:
+        recipe: Recipe = pickle.loads(self._recipe)  # noqa: S301  # the operator's own process's
+        reading = _Reading.of(recipe.encode, recipe.key)
+        parts = [_Numbered(part, number, reading) for number, part in enumerate(recipe.parts)]
+        return Contents(engine.load(parts, reading), reading.mark())
+
+    def _close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = None
+
+
+def read(recipe: bytes, room: Callable[[], Room]) -> Bundle:
+    """A task: a bundle whose parts are read."""
+    bundle = Bundle(recipe, room)
+    contents_of(bundle)
+    return bundle
+
+
+def contents_of(bundle: Bundle) -> Contents | Failure:
+    """A task: what a bundle holds."""
+    return _told(bundle.contents)
+
+
+def total_of(bundle: Bundle, task: bytes, first: int, expected: Contents) -> Folded | Failure:
+    """A task: the sum over a bundle."""
+
+    def total() -> Folded:
+        asked: Task = pickle.loads(task)  # noqa: S301  # the operator's own process's
+        return bundle.total(asked, first, expected)
+
+    return _told(total)
+
+
+def _told(work: Callable[[], Made]) -> Made | Failure:
+    try:
+        return work()
+    except _MisfitAtError as error:
+        return Failure("MisfitError", error.misfit)
+    except BlockError as error:
+        return Failure(error.told)
+    except Exception as error:
+        return Failure(type(error).__name__)

@@ -1,0 +1,59 @@
+"""EngineChoice: an engine as its operator names it, on a command line or in a file of theirs.
+
+It is never named in a spec, a lock or what is published: no released number depends on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import final
+
+import attrs
+
+from dpcore.checks import positive_integer
+from dpcore.engines.base import Engine
+from dpcore.engines.local import LocalEngine
+from dpcore.errors import RequestError
+
+
+@attrs.frozen(kw_only=True)
+class EngineChoice(ABC):
+    """What an operator says of an engine. A plugin's extends it, by the hook `dpcore_engines`.
+
+    Args:
+        scheduler: The address of whoever hands out work, where one runs already.
+        workers: So many processes on this machine in its place.
+    """
+
+    scheduler: str | None = None
+    workers: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
+
+    @abstractmethod
+    def opened(self, spool: Path) -> contextlib.AbstractContextManager[Engine]:
+        """The engine, before any record is opened; closed again at the end.
+
+        Args:
+            spool: The run's folder, for what may lie on this machine's disk meanwhile. It is left
+                as it was.
+
+        Raises:
+            RequestError: the choice is not one that it can serve, or nobody answers.
+        """
+
+
+@final
+class Local(EngineChoice):
+    """This process's threads, and this machine's disk."""
+
+    @contextlib.contextmanager
+    def opened(self, spool: Path) -> Iterator[Engine]:
+        """A `LocalEngine`."""
+        if self.scheduler is not None or self.workers is not None:
+            raise RequestError("the local engine has no scheduler and no workers: name none")
+        with LocalEngine(spool=spool) as engine:
+            yield engine

@@ -1,0 +1,83 @@
+"""DaskCluster: a Dask engine by the address of a scheduler, or on this machine's own processes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, final
+
+from dpcore.engines.base import Engine
+from dpcore.engines.choice import EngineChoice
+from dpcore.engines.dask import Dask
+from dpcore.errors import RequestError
+
+_PATIENCE = "20s"
+
+
+@final
+class DaskCluster(EngineChoice):
+    """Workers of a Dask cluster.
+
+    A cluster of this machine's own speaks TLS with certificates of the moment, so that no other
+    user of the machine reads or runs anything there; it has no dashboard and keeps no log. Of a
+    scheduler that runs already, TLS is its operator's, as Dask's own configuration says.
+    """
+
+    @contextlib.contextmanager
+    def opened(self, spool: Path) -> Iterator[Engine]:
+        """A `Dask` engine whose client is closed at the end."""
+        if (self.scheduler is None) == (self.workers is None):
+            raise RequestError("dask needs the address of a scheduler, or a number of workers here")
+        _require_extra()
+        with contextlib.ExitStack() as held:
+            client = held.enter_context(_client(self.scheduler or self._here(held, spool)))
+            with Dask(client, spool=spool) as engine:
+                engine.ready()
+                yield engine
+
+    def _here(self, held: contextlib.ExitStack, spool: Path) -> Any:
+        """A cluster of processes on this machine."""
+        from distributed import LocalCluster
+
+        folder = held.enter_context(tempfile.TemporaryDirectory(dir=spool, prefix="workers-"))
+        return held.enter_context(
+            LocalCluster(
+                n_workers=self.workers,
+                threads_per_worker=1,
+                dashboard_address=None,
+                local_directory=folder,
+                silence_logs=logging.CRITICAL,
+                security=True,
+                protocol="tls://",
+            )
+        )
+
+
+def _require_extra() -> None:
+    missing = ""
+    try:
+        import cloudpickle  # noqa: F401
+        import cryptography  # noqa: F401
+        import distributed  # noqa: F401
+    except ImportError as error:
+        missing = str(error.name)
+    if missing:
+        raise RequestError(f"{missing} is not installed: pip install 'dpcore[dask]'")
+
+
+def _client(where: Any) -> Any:
+    """A client of a cluster or an address.
+
+    Raises:
+        RequestError: nobody answers.
+    """
+    from distributed import Client
+
+    try:
+        return Client(where, timeout=_PATIENCE, set_as_default=False)
+    except Exception as error:
+        told = type(error).__name__
+    raise RequestError(f"no Dask scheduler answers at {where} ({told}); no record was opened")

@@ -1,0 +1,349 @@
+"""Dask: the bits of the local engine, whatever the cluster does, and nothing told by accident."""
+
+import logging
+import time
+
+import attrs
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact
+from dpcore.conformance.laws.engines import LAWS, engine_verdicts
+from dpcore.conformance.laws.law import Outcome
+from dpcore.domain.people import People
+from dpcore.engines import dask as module
+from dpcore.engines.base import BlockError, Task
+from dpcore.engines.bundle import Bundle, Room, contents_of
+from dpcore.engines.dask import Dask
+from dpcore.engines.local import LocalEngine
+from dpcore.errors import ContractError, RequestError, SourceError
+from dpcore.learning.features.identity import Identity
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.records.source import Part, TablePart
+from dpcore.sampling.selection import Coins, Others, counted_from
+from dpcore.sources.opening import open_source
+from dpcore.spec.grammar import Csv
+from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
+
+from doubles import domain, table
+
+distributed = pytest.importorskip("distributed")
+RECORDS = 400
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as found,
+    ):
+        yield found
+
+
+@attrs.frozen(eq=False)
+class Rows(Part):
+    """Some rows of a table."""
+
+    columns: dict
+
+    def batches(self):
+        yield self.columns
+
+
+@attrs.frozen(eq=False)
+class Cut(dpcore.Source):
+    """A table in parts of so many records."""
+
+    columns: dict
+    lengths: tuple
+
+    def parts(self):
+        ends = np.cumsum(self.lengths)
+        return tuple(
+            Rows({name: column[end - rows : end] for name, column in self.columns.items()})
+            for end, rows in zip(ends, self.lengths, strict=True)
+        )
+
+
+def plan(learner, adjacency=REPLACE_ONE, mechanism=None, **fields):
+    exact = RECORDS if adjacency.replaces else None
+    return dpcore.price(
+        domain=attrs.evolve(domain(), exact=exact, limit=None if exact else RECORDS),
+        adjacency=adjacency,
+        learner=learner,
+        mechanism=mechanism or Gaussian(),
+        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
+        coins=dpcore.PublicCoins(7),
+        **fields,
+    )
+
+
+def released(made, source, engine=None):
+    outcome = made.run(source, secret=dpcore.SecretCoins.rehearsal(5), engine=engine)
+    return b"".join(np.asarray(a.value).tobytes() for a in outcome.answers["release"])
+
+
+def clipped():
+    return ClippedGradient(features=Identity(), clip=0.3, steps=2)
+
+
+CHOSEN = PermuteAndFlip()
+BEST = BestOf(candidates=(clipped(), SufficientStatistics(features=Identity())))
+
+
+@pytest.mark.parametrize(
+    ("learner", "mechanism", "fields"),
+    [
+        (clipped(), None, {"holdout": 0.3}),
+        (clipped(), None, {"adjacency": ADD_REMOVE, "holdout": 0.3}),
+        pytest.param(StagedGradient(), None, {}, marks=pytest.mark.slow),
+        (SufficientStatistics(features=Identity()), None, {}),
+        (ChosenRidge(features=Identity()), {"statistics": Gaussian(), "choice": CHOSEN}, {}),
+        (BEST, {"fits": Gaussian(), "choice": CHOSEN}, {"adjacency": ADD_REMOVE}),
+    ],
+    ids=["split", "coins", "staged", "products", "ridge", "best_of"],
+)
+def test_learners_that_read_sums_release_the_bits_of_the_local_engine(
+    client, learner, mechanism, fields
+):
+    made, source = plan(learner, mechanism=mechanism, **fields), Cut(table(400), (130, 0, 70, 200))
+    with LocalEngine(threads=1) as engine:
+        expected = released(made, source, engine)
+    with Dask(client) as engine:
+        assert released(made, source, engine) == expected
+        assert engine.note == ""
+
+
+@pytest.mark.parametrize("lengths", [(400,), (200, 200), (1, 7, 192, 100, 100)])
+def test_parts_on_any_worker_give_the_same_bits(client, lengths):
+    made, rows = plan(clipped()), table(400)
+    with Dask(client) as engine:
+        assert released(made, Cut(rows, lengths), engine) == released(made, rows)
+
+
+def summed(block):
+    return (Exact.of([len(block), int(np.rint(block.labels * 2**20).sum())], 0),)
+
+
+ZERO = (Exact.zeros((2,), 0),)
+
+
+def loaded(engine, lengths=(100, 300)):
+    counts = engine.load(Cut(table(400), lengths).parts(), domain().project)
+    assert counts == lengths
+    return engine
+
+
+def held_by(client):
+    """Keys in the memory of all workers."""
+    return [*client.run(lambda dask_worker: [*dask_worker.data]).values()]
+
+
+def waited(client):
+    for _ in range(200):
+        if not any(held_by(client)):
+            return
+        time.sleep(0.05)
+    raise AssertionError(held_by(client))
+
+
+def test_nothing_stays_on_the_workers(client):
+    with Dask(client) as engine:
+        loaded(engine).total(Task(part=summed, zero=ZERO))
+        assert any(held_by(client))
+        with pytest.raises(ContractError, match="one run"):
+            engine.load((), domain().project)
+    waited(client)
+    with pytest.raises(ContractError, match="no records"):
+        engine.total(Task(part=summed, zero=ZERO))
+
+
+def test_cancellation_leaves_nothing_on_the_workers(client, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    with Dask(client) as engine:
+        loaded(engine)
+        monkeypatch.setattr(distributed, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            engine.total(Task(part=summed, zero=ZERO))
+    waited(client)
+
+
+def test_a_failing_part_tells_its_type_alone(client, caplog):
+    def fails(block):
+        raise KeyError(f"label {block.labels[0]!r}")
+
+    with caplog.at_level(logging.DEBUG, "distributed"), Dask(client) as engine:
+        loaded(engine)
+        with pytest.raises(BlockError, match=r"part of a total failed \(KeyError\)$") as caught:
+            engine.total(Task(part=fails, zero=ZERO))
+    assert caught.value.__cause__ is None
+    assert "KeyError" not in caplog.text
+
+
+def test_a_record_that_does_not_fit_is_named_by_its_place(client):
+    rows = table(400)
+    rows["a"][205] = 7.0
+    for lengths, where in [((400,), "record 206: needs"), ((10, 390), "record 196 of part 2: ")]:
+        with (
+            pytest.raises(SourceError, match=f"column 'a', {where}"),
+            Dask(client) as engine,
+        ):
+            released(plan(clipped()), Cut(rows, lengths), engine)
+
+
+def test_a_part_that_cannot_be_read_tells_the_type_alone(client):
+    @attrs.frozen
+    class Broken(Part):
+        def batches(self):
+            raise OSError("cell 4815")
+            yield {}
+
+    with pytest.raises(SourceError, match=r"cannot read its parts \(OSError\)"), Dask(client) as e:
+        e.load([Broken()], domain().project)
+
+
+def test_what_is_read_once_or_lies_here_stays_here(client):
+    made, rows = plan(clipped()), table(400)
+
+    class Stream(Rows):
+        readable_again = False
+
+    @attrs.frozen(eq=False)
+    class Of(dpcore.Source):
+        part: Part
+
+        def parts(self):
+            return (self.part,)
+
+    for part in (Stream(rows), TablePart(rows)):
+        with Dask(client) as engine:
+            assert released(made, Of(part), engine) == released(made, rows)
+            assert "stayed in this process" in engine.note
+            assert not any(held_by(client))
+
+
+def test_records_grouped_by_persons_stay_here(client):
+    rows = {**table(400), "who": np.arange(400) % 150}
+    people = People(column="who", records=2)
+    made = dpcore.price(
+        domain=attrs.evolve(domain(), exact=None, limit=400, people=people),
+        adjacency=people.relation(ADD_REMOVE),
+        learner=SufficientStatistics(features=Identity()),
+        mechanism=Gaussian(),
+        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
+        coins=dpcore.PublicCoins(7),
+    )
+    source = Cut(rows, (130, 270))
+    with LocalEngine(threads=1) as engine:
+        expected = released(made, source, engine)
+    with Dask(client) as engine:
+        assert released(made, source, engine) == expected
+        assert "grouped by persons" in engine.note
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"numpy": "0.1"}, "numpy is 0.1 here and .* on a worker: install the same there"),
+        ({"dpcore-more": "2"}, "dpcore-more is 2 here and missing on a worker"),
+        ({"cryptography": ""}, r"dpcore\[dask\]"),
+    ],
+)
+def test_other_versions_are_refused_before_anything_is_opened(client, monkeypatch, own, message):
+    monkeypatch.setattr(Dask, "load", lambda *args: pytest.fail("opened"))
+    found = module.versions(("dpcore", "numpy"))
+    monkeypatch.setattr(module, "versions", lambda names: {**found, **own})
+    real = type(client).run
+
+    def run(self, function, *args, **kwargs):
+        return {"tcp://one": found}
+
+    monkeypatch.setattr(type(client), "run", run)
+    with pytest.raises(RequestError, match=message):
+        Dask(client).ready()
+    monkeypatch.setattr(type(client), "run", real)
+
+
+def test_a_worker_without_dpcore_and_a_cluster_without_workers_are_refused(client, monkeypatch):
+    for found, message in [({}, "no workers"), ({"tcp://one": ImportError("x")}, "cannot import")]:
+        monkeypatch.setattr(type(client), "run", lambda *args, told=found, **kwargs: told)
+        with pytest.raises(RequestError, match=message):
+            Dask(client).ready()
+
+
+def test_a_bundle_travels_without_records_and_is_read_again(tmp_path):
+    import cloudpickle
+
+    from dpcore.engines.bundle import Recipe, read
+
+    path = tmp_path / "data.csv"
+    written(path, table(50))
+    parts = open_source(str(path), None, Csv(), domain(50)).parts()
+    bundle = read(cloudpickle.dumps(Recipe(parts, domain(50).project, b"k" * 32)), one_thread)
+    contents = contents_of(bundle)
+    sent = cloudpickle.dumps(bundle)
+    records = domain(50).project(table(50))
+    assert not any(row.tobytes() in sent for row in records.features)
+    again = cloudpickle.loads(sent)
+    assert type(again) is Bundle
+    total = again.total(Task(part=summed, zero=ZERO), 0, contents)
+    assert total == summed(records)
+    other = table(50)
+    other["y"] = other["y"][::-1]
+    written(path, other)
+    with pytest.raises(SourceError, match="has changed"):
+        cloudpickle.loads(sent).total(Task(part=summed, zero=ZERO), 0, contents)
+
+
+def one_thread():
+    return Room(None, 1)
+
+
+def written(path, rows):
+    names = list(rows)
+    lines = [",".join(names)]
+    lines += [
+        ",".join(repr(float(v)) for v in row) for row in zip(*(rows[n] for n in names), strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_selections_go_by_the_place_in_the_source():
+    coins = Coins(dpcore.SecretCoins.rehearsal(1).runtime("x").by_place, 1 << 62)
+    for chosen in (coins, Others(coins)):
+        assert np.array_equal(counted_from(70, chosen).kept(5, 90), chosen.kept(75, 90))
+
+
+def test_progress_is_told_of_bundles_and_never_in_a_sealed_run(client):
+    told = []
+    with Dask(client, progress=lambda *done: told.append(done)) as engine:
+        made, rows = plan(clipped()), table(400)
+        released(made, Cut(rows, (200, 200)), engine)
+        assert {most for _, most in told} == {2}
+        assert (2, 2) in told
+    with (
+        Dask(client, progress=lambda *done: told.append(done)) as engine,
+        pytest.raises(RequestError, match="sealed run shows no progress"),
+    ):
+        plan(clipped(), sealed=True).run(Cut(rows, (200, 200)), engine=engine)
+
+
+def test_a_learner_that_reads_rows_is_refused_before_anything_is_opened(client, monkeypatch):
+    monkeypatch.setattr(Dask, "load", lambda *args: pytest.fail("opened"))
+    made = plan(clipped())
+    monkeypatch.setattr(ClippedGradient, "reads", dpcore.Reads.ROWS)
+    with pytest.raises(RequestError, match=r"reads rows.*needs all records in one memory"):
+        made.run(Cut(table(400), (400,)), engine=Dask(client))
+
+
+@pytest.mark.slow
+def test_dask_keeps_every_law_of_engines(client):
+    found = engine_verdicts(lambda: Dask(client), disturb=lambda engine: None)
+    assert {verdict.law for verdict in found} == {*LAWS}
+    assert all(verdict.outcome is Outcome.PASSED for verdict in found), found

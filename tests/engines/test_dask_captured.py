@@ -1,0 +1,141 @@
+"""What a run on Dask sends and logs: no record, no label, no cell of the file."""
+
+import contextlib
+import io
+import logging
+
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore.engines.base import BlockError, Task
+from dpcore.engines.dask import Dask
+from dpcore.engines.dask_cluster import DaskCluster
+from dpcore.errors import RequestError
+from dpcore.learning.features.identity import Identity
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.sources.opening import open_source
+from dpcore.spec.grammar import Csv
+from dpcore_linear import ClippedGradient
+
+from doubles import domain, table
+
+distributed = pytest.importorskip("distributed")
+RECORDS = 200
+
+
+@pytest.fixture(scope="module")
+def address():
+    """A scheduler and two workers of this process, whose messages go through TCP all the same."""
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        dashboard_address=None,
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@contextlib.contextmanager
+def captured(monkeypatch):
+    """All bytes that are written to sockets, and all that is logged at any level."""
+    from distributed.comm import tcp
+
+    frames, lines, real = [], io.StringIO(), tcp.to_frames
+
+    async def kept(*args, **kwargs):
+        found = await real(*args, **kwargs)
+        frames.extend(bytes(frame) for frame in found)
+        return found
+
+    handler = logging.StreamHandler(lines)
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    monkeypatch.setattr(tcp, "to_frames", kept)
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield frames, lines
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+def written(path):
+    """A file of records with many digits, and its cells that nothing else would hold."""
+    rows = {name: np.asarray(column, float) for name, column in table(RECORDS).items()}
+    cells = [[repr(float(value)) for value in column] for column in rows.values()]
+    lines = [",".join(rows), *(",".join(row) for row in zip(*cells, strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return rows, [cell for column in cells for cell in column if len(cell) > 9]
+
+
+def private(rows, cells):
+    """Texts of cells, and the bytes of every record and label as a worker holds them."""
+    records = domain(RECORDS).project(rows)
+    found = [cell.encode() for cell in cells]
+    found += [row.tobytes() for row in records.features]
+    found += [label.tobytes() for label in records.labels if abs(label) > 1e-3]
+    found += [value.tobytes() for value in rows["y"] if value != np.rint(value)]
+    return found
+
+
+def made():
+    return dpcore.price(
+        domain=domain(RECORDS),
+        adjacency=dpcore.REPLACE_ONE,
+        learner=ClippedGradient(features=Identity(), clip=0.3, steps=2),
+        mechanism=Gaussian(),
+        budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-5),
+    )
+
+
+def test_no_record_and_no_label_travels_or_is_logged(address, tmp_path, monkeypatch):
+    rows, cells = written(tmp_path / "data.csv")
+    source = open_source(str(tmp_path / "data.csv"), None, Csv(), domain(RECORDS))
+    assert len(cells) > RECORDS
+
+    def fails(block):
+        raise ValueError(repr(block.labels))
+
+    with (
+        captured(monkeypatch) as (frames, lines),
+        distributed.Client(address, set_as_default=False) as client,
+        Dask(client) as engine,
+    ):
+        made().run(source, secret=dpcore.SecretCoins.rehearsal(1), engine=engine)
+        with pytest.raises(BlockError):
+            engine.total(Task(part=fails, zero=()))
+    sent = b"".join(frames)
+    told = lines.getvalue()
+    assert b"dpcore-ask-" in sent  # the capture sees what travels
+    assert b"data.csv" in sent
+    for secret in private(rows, cells):
+        assert secret not in sent
+    assert told  # and what is logged
+    assert not any(cell in told for cell in cells)
+    assert "ValueError" not in told
+
+
+def test_the_capture_finds_a_record_that_travels(address, tmp_path, monkeypatch):
+    rows, cells = written(tmp_path / "data.csv")
+    records = domain(RECORDS).project(rows)
+    with (
+        captured(monkeypatch) as (frames, _),
+        distributed.Client(address, set_as_default=False) as client,
+    ):
+        client.submit(len, records.features[7].tobytes(), pure=False).result()
+    assert any(secret in b"".join(frames) for secret in private(rows, cells))
+
+
+def test_a_choice_is_checked_before_anything_is_opened(address, tmp_path):
+    for choice, message in [
+        (DaskCluster(), "dask needs the address"),
+        (DaskCluster(scheduler=address, workers=2), "dask needs the address"),
+    ]:
+        with pytest.raises(RequestError, match=message), choice.opened(tmp_path):
+            pass
+    with DaskCluster(scheduler=address).opened(tmp_path) as engine:
+        assert isinstance(engine, Dask)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,122 @@
+"""Dask with real worker processes: killed ones, tasks that run twice, and the command line."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore.engines.base import Task
+from dpcore.engines.dask import Dask
+from dpcore.engines.dask_cluster import DaskCluster
+from dpcore.engines.local import LocalEngine
+from dpcore.errors import ReleaseError
+from dpcore.exact import Exact
+from dpcore.learning.features.identity import Identity
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.sources.opening import open_source
+from dpcore.spec.grammar import Csv
+from dpcore_linear import ClippedGradient
+
+from doubles import domain, table
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.slow
+RECORDS, FILES = 4000, 8
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Parquet files in a folder: some parts."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = {name: np.asarray(column, float) for name, column in table(RECORDS).items()}
+    parquet.write_table(
+        pyarrow.table(rows), tmp_path / "data.parquet", row_group_size=RECORDS // FILES
+    )
+    found = open_source(str(tmp_path / "data.parquet"), None, Csv(), domain(RECORDS))
+    assert len(found.parts()) == FILES
+    return found
+
+
+def slow_sum(seconds):
+    """A sum whose every block takes a while; made here, so that it is pickled by value."""
+
+    def part(block):
+        import time
+
+        import numpy
+
+        from dpcore.exact import Exact
+
+        time.sleep(seconds)
+        return (Exact.of([len(block), int(numpy.rint(block.labels * 2**20).sum())], 0),)
+
+    return Task(part=part, zero=(Exact.zeros((2,), 0),))
+
+
+def processes(client):
+    return client.run(os.getpid)
+
+
+def test_a_worker_killed_in_the_middle_of_an_ask_changes_no_bit(source, tmp_path):
+    with LocalEngine(threads=1) as engine:
+        engine.load(source.parts(), domain().project)
+        expected = engine.total(slow_sum(0))
+    with (
+        DaskCluster(workers=2).opened(tmp_path) as engine,
+    ):
+        assert sum(engine.load(source.parts(), domain().project)) == RECORDS
+        assert engine.total(slow_sum(0)) == expected
+        first, second = processes(engine.client).values()
+        timer = threading.Timer(1.0, os.kill, (first, signal.SIGKILL))
+        timer.start()
+        assert engine.total(slow_sum(3)) == expected
+        timer.join()
+        assert first not in processes(engine.client).values()  # it died, another was started
+        assert second in processes(engine.client).values()
+        assert engine.total(slow_sum(0)) == expected
+
+
+def test_a_worker_killed_between_the_asks_of_a_run_changes_no_bit(source, tmp_path):
+    made = dpcore.price(
+        domain=domain(RECORDS),
+        adjacency=dpcore.REPLACE_ONE,
+        learner=ClippedGradient(features=Identity(), clip=0.3, steps=6),
+        mechanism=Gaussian(),
+        budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-5),
+        coins=dpcore.PublicCoins(7),
+        blocks=True,
+    )
+    secret = dpcore.SecretCoins.rehearsal
+    expected = made.run(source, secret=secret(5)).answers["release"]
+    with DaskCluster(workers=2).opened(tmp_path) as engine:
+        asked, workers = [], [*processes(engine.client).values()]
+
+        def kill():
+            asked.append(len(asked))
+            if len(asked) == 2:
+                os.kill(workers[0], signal.SIGKILL)
+
+        found = made.run(source, secret=secret(5), engine=engine, progress=kill)
+    assert len(asked) > 2
+    again = found.answers["release"]
+    assert [a.value.tobytes() for a in again] == [a.value.tobytes() for a in expected]
+
+
+def test_a_cluster_that_ends_is_said_in_one_line(source, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpcore.engines.dask._LOOK", 0.3)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        Dask(client) as engine,
+    ):
+        engine.load(source.parts(), domain().project)
+        cluster.scale(0)
+        with pytest.raises(ReleaseError, match=r"after records were opened \(no worker is"):
+            engine.total(slow_sum(0))
