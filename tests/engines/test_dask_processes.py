@@ -29,15 +29,17 @@ RECORDS, FILES = 4000, 8
 
 @pytest.fixture
 def source(tmp_path):
-    """Parquet files in a folder: some parts."""
+    """A folder of Parquet files, a part each."""
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     rows = {name: np.asarray(column, float) for name, column in table(RECORDS).items()}
-    parquet.write_table(
-        pyarrow.table(rows), tmp_path / "data.parquet", row_group_size=RECORDS // FILES
-    )
-    found = open_source(str(tmp_path / "data.parquet"), None, Csv(), domain(RECORDS))
+    whole, each = pyarrow.table(rows), RECORDS // FILES
+    (tmp_path / "files").mkdir()
+    for number in range(FILES):
+        path = tmp_path / "files" / f"{number}.parquet"
+        parquet.write_table(whole.slice(number * each, each), path)
+    found = open_source(f"{tmp_path}/files/", None, Csv(), domain(RECORDS))
     assert len(found.parts()) == FILES
     return found
 
