@@ -2,8 +2,8 @@
 
     python benchmarks/scale_dask.py --records 400000 --workers 2 --folder /somewhere
 
-The same records in a Parquet file of many small row groups and in one of few, on worker processes
-of this machine. The sum is of every column and of the label; dask.dataframe has its frames in the
+The same records in a folder of many small Parquet files and in one of few, on worker processes of
+this machine. The sum is of every column and of the label; dask.dataframe has its frames in the
 workers' memory. Medians over the asks, in milliseconds.
 """
 
@@ -26,17 +26,19 @@ from dpcore.exact import Exact
 _COLUMNS = 10
 
 
-def written(folder: Path, records: int, groups: int) -> Path:
-    """The records in so many row groups."""
+def written(folder: Path, records: int, files: int) -> str:
+    """The records in a folder of so many files."""
     import pyarrow
     from pyarrow import parquet
 
-    path = folder / f"scale-dask-{records}-{groups}.parquet"
+    path = folder / f"scale-dask-{records}-{files}"
     if not path.exists():
+        path.mkdir()
         batches = [pyarrow.table(dict(batch)) for batch in Made(records, _COLUMNS, 1).batches()]
-        whole = pyarrow.concat_tables(batches)
-        parquet.write_table(whole, path, row_group_size=-(-records // groups))
-    return path
+        whole, each = pyarrow.concat_tables(batches), -(-records // files)
+        for number in range(files):
+            parquet.write_table(whole.slice(number * each, each), path / f"{number:03}.parquet")
+    return f"{path}/"
 
 
 def task() -> Task:
@@ -66,7 +68,7 @@ def median(work: Callable[[], Any], asks: int) -> float:
 
 
 def main() -> None:
-    """Load and ask, for each number of row groups; then the peer."""
+    """Load and ask, for each number of files; then the peer."""
     reader = argparse.ArgumentParser()
     reader.add_argument("--records", type=float, default=4e5)
     reader.add_argument("--workers", type=int, default=2)
@@ -76,8 +78,8 @@ def main() -> None:
     records, found = int(given.records), {}
     encode = domain(records, _COLUMNS).project
     shape = encode(next(Made(10, _COLUMNS, 1).batches())).features.shape[1]
-    for groups in (10, 100):
-        path = written(given.folder, records, groups)
+    for files in (10, 100):
+        path = written(given.folder, records, files)
         with DaskCluster(workers=given.workers).opened(given.folder) as engine:
             began = time.perf_counter()
             parts = source_of(path, records, _COLUMNS).parts()
@@ -87,21 +89,21 @@ def main() -> None:
             found[f"{len(parts)} parts: an ask, ms"] = median(
                 lambda engine=engine, asked=asked: engine.total(asked), given.asks
             )
-            if groups == 100:
+            if files == 100:
                 found["dask.dataframe, kept: the same sum, ms"] = peer(
                     engine.client, path, given.asks
                 )
     print(json.dumps(found, indent=2))
 
 
-def peer(client: Any, path: Path, asks: int) -> float | str:
+def peer(client: Any, path: str, asks: int) -> float | str:
     """The same sum by dask.dataframe, whose frames are kept in the workers' memory."""
     try:
         import dask.dataframe as frames
     except ImportError:
         return "dask.dataframe is not installed"
     with client.as_current():
-        kept = frames.read_parquet(path, split_row_groups=True).persist()
+        kept = frames.read_parquet(path).persist()
         return median(lambda: kept.sum().compute(), asks)
 
 
