@@ -39,7 +39,7 @@ $(VENV)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpcore needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -e ".[test,sklearn,arrow,dask,sql]" $(PLUGINS:%/pyproject.toml=-e %)
+	  -e ".[test,sklearn,arrow,dask,report,sql]" $(PLUGINS:%/pyproject.toml=-e %)
 	touch $@
 
 $(HOSTS)/.installed: pyproject.toml

@@ -87,7 +87,7 @@ class Recorded:
     def sentence(self) -> str:
         """The ledger's promise."""
         rest = f" and the assumptions {', '.join(self.assumptions)}" if self.assumptions else ""
-        promise = f"({_up(self.epsilon)}, {_up(self.delta)})-differentially private"
+        promise = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-differentially private"
         under = f"under {self.adjacency}, on the premises of each run{rest}"
         return (
             f"It is entry {self.entry} ({self.digest[:12]}) of the ledger {self.ledger!r}: all "
@@ -175,8 +175,8 @@ class Guarantee:
             condition = f" This is CONDITIONAL on what is assumed and not proved: {named}."
         claim = (
             f"Publishing the {self.release} of this run is "
-            f"({_up(self.epsilon)}, {_up(self.delta)})-differentially private: for any two "
-            f"datasets that differ {self.adjacency.describe()}, every outcome is at most "
+            f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-differentially private: for "
+            f"any two datasets that differ {self.adjacency.describe()}, every outcome is at most "
             f"e^epsilon times as likely under one as under the other, but for a probability of "
             f"delta.{condition}"
         )
@@ -201,7 +201,7 @@ class Guarantee:
         return "the files in public/"
 
 
-def _up(value: float) -> str:
+def rounded_up(value: float) -> str:
     """Six digits, rounded up, so that the text never claims less than the number."""
     text = f"{value:.6g}"
     if float(text) >= value:

@@ -26,6 +26,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "replay:replay",
         "Rebuild a run's public folder from its answers alone, and compare every byte.",
     ),
+    "report": (
+        "report:report",
+        "Write one HTML page of a run, from its public folder alone.",
+    ),
     "reproduce": (
         "reproduce:reproduce",
         "Run a refuted or conditional spec, or a paper's table, as printed. NOT private: keep it.",

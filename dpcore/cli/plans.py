@@ -15,6 +15,7 @@ from dpcore.guarantee import Guarantee
 from dpcore.learning.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures
 from dpcore.publish.lock import Lock
 from dpcore.publish.whole_run import ledger_of
+from dpcore.publish.wording import describe_mechanism, describe_sensitivity
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec
@@ -129,20 +130,3 @@ def show_audits(console: Console, path: Path, lock: Lock) -> None:
     refuted = sum(one.refuted for one in found)
     if len(found) > 1:
         console.print(f"{len(found)} audits of this plan, {refuted} REFUTED it", markup=False)
-
-
-def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:
-    """A number, or a law's range: `law: 0.01 to 0.4`."""
-    if isinstance(sensitivity, dict):
-        return f"law: {sensitivity['smallest']:.4g} to {sensitivity['largest']:.4g}"
-    return f"{sensitivity:.6g}"
-
-
-def describe_mechanism(mechanism: dict[str, Any]) -> str:
-    """`Gaussian(noise_multiplier=3.73)`."""
-    fields = {name: value for name, value in mechanism.items() if name != "class"}
-    inner = ", ".join(
-        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in fields.items()
-    )
-    return f"{mechanism['class']}({inner})"

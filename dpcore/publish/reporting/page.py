@@ -1,0 +1,148 @@
+"""The page of a report: what a published run says, put into words and one HTML file.
+
+Nothing is read but the files of `public/`, and these must replay: what is shown is what the answers
+and the locked plan determine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from dpcore.accounting.certainty import Curve
+from dpcore.errors import NoClaimError, ReplayError
+from dpcore.guarantee import Status, rounded_up
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.publish.folder import PUBLIC, Run
+from dpcore.publish.privacy_curve import curve_of
+from dpcore.publish.reporting.pictures import privacy_curve, trade_off
+from dpcore.publish.terms import terms_of
+from dpcore.publish.whole_run import replay
+from dpcore.publish.wording import describe_mechanism, describe_sensitivity
+from dpcore.randomness import PublicCoins
+from dpcore.rounding import up
+from dpcore.running.plan import Plan
+from dpcore.running.serving import Predictions
+
+_MOST_ROWS = 200  # of one table; its file holds all
+_SMALL = 0.01  # deltas above it are drawn, and no line of a table
+_ACCUSED = (0.01, 0.05, 0.1)  # rates of false accusations that the page lists
+
+
+def report(folder: Path | str, *, memory: int | None = None, work: int | None = None) -> bytes:
+    """One self-contained HTML page of a published run: equal `public/` give equal bytes.
+
+    Args:
+        memory, work: As for `replay`.
+
+    Raises:
+        ReplayError: the folder is damaged, of something else, or a rehearsal's; or its lock states
+            less than its noise costs.
+        NoClaimError: the run guarantees nothing.
+    """
+    run = replay(folder, memory=memory, work=work)
+    if run.channel != PUBLIC:
+        raise ReplayError(f"{folder}: has no {PUBLIC}/: a report shows what was published alone")
+    if run.guarantee.status is Status.NONE:
+        raise NoClaimError(f"{folder}: the run guarantees nothing, so there is nothing to report")
+    return _filled(run, curve_of(_plan(run))).encode()
+
+
+def _plan(run: Run) -> Plan:
+    """The priced plan that the lock states."""
+    terms = terms_of(run.lock.plan, tuple(one.name for one in run.spec.request.releases))
+    return run.spec.relocked(terms, run.lock.coins() or PublicCoins(0))
+
+
+def _filled(run: Run, curve: Curve) -> str:
+    """The template with what it shows; every text is escaped there."""
+    told, plan = run.guarantee, run.lock.plan
+    source = resources.files(__package__).joinpath("page.html").read_text("utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(source).render(
+        accused=[(f"{100 * one:g} %", _percent(curve.found(one))) for one in _ACCUSED],
+        conditional=told.status is Status.CONDITIONAL,
+        curve=[(rounded_up(d), rounded_up(e)) for d, e in _some(curve)],
+        delta=rounded_up(told.delta),
+        epsilon=rounded_up(told.epsilon),
+        evaluation=run.evaluation,
+        factor=rounded_up(up(math.exp(told.epsilon), roundings=4))
+        if told.epsilon < 700
+        else "huge",
+        guarantee=told,
+        number=_number,
+        pictures=[
+            Markup(privacy_curve(curve, told.epsilon, told.delta)),
+            Markup(trade_off(curve)),
+        ],
+        queries=[
+            (name, *_query(query)) for name, asked in plan["releases"].items() for query in asked
+        ]
+        + [("evaluation", *_query({"shape": [], "at_most": 1, **one})) for one in plan["look"]],
+        releases=[(name, _released(model)) for name, model in run.models.items()],
+        right=_percent(curve.right),
+        run=run,
+        tables={name: _table(figures) for name, figures in run.tables.items()},
+    )
+
+
+def _released(model: Any) -> str:
+    """What a release published, in a few words."""
+    if isinstance(model, Statistics):
+        count = len(model.tables)
+        return f"{count} {'table' if count == 1 else 'tables'} of numbers with error bars"
+    if isinstance(model, Predictions):
+        return f"predictions at {len(model.values)} points"
+    return "the parameters of a model"
+
+
+def _query(said: Mapping[str, Any]) -> tuple[str, ...]:
+    """Cells of one query: name, numbers, how often, distance, sensitivity, noise."""
+    return (
+        said["query"],
+        "x".join(map(str, said["shape"])) or "1",
+        str(said["at_most"]),
+        said["distance"],
+        describe_sensitivity(said["sensitivity"]),
+        describe_mechanism(said["mechanism"]),
+    )
+
+
+def _table(figures: Figures) -> dict[str, Any]:
+    """A table's headings and first rows as texts, and which columns hold numbers."""
+    rows = figures.rows()
+    return {
+        "headings": list(figures),
+        "rows": [[_number(value) for value in row] for row in rows[:_MOST_ROWS]],
+        "numeric": [not any(isinstance(v, str) for v in column) for column in figures.values()],
+        "all": len(rows),
+        "bars": figures.bars,
+    }
+
+
+def _some(curve: Curve) -> list[tuple[float, float]]:
+    """About eight of the small deltas, for a table."""
+    pairs = [(d, e) for d, e in zip(curve.deltas, curve.epsilons, strict=True) if d < _SMALL]
+    return pairs[:: max(1, len(pairs) // 8)]
+
+
+def _number(value: Any) -> str:
+    """A text, or six digits of a number."""
+    if isinstance(value, str | bool):
+        return str(value)
+    if math.isinf(value):
+        return "no end"
+    return f"{value:.0f}" if abs(value) < 1e15 and float(value).is_integer() else f"{value:.6g}"
+
+
+def _percent(share: float) -> str:
+    """A bound with one decimal: never less than the share."""
+    return f"{min(100.0, math.ceil(up(1000.0 * share, roundings=2)) / 10):g} %"

@@ -1,0 +1,236 @@
+"""A report shows what is public, and nothing that a page could load or run."""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import attrs
+import numpy as np
+import pytest
+import yaml
+from scipy.stats import norm
+from typer.testing import CliRunner
+
+import dpcore
+from dpcore.cli.app import app
+from dpcore.errors import NoClaimError, ReplayError
+from dpcore.publish.privacy_curve import curve_of
+from dpcore.running.ask import failure_over_coins
+from dpcore.sensitivity import OverCoins
+
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from dpcore.publish.reporting import page  # noqa: E402
+
+EVIL = "<script>alert('1')</script>"
+LOADING = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "video", "image"}
+SPEC = {
+    "dpcore": 1,
+    "data": {
+        "source": "people.csv",
+        "domain": {"records": "private", "columns": {"ward": {"categories": [EVIL, 'a"&b']}, "age": [0, 100]}},
+    },
+    "adjacency": "add_remove",
+    "budget": {"epsilon": 1, "delta": 1e-6},
+    "releases": [
+        {
+            "name": "wards",
+            "learner": {"name": "statistics.histogram", "column": "ward"},
+            "mechanism": {"name": "gaussian"},
+        }
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "wards.yaml"
+    path.write_text(yaml.safe_dump(SPEC, sort_keys=False))
+    return path
+
+
+@pytest.fixture(scope="module")
+def table():
+    random = np.random.default_rng(0)
+    return {
+        "ward": np.where(random.uniform(size=60) < 0.3, EVIL, 'a"&b').tolist(),
+        "age": random.uniform(0, 100, 60),
+    }
+
+
+@pytest.fixture(scope="module")
+def run(spec, table):
+    return dpcore.run(spec, table=table, runs=spec.parent / "runs")
+
+
+@pytest.fixture(scope="module")
+def text(run):
+    return page.report(run.folder).decode()
+
+
+class Seen(HTMLParser):
+    """Tags, attributes and the text between them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.pairs, self.words = set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.pairs += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_nothing_is_loaded_and_nothing_runs(text):
+    seen = Seen(text)
+    assert not seen.tags & LOADING
+    assert "http:" not in text
+    assert "https:" not in text
+    assert "@import" not in text
+    assert set(re.findall(r"url\((.)", text)) <= {"#"}
+    for name, value in seen.pairs:
+        assert not name.startswith("on")
+        assert name not in ("src", "srcset", "action", "data")
+        if name.endswith("href"):
+            assert value.startswith("#")
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in seen.pairs
+
+
+def test_every_text_is_escaped(text, run):
+    assert EVIL not in text
+    words = Seen(text).words
+    assert EVIL in words  # as a cell of the table
+    assert 'a"&b' in words
+    assert any(EVIL in premise for premise in run.guarantee.premises)
+
+
+def test_names_inside_the_pictures_are_unique(text):
+    ids = [value for name, value in Seen(text).pairs if name == "id"]
+    assert ids
+    assert len(ids) == len({*ids})
+
+
+def test_the_page_says_what_the_guarantee_and_the_table_say(text, run):
+    words = " ".join(" ".join(Seen(text).words).split())
+    assert " ".join(run.guarantee.paragraph().split()) in words
+    for value in run.table()["estimate"]:
+        assert f"{value:.6g}" in words
+    mu = 1 / run.lock.plan["releases"]["wards"][0]["mechanism"]["noise_multiplier"]
+    (stated,) = re.findall(r"right in at most ([0-9.]+) % of cases", words)
+    assert 0 <= float(stated) - 100 * norm.cdf(mu / 2) < 0.3
+
+
+def test_equal_public_folders_give_equal_bytes(run, text, tmp_path, monkeypatch):
+    other = tmp_path / "another name"
+    shutil.copytree(run.kept, other / "public")
+    (other / "operator").mkdir()
+    (other / "operator" / "run.json").write_text('{"seconds": 12}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
+    with matplotlib.rc_context({"font.size": 30, "axes.grid": True, "svg.hashsalt": None}):
+        assert page.report(other).decode() == text
+
+
+def plan_of(spec):
+    return dpcore.load_spec(spec).price()
+
+
+def test_the_curve_is_the_gaussians_and_never_below(spec):
+    plan = plan_of(spec)
+    curve = curve_of(plan)
+    (ask,) = plan.schedule.asks
+    mu = 1 / ask.mechanism.noise_multiplier
+    assert 1e-6 in curve.deltas
+    for delta, epsilon in zip(curve.deltas, curve.epsilons, strict=True):
+        if epsilon > 0:
+            exact = norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(
+                -mu / 2 - epsilon / mu
+            )
+            assert exact <= delta * (1 + 1e-9)
+            assert exact >= 0.99 * delta
+
+
+def test_what_may_fail_over_the_coins_is_part_of_every_delta(spec):
+    plan = plan_of(spec)
+    (ask,) = plan.schedule.asks
+    (scheduled,) = plan.schedule.releases
+    shaky = attrs.evolve(ask, sensitivity=attrs.evolve(ask.sensitivity, validity=OverCoins(5e-7)))
+    scheduled = attrs.evolve(scheduled, asks={"q": shaky})
+    shaken = attrs.evolve(
+        plan,
+        schedule=attrs.evolve(plan.schedule, releases=(scheduled,)),
+        guarantee=attrs.evolve(plan.guarantee, epsilon=2.0),
+    )
+    assert failure_over_coins(shaken.schedule.asks) == 5e-7
+    before, after = curve_of(plan), curve_of(shaken)
+    assert after.deltas[0] >= 1e-12 + 5e-7
+    place = [*after.deltas].index(1e-6)
+    half = np.interp(np.log(5e-7), np.log(before.deltas), before.epsilons)
+    assert after.epsilons[place] == pytest.approx(half, rel=0.01)
+    assert after.epsilons[place] > before.epsilons[[*before.deltas].index(1e-6)]
+
+
+def test_a_plan_that_states_less_than_its_noise_costs_has_no_report(spec):
+    plan = plan_of(spec)
+    false = attrs.evolve(plan, guarantee=attrs.evolve(plan.guarantee, epsilon=0.9))
+    with pytest.raises(ReplayError, match=r"states epsilon = 0\.9, and its noise costs at least"):
+        curve_of(false)
+
+
+def test_a_rehearsal_has_no_report(spec, table):
+    made = dpcore.run(spec, table=table, runs=spec.parent / "rehearsed", rehearsal=1)
+    with pytest.raises(ReplayError, match="has no public/"):
+        page.report(made.folder)
+
+
+def test_a_run_that_guarantees_nothing_has_no_report(run, monkeypatch):
+    void = attrs.evolve(run, guarantee=run.guarantee.void("known"))
+    monkeypatch.setattr(page, "replay", lambda *args, **kwargs: void)
+    with pytest.raises(NoClaimError, match="guarantees nothing"):
+        page.report(run.folder)
+
+
+@pytest.mark.parametrize("damage", ["answers", "text", "added", "foreign", "none"])
+def test_a_damaged_or_foreign_folder_gives_one_line_and_no_page(run, tmp_path, damage):
+    folder = tmp_path / "run"
+    if damage != "none":
+        shutil.copytree(run.kept, folder / "public")
+    match damage:
+        case "answers":
+            path = folder / "public" / "answers.npz"
+            path.write_bytes(path.read_bytes()[:-40])
+        case "text":
+            path = folder / "public" / "wards.table.json"
+            said = json.loads(path.read_text())
+            said["wards"]["columns"]["estimate"][0] += 1
+            path.write_text(json.dumps(said))
+        case "added":
+            (folder / "public" / "more.txt").write_text("")
+        case "foreign":
+            (folder / "public" / "spec.lock.json").write_text("{}")
+    done = CliRunner().invoke(app, ["report", str(folder)])
+    assert done.exit_code == 1
+    assert len(done.output.strip().splitlines()) == 1
+    assert "internal error" not in done.output
+    assert not (folder / "report.html").exists()
+
+
+def test_the_command_writes_the_page_beside_public_and_the_run_still_replays(run, text, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(run.kept, folder / "public")
+    done = CliRunner().invoke(app, ["report", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip() == str(folder / "report.html")
+    assert (folder / "report.html").read_text() == text
+    dpcore.replay(folder)
+    other = CliRunner().invoke(app, ["report", str(folder), "--output", str(tmp_path / "p.html")])
+    assert other.exit_code == 0
+    assert (tmp_path / "p.html").read_text() == text
+    inside = ["report", str(folder), "--output", str(folder / "public" / "p.html")]
+    assert CliRunner().invoke(app, inside).exit_code == 2
+    dpcore.replay(folder)
