@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from html.parser import HTMLParser
 
 import attrs
@@ -15,6 +16,8 @@ from typer.testing import CliRunner
 import dpcore
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError, ReplayError
+from dpcore.guarantee import Assumption, Status
+from dpcore.publish import reporting
 from dpcore.publish.privacy_curve import curve_of
 from dpcore.running.ask import failure_over_coins
 from dpcore.sensitivity import OverCoins
@@ -30,7 +33,10 @@ SPEC = {
     "dpcore": 1,
     "data": {
         "source": "people.csv",
-        "domain": {"records": "private", "columns": {"ward": {"categories": [EVIL, 'a"&b']}, "age": [0, 100]}},
+        "domain": {
+            "records": "private",
+            "columns": {"ward": {"categories": [EVIL, 'a"&b']}, "age": [0, 100]},
+        },
     },
     "adjacency": "add_remove",
     "budget": {"epsilon": 1, "delta": 1e-6},
@@ -136,6 +142,58 @@ def test_equal_public_folders_give_equal_bytes(run, text, tmp_path, monkeypatch)
         assert page.report(other).decode() == text
 
 
+PAID = """\
+dpcore: 1
+data:
+  source: people.csv
+  target: y
+  domain: {records: 40, columns: {a: [-1, 1], b: [-1, 1]}, target: [-1, 1]}
+adjacency: replace_one
+budget: {epsilon: 2, delta: 1e-5}
+release:
+  learner: {name: linear.sufficient_statistics, features: identity}
+  mechanism: {name: gaussian, noise: float}
+evaluate: {holdout: 0.5, metrics: [mse], private: {epsilon: 0.5}}
+"""
+
+
+def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path):
+    (tmp_path / "paid.yaml").write_text(PAID)
+    random = np.random.default_rng(0)
+    people = {name: random.uniform(-1, 1, 40) for name in "aby"}
+    made = dpcore.run(tmp_path / "paid.yaml", table=people, runs=tmp_path)
+    words = " ".join(" ".join(Seen(page.report(made.folder).decode()).words).split())
+    (value,) = made.evaluation["release"].values()
+    assert f"{value:.6g}" in words
+    assert "release: the parameters of a model" in words
+    assert "low bits are not covered" in words
+    assert "Laplace(" in words
+
+
+def test_what_is_not_proved_is_told_first_and_named(run, monkeypatch):
+    assumed = (Assumption("honest", "nobody <lies>"),)
+    told = attrs.evolve(run.guarantee, status=Status.CONDITIONAL, assumptions=assumed)
+    monkeypatch.setattr(page, "replay", lambda *args, **kwargs: attrs.evolve(run, guarantee=told))
+    words = " ".join(" ".join(Seen(page.report(run.folder).decode()).words).split())
+    assert words.index("Conditional: ") < words.index("What was released")
+    assert "The guarantee is proved" not in words
+    assert "Not proved: honest: nobody <lies>" in words
+
+
+def test_a_long_table_names_the_file_that_holds_all(run, monkeypatch):
+    monkeypatch.setattr(page, "_MOST_ROWS", 1)
+    text = page.report(run.folder).decode()
+    assert "first 1 of 2 rows; wards.csv holds all" in text
+
+
+def test_without_the_extra_the_command_says_what_to_install(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dpcore.publish.reporting.page", None)
+    monkeypatch.delattr(reporting, "page")
+    done = CliRunner().invoke(app, ["report", str(run.folder)])
+    assert done.exit_code == 2
+    assert "pip install dpcore[report]" in done.output
+
+
 def plan_of(spec):
     return dpcore.load_spec(spec).price()
 
@@ -182,10 +240,11 @@ def test_a_plan_that_states_less_than_its_noise_costs_has_no_report(spec):
         curve_of(false)
 
 
-def test_a_rehearsal_has_no_report(spec, table):
-    made = dpcore.run(spec, table=table, runs=spec.parent / "rehearsed", rehearsal=1)
+def test_a_rehearsal_has_no_report(run, tmp_path):
+    shutil.copytree(run.kept, tmp_path / "operator" / "rehearsal")
+    dpcore.replay(tmp_path)
     with pytest.raises(ReplayError, match="has no public/"):
-        page.report(made.folder)
+        page.report(tmp_path)
 
 
 def test_a_run_that_guarantees_nothing_has_no_report(run, monkeypatch):
@@ -228,9 +287,13 @@ def test_the_command_writes_the_page_beside_public_and_the_run_still_replays(run
     assert done.stdout.strip() == str(folder / "report.html")
     assert (folder / "report.html").read_text() == text
     dpcore.replay(folder)
-    other = CliRunner().invoke(app, ["report", str(folder), "--output", str(tmp_path / "p.html")])
-    assert other.exit_code == 0
+
+
+def test_the_page_goes_where_the_user_says_but_not_into_public(run, text, tmp_path):
+    other = ["report", str(run.folder), "--output", str(tmp_path / "p.html")]
+    assert CliRunner().invoke(app, other).exit_code == 0
     assert (tmp_path / "p.html").read_text() == text
-    inside = ["report", str(folder), "--output", str(folder / "public" / "p.html")]
+    assert not (run.folder / "report.html").exists()
+    inside = ["report", str(run.folder), "--output", str(run.kept / "p.html")]
     assert CliRunner().invoke(app, inside).exit_code == 2
-    dpcore.replay(folder)
+    dpcore.replay(run.folder)

@@ -48,6 +48,7 @@ def test_the_wheel_is_complete(built):
     assert not any("tests" in name.split("/") for name in names)
     if folder == ROOT:
         assert wheel.read("dpcore/registry/registry.yaml") == (ROOT / "registry.yaml").read_bytes()
+        assert "dpcore/publish/reporting/page.html" in names
 
 
 def test_the_licence_comes_along(built):
