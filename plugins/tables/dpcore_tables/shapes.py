@@ -39,7 +39,8 @@ class Shape:
         values: Shape (points,) or (points, points'), for several classes with a last axis.
         band: Two standard deviations by noise, of the same shape without the last axis.
         rare: At which points of a number the released histogram holds less than 1 % of records.
-        importance: Root of the summed squares of coefficients; floor: what noise alone makes of it.
+        importance: Root mean square of the values, over points as frequent as the released shares
+            say; floor: what noise alone makes of it.
     """
 
     columns: tuple[str, ...]
@@ -84,9 +85,9 @@ def shapes_of(
         block = spread[np.ix_(chosen + 1, chosen + 1)]
         values = factor * (functions.T @ weights[chosen + 1])
         noise = np.sqrt(np.maximum(np.einsum("in,ij,jn->n", functions, block, functions), 0.0))
-        sizes = dictionary.sizes[chosen]
-        squared = float(np.sum((weights[chosen + 1] * sizes[:, None]) ** 2))
-        floor = weights.shape[1] * float(np.sum(np.diag(block) * sizes**2))
+        often = _frequencies(domain, dictionary, columns, grid)
+        squared = float(often @ (values**2).sum(axis=1))
+        floor = weights.shape[1] * float(often @ noise**2)
         one = weights.shape[1] == 1
         found.append(
             Shape(
@@ -95,7 +96,7 @@ def shapes_of(
                 values=values[:, 0].reshape(shape) if one else values.reshape(*shape, -1),
                 band=2 * factor * noise.reshape(shape),
                 rare=_rare(domain, dictionary, columns[0], grid[0]),
-                importance=factor * squared**0.5,
+                importance=squared**0.5,
                 floor=factor * floor**0.5,
             )
         )
@@ -153,6 +154,26 @@ def _middles(dictionary: Dictionary, number: int, place: int, width: int) -> NDA
     ranks = dictionary.ranks
     rows[:, dictionary.layout.starts[place]] = ranks.means[number] + z * ranks.widths[number]
     return rows
+
+
+def _frequencies(
+    domain: Domain,
+    dictionary: Dictionary,
+    columns: tuple[str, ...],
+    grid: tuple[NDArray[Any], ...],
+) -> NDArray[np.float64]:
+    """How often records lie at each point: released shares of numbers, categories alike."""
+    found, ranks = np.ones(1), dictionary.ranks
+    for name, points in zip(columns, grid, strict=True):
+        own, column = np.ones(len(points)), domain.columns[name]
+        if isinstance(column, Range):
+            number = dictionary.layout.numeric.index(list(domain.columns).index(name))
+            z = (column.encode(points)[:, 0] - ranks.means[number]) / ranks.widths[number]
+            bins = np.clip(((z + FARTHEST) * (BINS / (2 * FARTHEST))).astype(int), 0, BINS - 1)
+            own = np.where(np.abs(z) > FARTHEST, 0.0, ranks.shares[number][bins])
+            own = own if own.sum() > 0 else np.ones(len(points))
+        found = np.outer(found, own / own.sum()).reshape(-1)
+    return found
 
 
 def _rare(
