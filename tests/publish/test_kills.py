@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="it forks and kills"),
 ]
 KILLS = int(os.environ.get("DPCORE_KILLS", "1000"))
+SPARED = 50  # every so many runs, one comes to its end
 PROCESSES = 32
 
 
@@ -105,16 +106,17 @@ def test_1000_runs_killed_anywhere(home, monkeypatch):
     began = time.monotonic()
     assert os.waitpid(started(home, monkeypatch), 0)[1] == 0
     longest, ended = 2 * (time.monotonic() - began), {}  # so that some come to their end
-    for _ in range(KILLS):
+    for number in range(KILLS):
         child = started(home, monkeypatch)
-        time.sleep(chosen.uniform(0, longest))
-        os.kill(child, signal.SIGKILL)
+        if number % SPARED:
+            time.sleep(chosen.uniform(0, longest))
+            os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         ended[code] = ended.get(code, 0) + 1
     figures = require_all_accounted_for(home)
     print(ended, figures)
     assert {*ended} <= {-signal.SIGKILL, 0}
-    assert figures[0] >= figures[1] >= figures[2] > KILLS / 100
+    assert figures[0] >= figures[1] >= figures[2] >= KILLS // SPARED  # whatever the machine's load
     published = sorted(p.parent for p in home.glob("runs/*/public"))
     for folder in published[:: max(1, len(published) // 10)]:
         whole_run.replay(folder)
