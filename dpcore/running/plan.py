@@ -207,11 +207,11 @@ class Plan:
         names = [scheduled.name for scheduled in self.schedule.releases]
         given = dict(zip(names, answers, strict=True))
         values = {name: tuple(a.value for a in group) for name, group in given.items()}
-        if self.schedule.look:
+        if self.schedule.look and (what := self.request.look) is not None:
             asks, number = self.schedule.look, len(names)
             domain = self.request.domain
             shown = self.rebuild(values, coins.again())  # these see the hold-out, and are dropped
-            given[RELEASE] = tuple(look(asks, shown, opened, domain, secret, number, door))
+            given[RELEASE] = tuple(look(what, asks, shown, opened, domain, secret, number, door))
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
         return Outcome(

@@ -113,6 +113,10 @@ class Scheduled(ABC):
         return self.learner.forecast(self.public(coins), spreads)
 
     @abstractmethod
+    def without_noise(self, held: Conversation) -> Published | None:
+        """PRIVATE: the model from exact answers, for the operator; None of a function."""
+
+    @abstractmethod
     def evaluated(
         self, held: Conversation, model: Model, holdout: Table
     ) -> tuple[NDArray[Any], NDArray[Any]]:

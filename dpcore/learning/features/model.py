@@ -37,6 +37,10 @@ class LinearModel:
             scores[rows] = self.features(encoded[rows]) @ self.coefficients
         return scores
 
+    def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """||phi||, shape (n,): what noise of 1 on every coefficient moves a score by."""
+        return np.array([*map(np.linalg.norm, self.features(encoded))], dtype=np.float64)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""
         return {"coefficients": self.coefficients, **self.features.arrays()}

@@ -24,6 +24,7 @@ class FeatureRegression(OneShot):
     """
 
     scores: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
 
     features: FeatureMap
 

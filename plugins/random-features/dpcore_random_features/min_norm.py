@@ -64,11 +64,23 @@ class WaveModel:
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, shape (n,)."""
-        waves, rows = Waves(self.frequencies, self.phases), self.domain.encode(table)
+        return self.domain.uncentre(self.score(self.domain.encode(table)))
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Re phi . c, shape (n,)."""
+        found = [np.real(part @ self.coefficients) for part in self._waves(encoded)]
+        return np.concatenate([np.zeros(0), *found])
+
+    def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """||phi||, shape (n,): what noise of 1 on every real coordinate moves a score by."""
+        found = [np.linalg.norm(part, axis=1) for part in self._waves(encoded)]
+        return np.concatenate([np.zeros(0), *found])
+
+    def _waves(self, encoded: NDArray[np.float64]) -> Iterator[NDArray[Any]]:
+        waves = Waves(self.frequencies, self.phases)
         step = max(1, _ENTRIES // max(1, self.coefficients.size))
-        parts = [rows[start : start + step] for start in range(0, rows.shape[0], step)]
-        found = [np.real(waves(part) @ self.coefficients) for part in parts]
-        return self.domain.uncentre(np.concatenate([np.zeros(0), *found]))
+        for start in range(0, encoded.shape[0], step):
+            yield waves(encoded[start : start + step])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients and what was drawn."""
@@ -121,6 +133,7 @@ class MinNorm(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.liao_lemma_9",)
     total: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
     waves: Literal["complex", "cosines"] = attrs.field(
         default="complex", validator=one_of("complex", "cosines")
