@@ -77,6 +77,8 @@ class Bounds:
         queries = self._queries(release, public)
         if isinstance(queries, Refused):
             return queries
+        if release.of is not None and any(query.sampling is not None for query in queries):
+            return Refused("evaluated records are not sampled: all of the hold-out is seen")
         claims = _Claims(self, release)
         relation = ADD_REMOVE if self.adjacency.of_person else self.adjacency  # a bound's own step
         definite = bound.about(release.learner, public, relation, claims)

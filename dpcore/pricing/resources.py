@@ -106,7 +106,7 @@ def require_room(request: Request, part: Domain) -> Resources:
 
 def in_blocks(request: Request) -> bool:
     """Whether blocks of the records are in memory, not all of them."""
-    reads = Reads.most(release.learner.reads for release in request.releases)
+    reads = Reads.most(one.learner.reads for one in request.releases if one.of is None)
     return request.blocks and reads.in_blocks
 
 

@@ -173,6 +173,8 @@ class Plan:
         """
         for number, one in enumerate(self.schedule.releases):
             reads = one.learner.reads
+            if one.release.of is not None:
+                continue  # the hold-out is in this memory
             if not (reads.in_blocks or engine.one_memory):
                 with below("releases", number, "learner"):
                     raise RequestError(
@@ -199,7 +201,9 @@ class Plan:
         coins = PublicCoins.draw() if self.coins is None else self.coins.again()
         with replaying.of(self.schedule.releases, coins.again()) as replayed:
             opened = open_records(self.schedule, table, secret, engine)
-            answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
+            answers = release(
+                self.schedule, opened.train, coins, secret, door, progress, encoded, opened
+            )
             retold = replayed(answers)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:

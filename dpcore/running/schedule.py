@@ -138,8 +138,12 @@ class Schedule:
 
     @property
     def reads(self) -> Reads:
-        """How the records are read by the learner that needs most."""
-        return Reads.most(one.learner.reads for one in self.releases)
+        """How the records are read by the learner that needs most; a hold-out is in memory."""
+        return Reads.most(one.learner.reads for one in self.releases if one.release.of is None)
+
+    def named(self, name: str) -> Scheduled:
+        """The release of a name."""
+        return next(one for one in self.releases if one.name == name)
 
     @property
     def in_blocks(self) -> bool:

@@ -292,7 +292,7 @@ def _on_invalid(text: SpecText) -> Literal["refuse", "project"]:
         return text.on_invalid or "refuse"
     if text.on_invalid == "refuse":
         raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
-    if text.evaluate is not None and text.evaluate.private is None:
+    if text.evaluate is not None and text.evaluate.metrics and text.evaluate.private is None:
         raise SpecError(
             "a sealed run has no operator to show it to; pay for it with private", "evaluate"
         )

@@ -46,6 +46,9 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
         raise SpecError(
             "evaluates predictions of a target, and the domain declares none", "evaluate"
         )
+    if text.metrics is None:
+        _require_told(said)
+        return Evaluated()
     groups = None
     if text.by is not None:
         if text.private is not None:
@@ -65,6 +68,20 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
             _require(name, metric, said.domain, registry, grouped=groups is not None)
             found[name] = metric
     return Evaluated(metrics=found, groups=groups)
+
+
+def _require_told(said: Declared) -> None:
+    """Raise `SpecError` where a hold-out is there for nothing."""
+    text = said.text
+    assert text.evaluate is not None, "there is a hold-out"
+    for key in ("private", "by"):
+        if getattr(text.evaluate, key) is not None:
+            raise SpecError("is about metrics: list them under metrics", ("evaluate", key))
+    releases = text.releases or ([text.release] if text.release else [])
+    if all(release.of is None for release in releases):
+        raise SpecError(
+            "needs metrics, or a release with `of: RELEASE` that tells of the hold-out", "evaluate"
+        )
 
 
 def _name(entry: Node) -> str:

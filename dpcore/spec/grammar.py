@@ -296,6 +296,8 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
         share: Part of the budget, relative to the other releases.
         predictions_at: For a function: a public CSV file of points; their predictions are
             published.
+        of: The name of an earlier release. This one is about its predictions on the hold-out: its
+            learner, of statistics, reads the hold-out's declared columns and one more, `predicted`.
     """
 
     learner: LearnerText
@@ -314,6 +316,7 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)] = "release"
     share: Annotated[float, Meta(gt=0)] = 1.0
     predictions_at: Text | None = None
+    of: Text | None = None
 
 
 class CoinsText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -341,13 +344,13 @@ class EvaluateText(Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         holdout: The share of the records that the learners do not see.
-        metrics: What is measured on it: components.
+        metrics: What is measured on it: components. Left out where releases `of` others tell all.
         private: Pay for the metrics and publish them; without it only the operator sees them.
         by: Columns of categories; the operator sees every metric by the groups that they form.
     """
 
     holdout: Annotated[float, Meta(gt=0, lt=1)]
-    metrics: Annotated[list[MetricText], Meta(min_length=1)]
+    metrics: Annotated[list[MetricText], Meta(min_length=1)] | None = None
     private: PrivateEvaluation | None = None
     by: Text | Annotated[list[Text], Meta(min_length=1)] | None = None
 

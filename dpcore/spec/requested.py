@@ -93,8 +93,12 @@ def _releases(swept: tuple[Point, ...], registry: Registry) -> tuple[Release, ..
             with placed(point.node), below(*keys):
                 release = _release(node, registry)
                 if len(swept) > 1:
+                    about = None if release.of is None else f"{release.of}-{number}"
                     release = attrs.evolve(
-                        release, name=f"{release.name}-{number}", point=dict(point.values)
+                        release,
+                        name=f"{release.name}-{number}",
+                        point=dict(point.values),
+                        of=about,
                     )
                 if any(release.name == other.name for other in found):
                     raise SpecError(f"two releases are called {release.name!r}", "name")
@@ -126,6 +130,7 @@ def _release(node: Node, registry: Registry) -> Release:
         share=text.share,
         query_shares=shares,
         predictions_at=text.predictions_at,
+        of=text.of,
     )
 
 
