@@ -20,6 +20,9 @@ from dpcore.interval import NormalSpread, Spread
 
 Ends = tuple[float, float]
 
+FINE = 2.0
+"""Steps of its grid from which on a discrete Gaussian is as wide as the normal law says."""
+
 EVERYTHING: Ends = (-math.inf, math.inf)
 
 
@@ -68,7 +71,7 @@ def share(
 
     With normal noise of width s on every cell, :math:`\tilde S-r(\tilde S+\tilde R)` at the true
     share r has variance :math:`s^2(k_S(1-r)^2+k_Rr^2)`: Fieller's set, exact at every size. Of
-    other noise a box: all cells in their intervals together.
+    other noise, and of less than two steps of a grid, a box: all cells in their intervals together.
 
     Args:
         top, rest: Noisy S and R. cells: (k_S, k_R), how many cells each is the sum of.
@@ -76,7 +79,7 @@ def share(
     if spread is None:
         return 0.0, 1.0
     of_top, of_rest = cells
-    if isinstance(spread, NormalSpread):
+    if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
         n, wide = top + rest, (normal_quantile(spread, miss) * spread.width) ** 2
         a = n * n - wide * (of_top + of_rest)
         b, c = top * n - wide * of_top, top * top - wide * of_top

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcore.interval import NormalSpread, Spread, apart
 from dpcore.learning.figures import Figures
-from dpcore_statistics.bars import cut, normal_quantile
+from dpcore_statistics.bars import FINE, cut, normal_quantile
 
 MOST_PAIRED = 16
 """Groups up to which all pairs are told; of more, readers subtract what they need."""
@@ -63,7 +63,7 @@ def gaps(
     for one, other in ((found[a], found[b]) for a, b in pairs):
         gap = one.estimate - other.estimate
         ends = one.low - other.high, one.high - other.low
-        if isinstance(spread, NormalSpread):
+        if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
             least = _ENOUGH * spread.width * narrow
             if min(one.count, other.count) > least:
                 z = normal_quantile(spread, apart(miss, len(pairs))) * spread.width

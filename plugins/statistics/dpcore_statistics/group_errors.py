@@ -89,6 +89,10 @@ class GroupErrors(Grouped):
         clip = with_count(norm, self.count_weight(public), 1.0)
         return Query(name="errors", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
 
+    def entries(self, query: Query) -> int:
+        """A pair, in one group."""
+        return query.shape[1]
+
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
         """The theorem above."""
         assert query.sum is not None, "groups are summed"

@@ -98,6 +98,10 @@ class GroupParity(Grouped):
             name="predictions", shape=shape, distance=self.norm(public), sum=Sum(clip=clip)
         )
 
+    def entries(self, query: Query) -> int:
+        """A column of A, in one group."""
+        return query.shape[1]
+
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
         """The theorem above; a record that does not count has a column of 0."""
         found, several = self.strategy(public), query.shape[0] > 1
