@@ -207,7 +207,7 @@ def width(published):
 
 
 def test_what_no_person_is_known_of_is_refused():
-    with pytest.raises(ParameterError, match="declares people"):
+    with pytest.raises(ParameterError, match="domain with people"):
         priced(Count(clip="person"), people=None)
     with pytest.raises(ParameterError, match="whole number"):
         priced(Count(clip="person", counts_for=1.5))

@@ -14,10 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ContractError
+from dpcore.domain.domain import Domain
+from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
 from dpcore.learning.solvers.clipping import clipped_integers
 from dpcore.query import Query
@@ -30,6 +32,21 @@ _NUMBERS = 1 << 22  # of a block
 
 Own = Callable[[Records], NDArray[np.int64]]
 """PRIVATE: every record's integers, shape (rows, size), each row at most C long."""
+
+
+def of_whole_persons(query: Query, counts_for: float, domain: Domain) -> Query:
+    """The same query with persons clipped.
+
+    Args:
+        counts_for: P, in lengths of one record's clip.
+
+    Raises:
+        ParameterError: the domain does not say whose a record is.
+    """
+    assert query.sum is not None, "a sum clips persons"
+    if domain.people is None:
+        raise ParameterError(query.name, "record, or a domain with people", "clip", "person")
+    return attrs.evolve(query, sum=attrs.evolve(query.sum, person=counts_for * query.sum.clip))
 
 
 def total_of_persons(own: Own, query: Query, records: Records, rows: int) -> Exact:

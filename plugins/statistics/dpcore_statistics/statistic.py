@@ -26,6 +26,7 @@ from dpcore.checks import fraction, one_of, positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
 from dpcore.learning.figures import Statistics
+from dpcore.learning.learners.by_person import of_whole_persons
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.rounding import up
@@ -134,20 +135,15 @@ class Statistic(SummingLearner):
 
     def _of_persons(self, query: Query, public: Public) -> Query:
         """The same, with persons clipped; several integers become reals, since they are scaled."""
+        query = of_whole_persons(query, self.counts_for, public.domain)
         assert query.sum is not None, "statistics are sums"
-        if public.domain.people is None:
-            raise ParameterError(
-                "statistics", "record, or a domain that declares people", "clip", self.clip
-            )
-        whole = query.values == "integers" and query.real_size == 1
-        if whole and not float(self.counts_for).is_integer():
+        if query.values != "integers":
+            return query
+        if query.real_size > 1:
+            return attrs.evolve(query, values="reals", sum=attrs.evolve(query.sum, exponent=None))
+        if not float(self.counts_for).is_integer():
             raise ParameterError("a count", "a whole number", "counts_for", self.counts_for)
-        declared = attrs.evolve(
-            query.sum,
-            person=self.counts_for * query.sum.clip,
-            exponent=query.sum.exponent if whole else None,
-        )
-        return attrs.evolve(query, values="integers" if whole else "reals", sum=declared)
+        return query
 
     def start(self, public: Public) -> Asked:
         """No answer yet."""
