@@ -53,7 +53,7 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
 
 def reading(plan: Plan) -> dict[str, str]:
     """By release, how it reads the records, and what that needs."""
-    return {one.name: one.learner.reads.describe() for one in plan.schedule.releases}
+    return {one.name: one.learner.reads_of(one.part).describe() for one in plan.schedule.releases}
 
 
 def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
