@@ -139,7 +139,9 @@ class Schedule:
     @property
     def reads(self) -> Reads:
         """How the records are read by the learner that needs most; a hold-out is in memory."""
-        return Reads.most(one.learner.reads for one in self.releases if one.release.of is None)
+        return Reads.most(
+            one.learner.reads_of(one.part) for one in self.releases if one.release.of is None
+        )
 
     def named(self, name: str) -> Scheduled:
         """The release of a name."""

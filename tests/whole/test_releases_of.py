@@ -213,6 +213,8 @@ def test_persons_pay_k_times():
     single = plan_of("add_remove")
     asks = [next(iter(one.schedule.named("errors").asks.values())) for one in (plan, single)]
     assert asks[0].sensitivity.unit == pytest.approx(3 * asks[1].sensitivity.unit, rel=1e-9)
+    with pytest.raises(DpcoreError, match="whose they are"):
+        spec_of_text(given.replace("by: [race]", "by: [race], clip: person"), "spec.yaml").price()
     table = {**people(), "id": np.arange(400) // 4}
     outcome = plan.run(table, secret=SecretCoins.rehearsal(2), door=wide_open)
     opened = open_records(plan.schedule, table, SecretCoins.rehearsal(2))

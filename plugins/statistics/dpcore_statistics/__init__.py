@@ -78,6 +78,17 @@ def dpcore_events() -> Mapping[str, type[Event]]:
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest specs that use them."""
     folder = Path(__file__).parent / "examples"
-    common = ("basics", "bounds", "clinic", "groups", "keys", "quantiles", "replaced", "tables")
-    names = (*common, "fairness", "odds")
-    return {f"statistics.{name}": folder / f"{name}.yaml" for name in sorted(names)}
+    names = (
+        "basics",
+        "bounds",
+        "clinic",
+        "fairness",
+        "groups",
+        "keys",
+        "odds",
+        "persons",
+        "quantiles",
+        "replaced",
+        "tables",
+    )
+    return {f"statistics.{name}": folder / f"{name}.yaml" for name in names}
