@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
-from dpcore.checks import positive
+from dpcore.checks import one_of, positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
 from dpcore.learning.figures import Figures, Statistics
@@ -55,7 +55,7 @@ class GroupErrors(Grouped):
     """
 
     by: tuple[str, ...] = ()
-    power: Literal[1, 2] = 2
+    power: Literal[1, 2] = attrs.field(default=2, validator=one_of(1, 2))
     cap: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
     def largest(self, public: Public) -> float:
@@ -192,4 +192,7 @@ def _predicted(public: Public) -> NumberColumn | CategoryColumn:
             "a statistic of predictions", "evaluated records", "of", None,
             message="it is about another release's predictions: name that release under `of`",
         )  # fmt: skip
-    return declared(public.domain, PREDICTED)
+    found = declared(public.domain, PREDICTED)
+    if isinstance(found, NumberColumn) == bool(public.domain.classes):
+        raise ParameterError("group_errors", "predictions of the target", "column", PREDICTED)
+    return found
