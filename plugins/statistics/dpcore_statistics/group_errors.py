@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
-from dpcore.checks import one_of, positive
+from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
 from dpcore.learning.figures import Figures, Statistics
@@ -55,7 +55,7 @@ class GroupErrors(Grouped):
     """
 
     by: tuple[str, ...] = ()
-    power: Literal[1, 2] = attrs.field(default=2, validator=one_of(1, 2))
+    power: Literal[1, 2] = 2
     cap: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
     def largest(self, public: Public) -> float:
@@ -65,6 +65,8 @@ class GroupErrors(Grouped):
             ParameterError: there are no predictions, or the cap is more than an error can be.
         """
         predicted = _predicted(public)
+        if self.power not in (1, 2):
+            raise ParameterError("group_errors", "1 or 2", "power", self.power)
         if isinstance(predicted, CategoryColumn):
             if self.cap is not None or self.power != 2:
                 raise ParameterError(
