@@ -93,8 +93,8 @@ def parity(
     parts = [predictions[groups == name] for name in np.unique(groups)]
     if not grid:
         return max(distance(one, other) for one, other in itertools.combinations(parts, 2))
-    ends = (predictions.min(), predictions.max()) if span is None else (span[0], span[1])
-    points = np.linspace(*ends, grid)
+    first, last = (predictions.min(), predictions.max()) if span is None else (span[0], span[1])
+    points = np.linspace(float(first), float(last), grid)
     functions = [np.searchsorted(np.sort(p), points, side="right") / p.size for p in parts]
     return max(
         float(np.abs(one - other).max()) for one, other in itertools.combinations(functions, 2)

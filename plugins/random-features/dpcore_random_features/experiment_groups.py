@@ -37,7 +37,7 @@ def fit_ridge(
 ) -> RidgeFit:
     r""":math:`(X^TX+\lambda I)^{-1}X^Ty`."""
     gram = x.T @ x + regularization * np.eye(x.shape[1])
-    return RidgeFit(coefficients=np.linalg.solve(gram, x.T @ y))
+    return RidgeFit(coefficients=np.asarray(np.linalg.solve(gram, x.T @ y), dtype=np.float64))
 
 
 @attrs.frozen(eq=False)
