@@ -47,7 +47,7 @@ class Predicted:
 
 
 def exact_gap(
-    shown: Predicted, group: str, noise: Callable[..., Any], given: Mapping[str, Any], fit: Any
+    shown: Predicted, group: str, noise: Any, given: Mapping[str, Any], fit: Any
 ) -> float:
     """The closed form.
 
