@@ -1,14 +1,16 @@
 """Group metrics of experiments: closed forms beside draws, files that are groups, grids."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpcore.conformance.experiments.data import _parts, within
+from dpcore.conformance.experiments.data import Split, _parts, within
 from dpcore.conformance.experiments.grammar import DataText
 from dpcore.conformance.experiments.groups import Predicted, drawn_gap, exact_gap, parity
+from dpcore.conformance.experiments.running import _error
 from dpcore.errors import SpecError
 
 
@@ -87,3 +89,20 @@ def test_a_split_of_groups_takes_as_many_of_each():
 def test_scaling_within_groups_takes_each_to_its_own_ends():
     found = within(np.array([1.0, 3.0, 10.0, 30.0]), np.array(["p", "p", "q", "q"]))
     assert found.tolist() == [0.0, 1.0, 0.0, 1.0]
+
+
+def test_a_clipped_error_is_that_of_predictions_cut_to_the_ends():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(30, 6)), rng.uniform(size=30)
+    split = Split(x, y, x, y, np.full(30, ""))
+    fit = SimpleNamespace(coefficients=rng.normal(size=6), features=lambda rows: rows)
+    noise = rng.normal(size=(7, 6))
+    by_hand = [
+        (min(max(float(row @ (fit.coefficients + z)), 0.0), 1.0) - label) ** 2
+        for z in noise
+        for row, label in zip(x, y, strict=True)
+    ]
+    assert _error("mse", split, fit, noise, [0, 1]) == pytest.approx(np.mean(by_hand))
+    assert _error("mse", split, fit, noise, None) > 2 * np.mean(by_hand)
+    sure = np.mean((np.clip(x @ fit.coefficients, 0, 1) - y) ** 2)
+    assert _error("mse", split, fit, None, [0, 1]) == pytest.approx(sure)

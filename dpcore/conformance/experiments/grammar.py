@@ -99,6 +99,8 @@ class SeriesText(Struct, frozen=True, forbid_unknown_fields=True):
         grid: Points on which distributions are compared, as the paper does; 0 for exactly.
         span: Ends of the grid; the range of the predictions if left out.
         of_labels: Whether parity is that of the labels themselves.
+        clip: Ends that predictions are cut to before a squared error is taken; as they come if left
+            out, which is how the papers do it.
         unjudged: Why its numbers do not count, if they do not.
     """
 
@@ -123,6 +125,7 @@ class SeriesText(Struct, frozen=True, forbid_unknown_fields=True):
     grid: Annotated[int, Meta(ge=0)] = 0
     span: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
     of_labels: bool = False
+    clip: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
     unjudged: str = ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -141,7 +141,7 @@ def _measured(
         return noises
 
     if text.metric in ("mse", "error_rate"):
-        return _error(text.metric, split, fit, None if method is None else draw())
+        return _error(text.metric, split, fit, None if method is None else draw(), series.clip)
     shown = Predicted(
         matrix=fit.features(split.train_x),
         coefficients=fit.coefficients,
@@ -160,9 +160,15 @@ def _measured(
     return float(np.mean([parity(one, shown.groups, series.grid, series.span) for one in said.T]))
 
 
-def _error(metric: str, split: Split, fit: Fitted, noise: Floats | None) -> float:
-    """Predictions as they come, over the noises."""
+def _error(
+    metric: str, split: Split, fit: Fitted, noise: Floats | None, ends: Sequence[float] | None
+) -> float:
+    """Over the noises; predictions as they come, or cut to some ends."""
     matrix = fit.features(split.test_x)
+    if ends is not None and metric == "mse":
+        drawn = np.zeros((1, fit.coefficients.size)) if noise is None else noise
+        said = np.clip(matrix @ (fit.coefficients + drawn).T, *ends)
+        return float(np.mean((said - split.test_y[:, None]) ** 2))
     if metric == "error_rate":
         return float(np.mean(np.argmax(matrix @ fit.coefficients, axis=1) != split.test_y))
     wrong = matrix @ fit.coefficients - split.test_y
