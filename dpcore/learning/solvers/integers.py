@@ -73,11 +73,13 @@ def integer_rows(
     assert len(labels) <= BLOCK, "blocks are cut to size"
     assert features.shape[1] <= _WIDEST, "the budget of bits is for at most 2^30 columns"
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = np.rint(np.ldexp(np.asarray(features, dtype=np.float64), _PLACES))
+        rows = np.multiply(features, 2.0**_PLACES, dtype=np.float64)
+        np.rint(rows, out=rows)
         squares = np.einsum("ij,ij->i", rows, rows)
         usable = (squares < _LONGEST) & np.isfinite(labels)
-    rows = np.where(usable[:, None], rows, 0.0)
-    squares = np.where(usable, squares, 0.0)
+    if not usable.all():
+        rows[~usable] = 0.0
+        squares = np.where(usable, squares, 0.0)
     values = np.rint(np.ldexp(np.clip(np.where(usable, labels, 0.0), -1.0, 1.0), _PLACES))
     reach = math.ldexp(clip, -exponent) * (1 - 2.0**-48)
     limits = np.zeros(len(values))
