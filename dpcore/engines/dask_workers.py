@@ -37,21 +37,29 @@ def answers(client: Any, work: Callable[..., Any], *args: Any) -> Mapping[str, A
         Exception: the scheduler cannot be asked.
     """
     for _ in range(TRIES):
-        told: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-        def ask(told: queue.SimpleQueue[Any] = told) -> None:
-            try:
-                told.put((client.run(work, *args, on_error="return"), None))
-            except BaseException as error:
-                told.put((None, error))
-
-        threading.Thread(target=ask, name="dpcore-workers", daemon=True).start()
+        told = _asked(client, work, args)
         for _ in range(LOOKS):
             try:
-                found, error = told.get(timeout=LOOK)
+                found = told.get(timeout=LOOK)
             except queue.Empty:
                 continue
-            if error is not None:
-                raise error
-            return dict(found)
+            if isinstance(found, BaseException):
+                raise found
+            return found
     raise NoAnswerError
+
+
+def _asked(
+    client: Any, work: Callable[..., Any], args: tuple[Any, ...]
+) -> queue.SimpleQueue[dict[str, Any] | BaseException]:
+    """Where the answers come, or the error."""
+    told: queue.SimpleQueue[dict[str, Any] | BaseException] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            told.put(dict(client.run(work, *args, on_error="return")))
+        except BaseException as error:
+            told.put(error)
+
+    threading.Thread(target=ask, name="dpcore-workers", daemon=True).start()
+    return told

@@ -190,13 +190,13 @@ def _table(domain: Domain) -> Resources:
 
 
 def _spooled(request: Request) -> Resources:
-    """Reading and encoding in batches; the hold-out stays in memory, all else goes to disk."""
+    """Reading and encoding in batches; all else goes to disk, the hold-out as it was read."""
     domain = request.domain
     records, columns = domain.at_most or 0, len(domain.columns) + 1
     held = math.ceil(records * request.holdout)
-    memory = _table(_some(domain)).memory + _CELL * held * columns + _ids(domain)
-    twice = 2 if held else 1
-    return Resources(memory, records * columns, 1, twice * _NUMBER * records * (domain.width + 1))
+    memory = _table(_some(domain)).memory + _ids(domain)
+    encoded = (2 if held else 1) * _NUMBER * records * (domain.width + 1)
+    return Resources(memory, records * columns, 1, encoded + _CELL * held * columns)
 
 
 def _derived(one: Scheduled, request: Request) -> int:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
 from dpcore.engines.records import EngineRecords
@@ -20,19 +19,16 @@ from dpcore.learner import Model
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.conversation import Conversation
-from dpcore.running.metrics import METRICS
+from dpcore.running.metrics import METRICS, RunningMean
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.reuse import Reuse
 
 _PLACES, _ROWS = -30, 4096
+_TOLD = ("private", "constant", "without noise")
 
 UNCOVERED = (
     "Operator channel: computed from private records, NOT covered by the guarantee. Do not publish."
 )
-
-
-def _error(metric: str, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
-    return METRICS[metric].stated(METRICS[metric].mean(predicted, truth))
 
 
 def _typical(domain: Domain, train: Records | EngineRecords) -> float:
@@ -68,12 +64,10 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
         {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}
     """
     opened = outcome.opened
-    truth = opened.holdout_labels
-    if truth.size == 0:
+    if not len(opened.held):
         return {}
     domain = plan.request.domain
     typical = _typical(domain, opened.train)
-    constant = domain.uncentre(np.full(truth.shape, typical))
     found: dict[str, Any] = {}
     reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
@@ -87,13 +81,17 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
             reuse=reuse,
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        private, exact = scheduled.evaluated(held, cast(Model, model), opened.holdout)
-        found[scheduled.name] = {
-            metric: {
-                "private": _error(metric, private, truth),
-                "constant": _error(metric, constant, truth),
-                "without noise": _error(metric, exact, truth),
-            }
+        means = {
+            metric: {told: RunningMean(metric=METRICS[metric]) for told in _TOLD}
             for metric in metrics
+        }
+        for private, exact, truth in scheduled.evaluated(held, cast(Model, model), opened.held):
+            constant = domain.uncentre(np.full(truth.shape, typical))
+            for several in means.values():
+                for told, predicted in zip(_TOLD, (private, constant, exact), strict=True):
+                    several[told].add(predicted, truth)
+        found[scheduled.name] = {
+            metric: {told: running.stated for told, running in several.items()}
+            for metric, several in means.items()
         }
     return found

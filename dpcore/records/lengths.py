@@ -39,4 +39,4 @@ def column_lengths(columns: NDArray[np.float64]) -> NDArray[np.float64]:
         half = left // 2
         squares[:half] += squares[left - half : left]
         left -= half
-    return np.sqrt(squares[0])
+    return np.asarray(np.sqrt(squares[0]))

@@ -1,7 +1,10 @@
 """Metrics of a hold-out, and how far one record moves them."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -32,13 +35,54 @@ class Metric(ABC):
         """What is told of a mean: here the mean itself."""
         return mean
 
-    def mean(self, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
-        """Mean of the terms, from a correctly rounded sum."""
-        return math.fsum(self.terms(predicted, truth)) / truth.size
+    def mean(self, batches: Iterable[tuple[NDArray[Any], NDArray[Any]]]) -> float:
+        """Mean of the terms, from a sum that is rounded once, however it is cut into batches.
+
+        Args:
+            batches: Predictions and labels of some records each; of one record at least.
+        """
+        running = RunningMean(metric=self)
+        for predicted, truth in batches:
+            running.add(predicted, truth)
+        return running.mean
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
         """How far the mean over `records` moves when one is replaced, rounded up."""
         return up(float(self.reach(target) or 0.0) / records, roundings=5000)
+
+
+@attrs.define(kw_only=True)
+class RunningMean:
+    """The mean of a metric's terms so far, from a sum that is rounded once."""
+
+    metric: Metric
+    _parts: list[float] = attrs.field(factory=list, init=False)
+    _count: int = attrs.field(default=0, init=False)
+
+    def add(self, predicted: NDArray[Any], truth: NDArray[Any]) -> None:
+        """The terms of some records more."""
+        self._parts = _expansion([*self._parts, *self.metric.terms(predicted, truth).tolist()])
+        self._count += truth.size
+
+    @property
+    def mean(self) -> float:
+        """Of one record at least."""
+        return math.fsum(self._parts) / self._count
+
+    @property
+    def stated(self) -> float:
+        """What is told of the mean."""
+        return self.metric.stated(self.mean)
+
+
+def _expansion(terms: list[float]) -> list[float]:
+    """A few numbers with the very same sum: it rounded, then what is left of it."""
+    found: list[float] = []
+    while left := math.fsum([*terms, *(-one for one in found)]):
+        found.append(left)
+        if not math.isfinite(left):
+            break
+    return found
 
 
 @attrs.frozen

@@ -18,6 +18,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import Before
 from dpcore.running.conversation import Conversation
+from dpcore.running.hold_out import Evaluated, HoldOut
 from dpcore.running.request import Release, Request
 
 Private = Callable[..., Any]
@@ -113,10 +114,9 @@ class Scheduled(ABC):
         return self.learner.forecast(self.public(coins), spreads)
 
     @abstractmethod
-    def evaluated(
-        self, held: Conversation, model: Model, holdout: Table
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """PRIVATE: a model's predictions on a hold-out, and without noise: for the operator."""
+    def evaluated(self, held: Conversation, model: Model, holdout: HoldOut) -> Iterator[Evaluated]:
+        """PRIVATE: of every batch of a hold-out, a model's predictions, those without noise, and
+        the labels: for the operator."""
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -302,7 +302,7 @@ def test_workers_that_are_silent_are_asked_again_a_few_times(client, monkeypatch
     monkeypatch.setattr(dask_workers, "LOOK", 0.01)
     monkeypatch.setattr(dask_workers, "LOOKS", 2)
     monkeypatch.setattr(type(client), "run", lambda *_, **__: threading.Event().wait())
-    with pytest.raises(RequestError, match="no record was opened .a worker does not answer"):
+    with pytest.raises(RequestError, match=r"no record was opened \(a worker does not answer"):
         Dask(client).ready()
     monkeypatch.setattr(dask_workers, "LOOKS", 2000)
     monkeypatch.setattr(dask_workers, "TRIES", 1)
