@@ -1,5 +1,6 @@
 """LinearModel: what a learner that is linear in features publishes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -10,6 +11,20 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.learning.features.base import Features
 
 _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
+
+
+def in_blocks(
+    said: Callable[[NDArray[np.float64]], NDArray[Any]], encoded: NDArray[np.float64], width: int
+) -> NDArray[Any]:
+    """What a model says of rows, some at a time, so that its features of all are never held.
+
+    Args:
+        said: Of rows of shape (n, p), numbers whose first axis is n long.
+        width: How many features a row has.
+    """
+    step = max(1, _ENTRIES // max(1, width))
+    starts = range(0, max(1, encoded.shape[0]), step)
+    return np.concatenate([said(encoded[start : start + step]) for start in starts])
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -30,12 +45,9 @@ class LinearModel:
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """phi . coefficients, shape (n,)."""
-        scores = np.empty(encoded.shape[0])
-        step = max(1, _ENTRIES // max(1, self.coefficients.size))
-        for start in range(0, encoded.shape[0], step):
-            rows = slice(start, start + step)
-            scores[rows] = self.features(encoded[rows]) @ self.coefficients
-        return scores
+        return in_blocks(
+            lambda rows: self.features(rows) @ self.coefficients, encoded, self.coefficients.size
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""
