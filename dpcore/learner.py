@@ -165,6 +165,14 @@ class AnyLearner(ABC):
         """How `compute` reads the records. What says less than it needs fails on large data."""
         return Reads.ROWS
 
+    def reads_of(self, domain: Domain) -> Reads:
+        """`reads`, or more than that for a learner whose way depends on the declared facts.
+
+        Args:
+            domain: Of the learner's part of the records.
+        """
+        return self.reads
+
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Everything it may ask, each at most `at_most` times. Pure in `public`."""

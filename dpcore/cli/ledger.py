@@ -14,8 +14,9 @@ from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import columns, guarded, out
 from dpcore.cli.names import NamedCommands, options
 from dpcore.errors import ReplayError, SpecError, shown
-from dpcore.ledger.book import CREATED, UNCOVERED, Ledger, ledger_names
+from dpcore.ledger.book import CREATED, UNCOVERED, Ledger
 from dpcore.ledger.journal import LedgerError, Row
+from dpcore.ledger.places import ledger_names
 from dpcore.ledger.planning import allowances
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT
 from dpcore.ledger.total import Notion, shown_down
@@ -180,15 +181,13 @@ def verify(
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
         found = Ledger.open(name)
-        if faults := found.faults():
-            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(faults)}")
-        rows, end = 0, ""
-        for row in found.each_row():
-            rows, end = row.number, row.digest
+        told = found.verified()
+        if told.faults:
+            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(told.faults)}")
         for folder in run or []:
             _verify_run(found, folder)
         out().print(
-            f"{rows} rows, chained and recomputed; the chain ends in {end}",
+            f"{told.rows} rows, chained and recomputed; the chain ends in {told.end}",
             markup=False,
         )
 

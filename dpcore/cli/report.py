@@ -15,8 +15,13 @@ from dpcore.publish.folder import PUBLIC
 def report(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
     output: Annotated[
-        Path | None, typer.Option(help="The page; RUN/report.html if not given.")
+        Path | None,
+        typer.Option(help="The page; RUN/report.html, or RUN/operator/report.html, if not given."),
     ] = None,
+    operator: Annotated[
+        bool,
+        typer.Option(help="Add what the operator alone may see: not covered by the guarantee."),
+    ] = False,
     memory: MemoryOption = None,
     work: WorkOption = None,
 ) -> None:
@@ -28,8 +33,10 @@ def report(
             raise SpecError(
                 "a report needs Jinja2 and matplotlib: pip install dpcore[report]"
             ) from None
-        written = run / "report.html" if output is None else output
+        own = run / "operator" / "report.html" if operator else run / "report.html"
+        written = own if output is None else output
         if written.resolve().parent == (run / PUBLIC).resolve():
             raise SpecError(f"--output: {PUBLIC}/ holds what replays, and nothing else")
-        replace_file(written, page.report(run, memory=in_bytes(memory), work=in_number(work)))
+        told = page.report(run, operator=operator, memory=in_bytes(memory), work=in_number(work))
+        replace_file(written, told, private=operator)
         out().print(str(written), markup=False)

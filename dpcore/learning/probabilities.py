@@ -72,4 +72,4 @@ def of_indicators(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     kept = np.maximum(outputs, 0.0)
     total = kept.sum(axis=1, keepdims=True)
     even = np.full_like(kept, 1 / kept.shape[1])
-    return np.asarray(2 * found[:, 1] - 1 if domain.classes == 2 else found)
+    return np.asarray(np.divide(kept, total, out=even, where=total > 0))

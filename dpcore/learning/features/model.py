@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.errors import ContractError
 from dpcore.learning.features.base import Features
+from dpcore.learning.features.error_bars import UNSTATED, ErrorBars
 
 _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 
@@ -33,11 +35,13 @@ class LinearModel:
 
     Args:
         coefficients: Shape (width,), for centred labels.
+        bars: What the noise did to them; public, and no more than `coefficients` tell.
     """
 
     domain: Domain
     features: Features
     coefficients: NDArray[np.float64]
+    bars: ErrorBars = UNSTATED
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes. Shape (n,)."""
@@ -45,9 +49,51 @@ class LinearModel:
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """phi . coefficients, shape (n,)."""
-        return in_blocks(
-            lambda rows: self.features(rows) @ self.coefficients, encoded, self.coefficients.size
+        return self._by_rows(encoded, lambda phi: phi @ self.coefficients)
+
+    def coefficient_errors(self) -> NDArray[np.float64]:
+        """The standard error of each coefficient, from the noise alone; shape (width,).
+
+        Raises:
+            ContractError: there are none, and why.
+        """
+        return self.bars.coefficients(self.coefficients.size)
+
+    def standard_errors(self, table: Table) -> NDArray[np.float64]:
+        """How much the noise moved each score before clipping, in label units; shape (n,).
+
+        Raises:
+            ContractError: there are none, and why.
+        """
+        return self._by_rows(self.domain.encode(table), self.bars.scores)
+
+    def intervals(
+        self, table: Table, level: float = 0.95, *, together: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where predictions of the same fit without noise lie, clipped to the label range.
+
+        Args:
+            level: With what probability each interval holds.
+            together: Whether intervals at all tables hold at once, which are wider.
+
+        Returns:
+            Lower and upper ends, shape (n,) each.
+
+        Raises:
+            ContractError: there are none, and why; or the target is classes.
+        """
+        if self.domain.classes:
+            raise ContractError("classes have no intervals: see `standard_errors` of the scores")
+        encoded = self.domain.encode(table)
+        half = self._by_rows(
+            encoded, lambda phi: self.bars.half_widths(phi, level, together=together)
         )
+        scores = self.score(encoded)
+        return self.domain.uncentre(scores - half), self.domain.uncentre(scores + half)
+
+    def _by_rows(self, encoded: NDArray[np.float64], of: Any) -> NDArray[np.float64]:
+        """A function of features, some rows at a time."""
+        return in_blocks(lambda rows: of(self.features(rows)), encoded, self.coefficients.size)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""

@@ -10,10 +10,11 @@ from dpcore import Domain
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Table
 from dpcore.learning.features.model import in_blocks
+from dpcore.learning.shapes import Shape
 from dpcore_tables.conversation import CLASS_CLIP
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
-from dpcore_tables.shapes import Shape, shapes_of
+from dpcore_tables.shapes import shapes_of
 
 
 @attrs.frozen(kw_only=True, eq=False)
