@@ -1,5 +1,6 @@
 """FeatureRegression: one-shot learners that publish a model linear in features."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -8,8 +9,10 @@ from numpy.typing import NDArray
 
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
-from dpcore.learner import Public
+from dpcore.interval import Spread
+from dpcore.learner import Answer, Public
 from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.features.error_bars import even_noise
 from dpcore.learning.features.model import LinearModel
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.learning.solvers.short_rows import FoldedRows, ShortRows
@@ -60,6 +63,19 @@ class FeatureRegression(OneShot):
     def mapped(self, records: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the records' features, shape (n, width), rows at most kappa long."""
         return self.features.drawn(public.domain, public.coins)(records.features)
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """How far the noise moves coefficients and predictions."""
+        if "coefficients" not in spreads:
+            return ()
+        longest = self.features.norm(public.domain)
+        return (even_noise(spreads["coefficients"], longest).describe(),)
+
+    def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
+        """With error bars: coefficients are released as they are."""
+        model = self.assemble({name: one.value for name, one in answers.items()}, public)
+        longest = self.features.norm(public.domain)
+        return attrs.evolve(model, bars=even_noise(answers["coefficients"].spread, longest))
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """A linear model in the features."""
