@@ -32,6 +32,7 @@ from dpcore.ledger.journal import LedgerError
 from dpcore.publish.evaluation import UNCOVERED, evaluate
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
+    HANDED_OVER,
     PUBLIC,
     REHEARSAL,
     REPRODUCTION,
@@ -212,17 +213,17 @@ class _Work:
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
-        lock = lock_of(self.spec, self.plan, outcome.coins)
-        files = public_files(
-            lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee
-        )
+        lock, guarantee = lock_of(self.spec, self.plan, outcome.coins), outcome.guarantee
+        if self.table is not None:
+            guarantee = guarantee.resting_on(HANDED_OVER)
+        files = public_files(lock, outcome.answers, outcome.models, outcome.arrays, guarantee)
         _publish(folder, channel, files)
         return Run(
             folder=folder,
             channel=channel,
             spec=self.spec,
             lock=lock,
-            guarantee=outcome.guarantee,
+            guarantee=guarantee,
             models=outcome.models,
             answers={name: tuple(a.value for a in got) for name, got in outcome.answers.items()},
             evaluation=stated(means(outcome.answers)),
