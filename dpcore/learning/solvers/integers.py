@@ -63,18 +63,25 @@ def unit_of(clip: float) -> int:
 
 
 def integer_rows(
-    features: NDArray[np.float64], labels: NDArray[np.float64], clip: float, exponent: int
+    features: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    clip: float,
+    exponent: int,
+    *,
+    overwrite: bool = False,
 ) -> IntegerRows:
     """PRIVATE: a block, prepared for any weights.
 
     Args:
         features: Rows at most 1 long, shape (n, d). labels: In [-1, 1], shape (n,).
         exponent: `unit_of` the clip that is planned.
+        overwrite: Whether the features are no longer needed, so that the integers take their room.
     """
     assert len(labels) <= BLOCK, "blocks are cut to size"
     assert features.shape[1] <= _WIDEST, "the budget of bits is for at most 2^30 columns"
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = np.multiply(features, 2.0**_PLACES, dtype=np.float64)
+        room = features if overwrite else None
+        rows = np.multiply(features, 2.0**_PLACES, out=room, dtype=np.float64)
         np.rint(rows, out=rows)
         squares = np.einsum("ij,ij->i", rows, rows)
         usable = (squares < _LONGEST) & np.isfinite(labels)

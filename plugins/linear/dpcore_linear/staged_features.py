@@ -128,10 +128,12 @@ class StagedFeatures(Features):
         found, partners = np.empty((len(encoded), self.width)), self.layout.partners()
         for at in range(0, len(encoded), _CHUNK):
             part = np.array(encoded[at : at + _CHUNK].T, dtype=np.float64, order="C")
-            found[at : at + _CHUNK] = self._columns(part, partners).T
+            found[at : at + _CHUNK] = self._columns(part, partners, found.shape[1]).T
         return found
 
-    def _columns(self, z: NDArray[np.float64], partners: _Partners) -> NDArray[np.float64]:
+    def _columns(
+        self, z: NDArray[np.float64], partners: _Partners, width: int
+    ) -> NDArray[np.float64]:
         """The features of a few rows, shape (width, n): long columns are quicker than short rows.
 
         Every entry is made of its own row's by the same operations, wherever it stands.
@@ -143,7 +145,7 @@ class StagedFeatures(Features):
         spreads = _DEVIATIONS * np.sqrt(self.variances)
         standard = (z[numeric] - self.means[:, None]) / spreads[:, None]
         numbers = z[numeric] = np.clip(standard, -_FARTHEST, _FARTHEST)
-        columns = np.empty((self.width, z.shape[1]))
+        columns = np.empty((width, z.shape[1]))
         columns[0] = INTERCEPT
         end = 1 + len(z)
         main = np.multiply(z, self.scales[:, None], out=columns[1:end])
