@@ -37,7 +37,7 @@ from dpcore.engines.dask_workers import answers
 from dpcore.exact import Exact
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore_linear import StagedGradient, SufficientStatistics
+from dpcore_linear import ClippedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_random_features import Ridge
 
@@ -162,7 +162,7 @@ def priced(learner: Any, records: int, columns: int) -> Any:
 
 LEARNERS = {
     "sums": SufficientStatistics(features=Identity()),
-    "sums, many": StagedGradient(),
+    "sums, many": ClippedGradient(features=Identity(), clip=0.3, steps=20),
     "folds": Ridge(features=Identity(), regularization=0.5),
     "loops": OutputPerturbation(features=Identity(), total_regularization=50.0, clip=0.2),
 }
@@ -172,12 +172,15 @@ def same(folder: Path, several: list[int]) -> dict[str, Any]:
     """By learner and number of workers, whether the released bits are those of the local engine."""
     records, found = 20_000, {}
     source = source_of(written(folder, records, 10), records, _COLUMNS)
-    for name, learner in LEARNERS.items():
-        plan = priced(learner, records, _COLUMNS)
-        expected = released(plan, source, None)
-        for workers in several:
-            with DaskCluster(workers=workers).opened(folder) as engine:
-                found[f"{name}, {workers} workers"] = released(plan, source, engine) == expected
+    plans = {name: priced(learner, records, _COLUMNS) for name, learner in LEARNERS.items()}
+    expected = {name: released(plan, source, None) for name, plan in plans.items()}
+    for workers in several:
+        with DaskCluster(workers=workers).opened(folder) as opened:
+            assert isinstance(opened, Dask), "its own engine"
+            for name, plan in plans.items():
+                with Dask(opened.client, spool=folder) as engine:
+                    same_bits = released(plan, source, engine) == expected[name]
+                found[f"{name}, {workers} workers"] = same_bits
     return found
 
 
