@@ -72,6 +72,7 @@ OF_CLASSES = {
     "check_classifiers_one_label": "expects a constant answer where y is: noise does not know that",
 }
 OF_ORACLES = {"check_estimators_pickle": "an oracle holds records and its noise: it is not copied"}
+from dpcore_linear.staged_gradient import StagedGradient
 
 
 def numbers(n=60, seed=0):
@@ -274,8 +275,10 @@ def test_classes_are_declared_and_named():
     assert found.score(rows, y) > 0.7
     with pytest.raises(ParameterError, match=r"classes=\[...\]"):
         PrivateClassifier(columns=(-1, 1)).fit(rows, y)
+    three = {"columns": (-1, 1), "classes": ["no", "yes", "may"]}
+    assert PrivateClassifier(**three).fit(rows, y).classes_.tolist() == three["classes"]
     with pytest.raises(NoClaimError, match="two classes"):
-        PrivateClassifier(columns=(-1, 1), classes=["no", "yes", "may"]).fit(rows, y)
+        PrivateClassifier(**three, learner=StagedGradient()).fit(rows, y)
 
 
 def test_rows_that_do_not_fit_are_refused_or_projected():

@@ -199,7 +199,7 @@ class OfAnyLearner(PrivateEstimator):
     would answer with the noise of the first.
 
     Args:
-        learner: What to fit; `linear.staged_gradient` if None.
+        learner: What to fit; `tables.shape_functions` if None.
         mechanism: `gaussian` if None, or `gaussian_process` for a function.
         bound: Overrides the learner's own preference.
     """
@@ -209,7 +209,7 @@ class OfAnyLearner(PrivateEstimator):
     bound: SensitivityBound | None = None
 
     def _learner(self, registry: Registry) -> Learner:
-        return self.learner or component(registry, "linear.staged_gradient")
+        return self.learner or component(registry, "tables.shape_functions")
 
     def _mechanism(self, registry: Registry) -> AnyMechanism | None:
         return self.mechanism

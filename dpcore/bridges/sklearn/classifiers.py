@@ -55,9 +55,12 @@ class Classifier(ClassifierMixin, PrivateEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(OfAnyLearner, Classifier):
-    """Any learner as a classifier; by default the one to start with on tables, of two classes."""
+    """Any learner as a classifier; by default the one to start with on tables."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = getattr(self.learner, "several_classes", False)
+        learner = self.learner
+        tags.classifier_tags.multi_class = learner is None or getattr(
+            learner, "several_classes", False
+        )
         return tags
