@@ -86,7 +86,7 @@ def test_a_run_loads_without_data_and_without_other_plugins(tmp_path):
     shutil.copytree(run.folder / "public", alone / "public")
     shutil.rmtree(tmp_path / "runs")
     (tmp_path / "spec.yaml").unlink()
-    others = "kernel_ridge ntk random_features sgd statistics tables".split()
+    others = ["kernel_ridge", "ntk", "random_features", "sgd", "statistics", "tables"]
     code = f"""
 import sys
 for name in {[f"dpcore_{one}" for one in others] + ["sklearn", "matplotlib", "pandas"]!r}:

@@ -41,21 +41,22 @@ def published(run: Run | Path | str, release: str = "") -> PrivateClassifier | P
     if release not in models:
         listed = ", ".join(models) or "none"
         raise RequestError(f"the run has no model {release!r}; it publishes {listed}")
-    made = _of(run, release)
+    made: Any = _of(run, release)
     domain = run.spec.request.domain
     made.model_, made.guarantee_, made.domain_ = models[release], run.guarantee, domain
     made.n_features_in_ = len(domain.columns)
     made.feature_names_in_ = np.array([*domain.columns], dtype=object)
     if isinstance(domain.labels, Classes):
         made.classes_ = domain.labels.named(np.arange(domain.classes))
-    return made
+    fitted: PrivateClassifier | PrivateRegressor = made
+    return fitted
 
 
-def _of(run: Run, release: str) -> Any:
+def _of(run: Run, release: str) -> PrivateClassifier | PrivateRegressor:
     """The estimator whose fit would be that release."""
     request = run.spec.request
     (asked,) = [one for one in request.releases if one.name == release]
-    shared = {
+    shared: dict[str, Any] = {
         "epsilon": request.budget.epsilon,
         "delta": request.budget.delta,
         "columns": dict(request.domain.columns),
