@@ -31,6 +31,7 @@ from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.covered import covered
+from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
 from dpcore.ledger.places import ledger_names, path_of
 from dpcore.ledger.recomputing import (
@@ -46,7 +47,6 @@ from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
 
-CREATED, REFUSED, UNCOVERED = "created", "refused", "uncovered"
 _KEPT = 2.0**-10  # of delta, for leaks
 
 

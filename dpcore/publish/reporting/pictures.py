@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib.style
@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from dpcore.accounting.certainty import Curve
 
 _SIZE = (4.8, 3.2)
+_STEPS = 1000  # of one line
 INK, LINE = "#010203", "#030201"  # stand for the page's own colours until the picture is drawn
 _INKS = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 _UNDATED = {"Creator": None, "Date": None, "Format": None, "Type": None}
@@ -46,6 +47,23 @@ def trade_off(curve: Curve) -> str:
         axes.set(xlim=(0, 1), ylim=(0, 1.02))
 
     return drawn(draw, "trade-off")
+
+
+def spending(shares: Sequence[float]) -> str:
+    """The share of a budget that is spent after each charge."""
+    spent = np.concatenate([[0.0], np.cumsum(shares)])
+    if spent.size > _STEPS:
+        spent_at = np.unique(np.linspace(0, spent.size - 1, _STEPS).astype(int))
+    else:
+        spent_at = np.arange(spent.size)
+
+    def draw(axes: Any) -> None:
+        axes.step(spent_at, 100 * spent[spent_at], where="post", color=LINE, linewidth=1.8)
+        axes.axhline(100, color=INK, linewidth=1, linestyle="--")
+        axes.set(xlabel="charges", ylabel="% of the budget", ylim=(0, 105), xlim=(0, None))
+        axes.xaxis.get_major_locator().set_params(integer=True)
+
+    return drawn(draw, "spending")
 
 
 def drawn(draw: Callable[[Any], None], salt: str) -> str:

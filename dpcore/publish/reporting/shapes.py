@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import matplotlib
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from dpcore.publish.reporting.pictures import INK, LINE, drawn
 _MOST = 12  # pictures of one model
 _LONGEST = 24  # characters of a category beside a picture
 _MOST_CATEGORIES = 30
+_COLOURS = 16
 _DASHES = ("-", "--", ":", "-.")
 
 
@@ -134,8 +136,10 @@ def _pair(axes: Any, shape: Shape) -> None:
     for at in shape.at:
         number = at.dtype.kind == "f"
         ticks.append(at if number else np.arange(len(at), dtype=float))
-    found = axes.pcolormesh(ticks[0], ticks[1], values.T, shading="nearest", cmap="cividis")
-    axes.figure.colorbar(found, ax=axes, label="adds to the score")
+    colours = matplotlib.colormaps["cividis"].resampled(_COLOURS)
+    found = axes.pcolormesh(ticks[0], ticks[1], values.T, shading="nearest", cmap=colours)
+    bar = axes.figure.colorbar(found, ax=axes, label="adds to the score")
+    bar.solids.set_rasterized(False)  # the page shows no images
     for set_ticks, at, place in zip(
         (axes.set_xticks, axes.set_yticks), shape.at, ticks, strict=True
     ):
