@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.domain.domain import Table
+from dpcore.domain.names import encoded_names
 from dpcore.errors import ReplayError, RequestError
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.learner import Answer, Model, Published
@@ -179,6 +181,23 @@ class Run:
         """
         (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
+
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions of the only model, in the file's units, or classes; shape (n,).
+
+        Args:
+            table: Columns by name, a data frame among others, of any number of rows: models work on
+                some at a time.
+
+        Raises:
+            ValueError: there are several models, or none.
+            SourceError: a column is missing.
+        """
+        return self.model.predict(table)
+
+    def get_feature_names_out(self) -> tuple[str, ...]:
+        """Names of the encoded columns, in order of encoding: what coefficients are about."""
+        return encoded_names(self.spec.request.domain)
 
     @property
     def tables(self) -> dict[str, Figures]:
