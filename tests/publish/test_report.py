@@ -166,6 +166,7 @@ def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path):
     (value,) = made.evaluation["release"].values()
     assert f"{value:.6g}" in words
     assert "release: the parameters of a model" in words
+    assert made.model.bars.describe() in words
     assert "low bits are not covered" in words
     assert "Laplace(" in words
 
