@@ -211,6 +211,10 @@ class GaussianFilter(Filter):
     def _sum(self) -> GdpAccountant:
         return GdpAccountant(self.adjacency, self.mu_squared, self.additions)
 
+    def start(self) -> GaussianFilter:
+        """The same budget with nothing spent."""
+        return attrs.evolve(self, mu_squared=Fraction(0), additions=0)
+
     def mu_left(self) -> float:
         """About the largest mu of one more release, rounded down."""
         whole = gaussian_mu(self.epsilon, self.delta)

@@ -14,8 +14,9 @@ from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import columns, guarded, out
 from dpcore.cli.names import NamedCommands, options
 from dpcore.errors import ReplayError, SpecError, shown
-from dpcore.ledger.book import CREATED, UNCOVERED, Ledger, ledger_names
+from dpcore.ledger.book import CREATED, UNCOVERED, Ledger
 from dpcore.ledger.journal import LedgerError, Row
+from dpcore.ledger.places import ledger_names, place_of
 from dpcore.ledger.planning import allowances
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT
 from dpcore.ledger.total import Notion, shown_down
@@ -31,7 +32,9 @@ ledger = typer.Typer(
     rich_markup_mode=None,
 )
 
-Name = Annotated[str, typer.Argument(help="The ledger's name.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(help="The ledger's name, or the path of its file.", show_default=False)
+]
 
 
 @ledger.command()
@@ -52,21 +55,25 @@ def create(
     order: Annotated[
         float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
     ] = None,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="The group of the ledger's folder may spend, too.")
+    ] = False,
 ) -> None:
-    """Create a ledger in the user's data folder: the total can never be changed."""
+    """Create a ledger, by name in your data folder or at a path: its total can never be changed."""
     with guarded():
         text = parse(adjacency, "--adjacency")
         with placed(text):
             relation = read_adjacency(text.plain())
         with options("epsilon", "delta", "notion", "failures", "order"):
             made = Ledger.create(
-                name,
+                place_of(name),
                 epsilon=epsilon,
                 delta=delta,
                 adjacency=relation,
                 notion=notion,
                 failures=failures,
                 order=order,
+                shared=shared,
             )
         out().print(f"Created {made.journal.path}", markup=False)
         _state(made)
@@ -79,7 +86,7 @@ def list_ledgers() -> None:
         table = columns("ledger", "epsilon", "delta", "adjacency", "left")
         for name in ledger_names():
             try:
-                found = Ledger.open(name)
+                found = Ledger.open(place_of(name))
                 total = found.total
                 left = found.left().describe()
                 table.add_row(
@@ -97,7 +104,7 @@ def show(
 ) -> None:
     """What was spent, on what, and what is left."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         _state(found)
         shown: deque[Row] = deque(maxlen=last)
         guarantees: dict[str, Any] = {}
@@ -136,7 +143,7 @@ def plan(
 ) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         left = found.left()
         console = out()
         console.print(f"left: {left.describe()}", markup=False)
@@ -166,7 +173,7 @@ def _shares(given: list[str]) -> dict[str, float]:
 def export(name: Name) -> None:
     """Everything recorded, as JSON."""
     with guarded():
-        for piece in Ledger.open(name).export():
+        for piece in Ledger.open(place_of(name)).export():
             sys.stdout.write(piece.decode())
 
 
@@ -179,7 +186,7 @@ def verify(
 ) -> None:
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         if faults := found.faults():
             raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(faults)}")
         rows, end = 0, ""

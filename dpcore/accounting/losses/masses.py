@@ -168,14 +168,14 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
             break
         keep, passes = keep[good], passes + 1
         if passes % _PASSES == 0:  # few are dropped at a time: all that is left in one go
-            keep = keep[_hull(knots[keep], values[keep], ceiling)]
+            keep = keep[lower_hull(knots[keep], values[keep], ceiling)]
     spread = np.zeros(len(knots))
     spread[keep] = np.maximum(mass, 0.0)
     rounding = gamma(64 + 16 * float(np.max(np.abs(knots))))
     return Masses(float(knots[0]), step, spread, infinite, rounding)
 
 
-def _hull(knots: Array, values: Array, ceiling: float) -> NDArray[np.int64]:
+def lower_hull(knots: Array, values: Array, ceiling: float) -> NDArray[np.int64]:
     """The corners of the lower convex hull of (0, ceiling) and (e^knot, value), the last included.
 
     Andrew's monotone chain: every point is put on the chain once and taken off it at most once.

@@ -6,12 +6,13 @@ and are composed by `dpcore.accounting.losses.convolution`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.losses.convolution import (
@@ -27,6 +28,7 @@ from dpcore.accounting.losses.masses import (
     AsAttained,
     Extent,
     Masses,
+    lower_hull,
     masses_above,
     masses_both,
     reach,
@@ -47,6 +49,7 @@ _GAP = 0.5  # width of the interval over copies * (tilt + 1) * step^2, a first g
 
 Spent = dict[Event, int]
 T = TypeVar("T")
+Array = NDArray[np.float64]
 
 
 def spend(spent: Spent, event: Event, count: int) -> Spent:
@@ -115,6 +118,36 @@ class PldAccountant(Accountant):
         if all(event.attained for event in below):
             return found
         return Interval(min(self._lower(below, delta), found.upper), found.upper)
+
+    def curve_above(
+        self, direction: Direction, deltas: Sequence[float], step: float
+    ) -> tuple[Array, Array]:
+        """Epsilons, increasing, and upper ends of the composed curve there.
+
+        Args:
+            deltas: Around which of the curve's heights it is wanted; a few tell all in between.
+            step: Grid step in nats, at least; wider where windows would be too large.
+
+        Raises:
+            NoClaimError: as `epsilon`.
+        """
+        above = self._merged(+1)
+        pieces = []
+        for delta in deltas:
+            aim = self._aim(above, above, direction, delta)
+            if not math.isfinite(aim.implied):
+                raise NoClaimError(f"an infinite privacy loss is likelier than delta={delta!r}")
+            finest = max(step, aim.least_step())
+            groups = [
+                Group(masses_above(event, direction, aim.extents[event], finest), count)
+                for event, count in above.items()
+            ]
+            pieces.append(aim.composed(groups, finest).curve_above())
+        epsilons = np.concatenate([piece[0] for piece in pieces])
+        order = np.argsort(epsilons, kind="stable")
+        epsilons, heights = epsilons[order], np.concatenate([piece[1] for piece in pieces])[order]
+        corners = lower_hull(epsilons, heights, 1.0)  # of upper ends of a convex curve
+        return epsilons[corners], heights[corners]
 
     def _lower(self, spent: Spent, delta: float) -> float:
         """What the events that one pair attains cost without the others."""
