@@ -1,7 +1,8 @@
 """Counter: how far a ledger has come, in a small file beside it, so that an older copy is noticed.
 
 The file `.NAME.ledger.seen` holds the number and the digest of the latest row. It is written
-after every transaction; so after a crash in between it is behind, which is no fault. A ledger that
+after every transaction, and nobody waits for the disk; so after a crash it is behind or empty, which
+is no fault. A ledger that
 is behind its counter, or has another row at that place, was replaced by an older or another copy.
 
 What it is not: whoever restores or changes both files, or removes the counter, is not noticed. The
@@ -66,12 +67,13 @@ class Counter:
     def _seen(self) -> Seen | None:
         """What the file holds; None without one."""
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=Seen)
+            content = self.path.read_bytes()
         except FileNotFoundError:
             return None
+        return msgspec.json.decode(content, type=Seen) if content else None
 
     def advance(self, number: int, digest: str, mode: int) -> None:
-        """Note the latest row, unless a later one is noted; on disk when this returns.
+        """Note the latest row, unless a later one is noted.
 
         Args:
             mode: Of the file, as `os.chmod` takes it.
@@ -86,8 +88,6 @@ class Counter:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.encode(Seen(number=number, digest=digest)))
-                file.flush()
-                os.fsync(file.fileno())
             os.chmod(beside, mode)
             os.replace(beside, self.path)
         except BaseException:

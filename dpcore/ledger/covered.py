@@ -115,12 +115,15 @@ def _mu(
         rest = whole * 2.0 ** (-level / 2)
         if rest >= left:
             continue
-        with contextlib.suppress(NoClaimError):
-            mu = up(math.sqrt(smoothed_cost(events, leak, rest, adjacency=adjacency)), roundings=2)
-            if rest + mu * mu <= left:
-                return mu
-            if mu * mu > left:
-                return None  # a smaller rest would only cost more
+        try:
+            cost = smoothed_cost(events, leak, rest, adjacency=adjacency)
+        except NoClaimError:
+            return None  # nor for a smaller rest
+        mu = up(math.sqrt(cost), roundings=2)
+        if rest + mu * mu <= left:
+            return mu
+        if mu * mu > left:
+            return None  # a smaller rest would only cost more
     with contextlib.suppress(NoClaimError):
         return gaussian_cover(events, leak, adjacency=adjacency)
     return None

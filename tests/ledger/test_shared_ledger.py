@@ -78,7 +78,9 @@ def test_a_counter_that_is_behind_or_missing_is_no_fault(folder):
     assert ledger.faults() == []
     ledger.spend(ONE)
     assert counter(ledger).exists()
-    counter(ledger).write_bytes(b"")
+    counter(ledger).write_bytes(b"")  # a power failure
+    assert ledger.faults() == []
+    counter(ledger).write_bytes(b"?")
     with pytest.raises(LedgerError, match=r"counter .* is damaged"):
         ledger.left()
 

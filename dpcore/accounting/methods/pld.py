@@ -25,10 +25,10 @@ from dpcore.accounting.losses.convolution import (
     variance,
 )
 from dpcore.accounting.losses.masses import (
+    FARTHEST,
     AsAttained,
     Extent,
     Masses,
-    lower_hull,
     masses_above,
     masses_both,
     reach,
@@ -132,22 +132,23 @@ class PldAccountant(Accountant):
             NoClaimError: as `epsilon`.
         """
         above = self._merged(+1)
-        pieces = []
-        for delta in deltas:
-            aim = self._aim(above, above, direction, delta)
-            if not math.isfinite(aim.implied):
-                raise NoClaimError(f"an infinite privacy loss is likelier than delta={delta!r}")
+        aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
+        if not max(aim.implied for aim in aims) < FARTHEST:
+            raise NoClaimError(f"at delta={min(deltas)!r} the loss is more than {FARTHEST} nats")
+        centres = np.array([aim.implied for aim in aims])
+        edges = [-FARTHEST, *(0.5 * (centres[1:] + centres[:-1])), FARTHEST]
+        epsilons, heights = [], []
+        for aim, low, high in zip(aims, edges, edges[1:], strict=False):
             finest = max(step, aim.least_step())
             groups = [
                 Group(masses_above(event, direction, aim.extents[event], finest), count)
                 for event, count in above.items()
             ]
-            pieces.append(aim.composed(groups, finest).curve_above())
-        epsilons = np.concatenate([piece[0] for piece in pieces])
-        order = np.argsort(epsilons, kind="stable")
-        epsilons, heights = epsilons[order], np.concatenate([piece[1] for piece in pieces])[order]
-        corners = lower_hull(epsilons, heights, 1.0)  # of upper ends of a convex curve
-        return epsilons[corners], heights[corners]
+            at, height = aim.composed(groups, finest).curve_above()
+            near = (at > low) & (at <= high)  # each tilt where it is the best one
+            epsilons.append(at[near])
+            heights.append(height[near])
+        return np.concatenate(epsilons), np.minimum.accumulate(np.concatenate(heights))
 
     def _lower(self, spent: Spent, delta: float) -> float:
         """What the events that one pair attains cost without the others."""
