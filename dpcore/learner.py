@@ -91,6 +91,14 @@ class ScoringModel(Model, Protocol):
         """Centred predictions before any clipping, shape (n,), of rows of shape (n, p)."""
 
 
+@runtime_checkable
+class ProbabilityModel(Model, Protocol):
+    """A model of classes that says how likely each of them is."""
+
+    def probabilities(self, table: Table) -> NDArray[np.float64]:
+        """Of every class, in the order in which they are declared; shape (n, classes)."""
+
+
 class Reads(enum.Enum):
     """How a learner's private function reads the records; each needs more than those above it.
 
@@ -156,6 +164,14 @@ class AnyLearner(ABC):
     def reads(self) -> Reads:
         """How `compute` reads the records. What says less than it needs fails on large data."""
         return Reads.ROWS
+
+    def reads_of(self, domain: Domain) -> Reads:
+        """`reads`, or more than that for a learner whose way depends on the declared facts.
+
+        Args:
+            domain: Of the learner's part of the records.
+        """
+        return self.reads
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:

@@ -1,9 +1,9 @@
 """Counter: how far a ledger has come, in a small file beside it, so that an older copy is noticed.
 
 The file `.NAME.ledger.seen` holds the number and the digest of the latest row. It is written
-after every transaction, and nobody waits for the disk; so after a crash it is behind or empty, which
-is no fault. A ledger that
-is behind its counter, or has another row at that place, was replaced by an older or another copy.
+after every transaction, and nobody waits for the disk; so after a crash it is behind or empty,
+which is no fault. A ledger that is behind its counter, or has another row at that place, was
+replaced by an older or another copy.
 
 What it is not: whoever restores or changes both files, or removes the counter, is not noticed. The
 digests in published guarantees are the stronger witness (`dpcore ledger verify --run`).

@@ -14,11 +14,11 @@ computed once.
 
 import contextlib
 import math
-from fractions import Fraction
 
 import attrs
 
 from dpcore.accounting.covering import gaussian_cover
+from dpcore.accounting.exact import dyadic
 from dpcore.accounting.filters import BudgetExceededError, GaussianFilter
 from dpcore.accounting.smoothing import smoothed_cost
 from dpcore.adjacency import Adjacency
@@ -65,7 +65,7 @@ def _why(spent: Spent, charge: Charge) -> str:
     uncovered = sorted(labels - {event.label for event, _ in charge.events if event.gaussian_mu()})
     if not uncovered or not isinstance(spent.composed, GaussianFilter):
         return ""
-    if spent.failures < Fraction(spent.total.failures):
+    if spent.failures < spent.total.failures:
         return f"{', '.join(uncovered)}: the Gaussian that covers it is more than what is left; "
     return f"{', '.join(uncovered)} could be covered if delta were left for failures; "
 
@@ -82,7 +82,7 @@ def covered(charge: Charge, spent: Spent) -> Charge:
         event.pure_epsilon() is not None for event, _ in charge.events
     ):
         return charge  # stays within the sum of pure epsilons too
-    kept = Fraction(spent.total.failures) - spent.failures
+    kept = float(dyadic(spent.total.failures) - spent.failures)
     if not kept > 0:
         return charge
     lowered = [(*spent.total.lowered(event), count) for event, count in charge.events]
@@ -91,7 +91,7 @@ def covered(charge: Charge, spent: Spent) -> Charge:
     (adjacency,) = adjacencies
     found: list[tuple[float, float]] = []
     for share in SHARES:
-        leak = 4.0 ** math.floor(math.log(float(kept / share), 4.0))
+        leak = 4.0 ** math.floor(math.log(kept / share, 4.0))
         mu = _mu(events, leak, filtered, adjacency)
         if mu is not None:
             found.append((mu, leak))
@@ -100,7 +100,7 @@ def covered(charge: Charge, spent: Spent) -> Charge:
     if not found:
         return charge
     left = filtered.mu_left()
-    mu, leak = min(found, key=lambda one: (one[0] / left) ** 2 + one[1] / float(kept))
+    mu, leak = min(found, key=lambda one: (one[0] / left) ** 2 + one[1] / kept)
     event = GaussianEvent(mu=mu, adjacency=adjacency)
     failures = (charge.failures + claimed + leak) * _KEEPS
     return attrs.evolve(charge, events=((event, 1),), failures=failures)

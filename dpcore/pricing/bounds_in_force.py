@@ -15,6 +15,7 @@ from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.mechanism import AnyMechanism
+from dpcore.pricing.of_clipped_persons import clips_persons, of_clipped_persons
 from dpcore.pricing.of_persons import of_persons
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
@@ -157,11 +158,12 @@ class Bounds:
         """What a bound claims of one query, if that serves the run."""
         claim = partial(bound.sensitivity, query, learner, public)
         try:
-            result = (
-                of_persons(query, self.adjacency, claim)
-                if self.adjacency.of_person
-                else claim(self.adjacency)
-            )
+            if clips_persons(query):
+                result = of_clipped_persons(query, learner, self.adjacency, claim)
+            elif self.adjacency.of_person:
+                result = of_persons(query, self.adjacency, claim)
+            else:
+                result = claim(self.adjacency)
         except UndeclaredError as error:
             return Refused(error.message)
         if isinstance(result, Refused):

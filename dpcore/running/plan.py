@@ -172,7 +172,7 @@ class Plan:
                 several; the engine is not ready; or it tells its progress, and the run is sealed.
         """
         for number, one in enumerate(self.schedule.releases):
-            reads = one.learner.reads
+            reads = one.learner.reads_of(one.part)
             if not (reads.in_blocks or engine.one_memory):
                 with below("releases", number, "learner"):
                     raise RequestError(

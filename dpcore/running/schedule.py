@@ -135,7 +135,7 @@ class Schedule:
     @property
     def reads(self) -> Reads:
         """How the records are read by the learner that needs most."""
-        return Reads.most(one.learner.reads for one in self.releases)
+        return Reads.most(one.learner.reads_of(one.part) for one in self.releases)
 
     @property
     def in_blocks(self) -> bool:

@@ -72,5 +72,15 @@ def dpcore_events() -> Mapping[str, type[Event]]:
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest specs that use them."""
     folder = Path(__file__).parent / "examples"
-    names = ("basics", "bounds", "clinic", "groups", "keys", "quantiles", "replaced", "tables")
+    names = (
+        "basics",
+        "bounds",
+        "clinic",
+        "groups",
+        "keys",
+        "persons",
+        "quantiles",
+        "replaced",
+        "tables",
+    )
     return {f"statistics.{name}": folder / f"{name}.yaml" for name in names}
