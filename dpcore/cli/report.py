@@ -17,7 +17,11 @@ from dpcore.publish.folder import PUBLIC
 def report(
     what: Annotated[
         str,
-        typer.Argument(metavar="RUN|LEDGER", help="A run folder, or a ledger by name or path.", show_default=False),
+        typer.Argument(
+            metavar="RUN|LEDGER",
+            help="A run folder, or a ledger by name or path.",
+            show_default=False,
+        ),
     ],
     output: Annotated[
         Path | None,
