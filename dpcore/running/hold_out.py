@@ -22,10 +22,6 @@ Batch = tuple[Table, NDArray[Any]]
 units: labels, or zeros where the domain has none."""
 
 
-Evaluated = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-"""PRIVATE: of a batch, predictions, those without noise, and what they are compared with."""
-
-
 class HoldOut(ABC):
     """PRIVATE: the hold-out of one run, in batches."""
 

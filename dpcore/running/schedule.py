@@ -18,7 +18,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import Before
 from dpcore.running.conversation import Conversation
-from dpcore.running.hold_out import Evaluated, HoldOut
+from dpcore.running.hold_out import HoldOut
 from dpcore.running.request import Release, Request
 
 Private = Callable[..., Any]
@@ -114,9 +114,14 @@ class Scheduled(ABC):
         return self.learner.forecast(self.public(coins), spreads)
 
     @abstractmethod
-    def evaluated(self, held: Conversation, model: Model, holdout: HoldOut) -> Iterator[Evaluated]:
-        """PRIVATE: of every batch of a hold-out, a model's predictions, those without noise, and
-        the labels: for the operator."""
+    def without_noise(self, held: Conversation) -> Published | None:
+        """PRIVATE: the model from exact answers, for the operator; None of a function."""
+
+    @abstractmethod
+    def evaluated(
+        self, held: Conversation, model: Model, holdout: HoldOut
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """PRIVATE: a model's predictions on a hold-out, and without noise: for the operator."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -134,8 +139,14 @@ class Schedule:
 
     @property
     def reads(self) -> Reads:
-        """How the records are read by the learner that needs most."""
-        return Reads.most(one.learner.reads_of(one.part) for one in self.releases)
+        """How the records are read by the learner that needs most; a hold-out is in memory."""
+        return Reads.most(
+            one.learner.reads_of(one.part) for one in self.releases if one.release.of is None
+        )
+
+    def named(self, name: str) -> Scheduled:
+        """The release of a name."""
+        return next(one for one in self.releases if one.name == name)
 
     @property
     def in_blocks(self) -> bool:

@@ -21,7 +21,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import frozen
 from dpcore.running.conversation import Conversation
-from dpcore.running.hold_out import Evaluated, HoldOut
+from dpcore.running.hold_out import HoldOut
 from dpcore.running.schedule import Scheduled
 
 
@@ -180,16 +180,19 @@ class Serving(Scheduled):
         told = Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism)
         return found, (told,)
 
-    def evaluated(self, held: Conversation, model: Model, holdout: HoldOut) -> Iterator[Evaluated]:
+    def without_noise(self, held: Conversation) -> None:
+        """None."""
+
+    def evaluated(
+        self, held: Conversation, model: Model, holdout: HoldOut
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """What stand-in oracles answer, as many as it takes; and the function there."""
         function, domain, most = self.function(held), self.part, self.most_points
-        number = 0
-        for table, truth in holdout.batches():
-            rows, back = np.unique(domain.encode(table) + 0.0, axis=0, return_inverse=True)
-            answers = []
-            for start in range(0, rows.shape[0], most):
-                number += 1
-                answers.append(self.oracle(function, held, number).ask(rows[start : start + most]))
-            back = back.reshape(-1)
-            private = domain.uncentre(np.concatenate(answers)[back])
-            yield private, domain.uncentre(function(rows)[back]), truth
+        rows, back = np.unique(domain.encode(holdout.table()) + 0.0, axis=0, return_inverse=True)
+        answers = [
+            self.oracle(function, held, 1 + start // most).ask(rows[start : start + most])
+            for start in range(0, rows.shape[0], most)
+        ]
+        back = back.reshape(-1)
+        private = domain.uncentre(np.concatenate(answers)[back])
+        return private, domain.uncentre(function(rows)[back])
