@@ -21,7 +21,6 @@ from dpcore_linear import SufficientStatistics
 
 from doubles import domain, table
 
-
 MSE = {"mse": MeanSquaredError()}
 
 
