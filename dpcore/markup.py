@@ -162,6 +162,12 @@ class Shown(ABC):
 
     __slots__ = ()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Each class has the method of its own: IPython takes a class's own `__repr__` before a
+        base's `_repr_pretty_`."""
+        super().__init_subclass__(**options)
+        cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
+
     @abstractmethod
     def sheet(self) -> Sheet:
         """What is shown."""

@@ -150,6 +150,7 @@ def test_everything_shows_itself_and_escapes_all_text(everything, kind, monkeypa
         if told != "add":
             assert told in words
             assert told in plain
+    assert "_repr_pretty_" in vars(type(shown))  # else IPython takes the class's own `__repr__`
     assert "\x1b" not in words + plain + latex
     assert "<script" not in latex
     commands = set(re.findall(r"\\[a-zA-Z]+", latex))
