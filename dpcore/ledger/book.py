@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import re
 import secrets
 from collections.abc import Iterator
 from importlib import metadata
@@ -24,7 +23,6 @@ from dpcore.errors import (
     AdjacencyError,
     ContractError,
     DpcoreError,
-    ParameterError,
     SpecError,
     near,
 )
@@ -33,42 +31,27 @@ from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.covered import covered
+from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
-from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, recomputed, stored
+from dpcore.ledger.places import ledger_names, path_of
+from dpcore.ledger.recomputing import (
+    COMMITTED,
+    RESERVED,
+    SPENT,
+    Verified,
+    recomputed,
+    stored,
+)
 from dpcore.ledger.total import Left, Notion, Spent, Total
 from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
-from dpcore.registry.user_folder import data_folder
 
-CREATED, REFUSED, UNCOVERED = "created", "refused", "uncovered"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_SUFFIX = ".ledger"
 _KEPT = 2.0**-10  # of delta, for leaks
 
 
 class UnknownLedgerError(SpecError):
     """No ledger of that name."""
-
-
-def ledgers_folder() -> Path:
-    """Where ledgers live that go by a name: `ledgers` in the user's data folder."""
-    return data_folder() / "ledgers"
-
-
-def ledger_names() -> list[str]:
-    """Every ledger of this user, sorted."""
-    return sorted(path.stem for path in ledgers_folder().glob(f"[!.]*{_SUFFIX}"))
-
-
-def _path_of(place: str | Path) -> Path:
-    if isinstance(place, Path):
-        return place
-    if not _NAME.fullmatch(place):
-        raise ParameterError(
-            "a ledger", "a name of letters, digits, - and _ (a Path for a file)", "name", place
-        )
-    return ledgers_folder() / f"{place}{_SUFFIX}"
 
 
 def _now() -> str:
@@ -134,7 +117,7 @@ class Ledger:
             notion=kind,
             **{name: value for name, value in options.items() if value is not None},
         )
-        path = _path_of(place)
+        path = path_of(place)
         body = {
             "name": path.stem,
             "id": secrets.token_hex(16),
@@ -162,7 +145,7 @@ class Ledger:
             UnknownLedgerError: there is none.
             LedgerError: the file is no ledger, damaged, of a newer version, or a copy of another.
         """
-        path = _path_of(place)
+        path = path_of(place)
         journal = Journal(path)
         if not journal.exists():
             if isinstance(place, Path):
@@ -269,15 +252,23 @@ class Ledger:
     def faults(self) -> list[str]:
         """What is wrong with the file, its chain or its sums; empty if nothing is.
 
+        Raises: as `verified`.
+        """
+        return list(self.verified().faults)
+
+    def verified(self) -> Verified:
+        """The same, with how many rows there are and what their chain ends in: one reading.
+
         Raises:
             LedgerError: the plugin of an event is missing or not admitted: nothing is recomputed.
         """
         try:
             with self._reading() as transaction:
-                found = self.journal.faults()
-                return found or recomputed(self.total, transaction.rows(), self.events)
+                if found := self.journal.faults():
+                    return Verified(faults=tuple(found))
+                return recomputed(self.total, transaction.rows(), self.events)
         except DamagedRowError as error:
-            return [error.message]
+            return Verified(faults=(error.message,))
 
     def export(self) -> Iterator[bytes]:
         """Everything recorded, as the text of one JSON object, piece by piece."""

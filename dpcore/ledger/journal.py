@@ -80,7 +80,9 @@ def canonical(data: Any) -> str:
 
 def chained(before: str, number: int, kind: str, body: str) -> str:
     """The digest of a row after the row whose digest is `before`."""
-    return hashlib.sha256(canonical([before, number, kind, body]).encode()).hexdigest()
+    first, second, third = map(_ENCODER.encode, (before, kind, body))
+    text = f"[{first},{number},{second},{third}]"  # `canonical` of the four: texts alone are quick
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @attrs.frozen

@@ -34,8 +34,9 @@ from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger import journal
-from dpcore.ledger.book import UnknownLedgerError, ledger_names
+from dpcore.ledger.book import UnknownLedgerError
 from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.places import ledger_names
 from dpcore.ledger.total import Total
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.conversation import wide_open

@@ -55,6 +55,9 @@ APART = {
     "best_of": "a choice among other learners, which are here",
     "ntk.printed": "needs an assumption",
     "random_features.min_norm": "needs an assumption",
+    "statistics.group_errors": "reads predictions of another release",
+    "statistics.group_parity": "reads predictions of another release",
+    "statistics.group_rates": "reads predictions of another release",
     "statistics.private_groups": "its mechanism counts on one record",
     "statistics.private_keys": "its mechanism counts on one record",
 }
