@@ -7,6 +7,7 @@ import typer
 
 from dpcore.cli.console import guarded, out
 from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
+from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
 from dpcore.publish.files import replace_file
 from dpcore.publish.folder import PUBLIC
@@ -31,5 +32,6 @@ def report(
         written = run / "report.html" if output is None else output
         if written.resolve().parent == (run / PUBLIC).resolve():
             raise SpecError(f"--output: {PUBLIC}/ holds what replays, and nothing else")
-        replace_file(written, page.report(run, memory=in_bytes(memory), work=in_number(work)))
+        with SlowProgress(None, "replaying and drawing"):
+            replace_file(written, page.report(run, memory=in_bytes(memory), work=in_number(work)))
         out().print(str(written), markup=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -188,7 +188,7 @@ class Ledger:
             ContractError: an event is of a class that no admitted plugin provides.
             LedgerError: the ledger cannot be written: the run may not go on.
         """
-        row, after, assumptions = self._charge(RESERVED, charge, what, uncovered)
+        row, before, after, assumptions = self._charge(RESERVED, charge, what, uncovered)
         recorded = Recorded(
             ledger=self.name,
             entry=after.charges,
@@ -199,7 +199,8 @@ class Ledger:
             assumptions=assumptions,
             left=after.left().describe(),
         )
-        return Reservation(ledger=self, charge=charge, recorded=recorded)
+        warning = before.left().most_taken_by(after.left())
+        return Reservation(ledger=self, charge=charge, recorded=recorded, warning=warning)
 
     def spend(self, charge: Charge, what: str = "") -> Left:
         """Spend a charge of other code than a plan's; what is left.
@@ -208,8 +209,7 @@ class Ledger:
 
         Raises: as `reserve`.
         """
-        _, after, _ = self._charge(SPENT, charge, what, ())
-        return after.left()
+        return self._charge(SPENT, charge, what, ())[2].left()
 
     def would_leave(self, charge: Charge) -> Left:
         """What would be left after a charge; nothing is spent.
@@ -256,8 +256,11 @@ class Ledger:
         """
         return list(self.verified().faults)
 
-    def verified(self) -> Verified:
+    def verified(self, progress: Callable[[int, int], None] | None = None) -> Verified:
         """The same, with how many rows there are and what their chain ends in: one reading.
+
+        Args:
+            progress: Told of rows that are right, and how many there are.
 
         Raises:
             LedgerError: the plugin of an event is missing or not admitted: nothing is recomputed.
@@ -266,7 +269,11 @@ class Ledger:
             with self._reading() as transaction:
                 if found := self.journal.faults():
                     return Verified(faults=tuple(found))
-                return recomputed(self.total, transaction.rows(), self.events)
+                last, told = transaction.last(), progress or (lambda done, most: None)
+                most = 0 if last is None else last.number
+                return recomputed(
+                    self.total, transaction.rows(), self.events, lambda done: told(done, most)
+                )
         except DamagedRowError as error:
             return Verified(faults=(error.message,))
 
@@ -308,13 +315,14 @@ class Ledger:
 
     def _charge(
         self, kind: str, charge: Charge, what: str, uncovered: tuple[str, ...]
-    ) -> tuple[Row, Spent, tuple[str, ...]]:
+    ) -> tuple[Row, Spent, Spent, tuple[str, ...]]:
         body = {"time": _now(), "what": what, **charge.written(self.events)}
         with self.writing() as transaction:
             latest = transaction.last(RESERVED, SPENT)
             try:
                 self._require_frame(transaction, charge)
-                after, settled = _settled(self._after(latest), charge)
+                before = self._after(latest)
+                after, settled = _settled(before, charge)
             except (BudgetExceededError, AdjacencyError) as error:
                 transaction.append(REFUSED, {**body, "reason": str(error)})
                 reason = str(error)
@@ -329,7 +337,8 @@ class Ledger:
                 if settled != charge:
                     more["stands_for"] = body["events"]
                     body |= settled.written(self.events)
-                return transaction.append(kind, {**body, **more}), after, assumptions
+                row = transaction.append(kind, {**body, **more})
+                return row, before, after, assumptions
         raise BudgetExceededError(f"the ledger {self.name!r} refuses: {reason}")
 
     def _spent(self, transaction: Transaction) -> Spent:
@@ -360,11 +369,15 @@ class Reservation(Once):
 
     Args:
         recorded: What the run's guarantee will say about the ledger.
+        warning: That it takes most of what was left, or empty.
     """
 
-    def __init__(self, *, ledger: Ledger, charge: Charge, recorded: Recorded) -> None:
+    def __init__(
+        self, *, ledger: Ledger, charge: Charge, recorded: Recorded, warning: str = ""
+    ) -> None:
         super().__init__()
         self.ledger, self.charge, self.recorded = ledger, charge, recorded
+        self.warning = warning
 
     def begin(self, charge: Charge) -> None:
         """Begin the run that this was reserved for.
