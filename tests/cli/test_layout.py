@@ -55,7 +55,7 @@ SHOWING = [
     ("plugins", "show", "linear"),
     ("examples", "list"),
     ("theory",),
-    ("reproduce", "--list"),
+    pytest.param(("reproduce", "--list"), marks=pytest.mark.slow),
 ]
 
 
@@ -120,9 +120,17 @@ LISTED = [
     (("theory",), {"statement", "title", "source"}),
     (("reproduce", "--list"), {"item", "title", "reading", "needs"}),
 ]
+SLOW = (("reproduce", "--list"),)
 
 
-@pytest.mark.parametrize(("arguments", "keys"), [*TOLD, *LISTED], ids=str)
+@pytest.mark.parametrize(
+    ("arguments", "keys"),
+    [
+        pytest.param(*one, marks=[pytest.mark.slow] if one[0] in SLOW else [])
+        for one in (*TOLD, *LISTED)
+    ],
+    ids=str,
+)
 def test_every_table_is_there_as_json(home, arguments, keys):
     told = json.loads(shown(*arguments, "--json"))
     assert isinstance(told, list) == any(arguments == one for one, _ in LISTED)
@@ -132,6 +140,29 @@ def test_every_table_is_there_as_json(home, arguments, keys):
         assert [one["cost"] for one in told["latest"]] == [
             f"{100 + i} x gaussian" for i in range(3)
         ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["basics", "tables"])
+def test_a_run_s_tables_at_every_width_and_as_json(home, name):
+    for path in (ROOT / "plugins/statistics/dpcore_statistics/examples").iterdir():
+        shutil.copy(path, home)
+    run = ("run", f"{name}.yaml", "--rehearsal", 1)
+    words = {*shown(*run).replace("─", "").split()}
+    for width in (80, 120):
+        plain = STYLE.sub("", shown(*run, width=width)).replace("─", "")
+        missing = words - {word.removesuffix(":") for word in plain.split()} - {*plain.split()}
+        assert {word for word in missing if f"{name}-0001" not in word} == set()
+    told = json.loads(shown(*run, "--json"))
+    assert {"guarantee", "tables", "rehearsed, not private"} <= {*told}
+    assert all(map(len, told["tables"].values()))
+
+
+@pytest.mark.slow
+def test_what_a_test_tells_breaks_between_words(home):
+    found = STYLE.sub("", shown("test", "linear", "--effort", 0.01, width=80))
+    assert max(len(line.rstrip()) for line in found.splitlines() if " " in line.strip()) <= 80
+    assert {"bound.holds", "passed"} <= {*found.split()}
 
 
 def test_quiet_says_errors_alone(home):
