@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +15,11 @@ from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.names import NamedCommands, options
 from dpcore.cli.progress import SlowProgress, slow_progress
 from dpcore.errors import ReplayError, SpecError, shown
-from dpcore.ledger.book import CREATED, UNCOVERED, Ledger
-from dpcore.ledger.journal import LedgerError, Row
-from dpcore.ledger.places import ledger_names
+from dpcore.ledger.book import Ledger
+from dpcore.ledger.entries import latest
+from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.places import ledger_names, place_of
 from dpcore.ledger.planning import allowances
-from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT
 from dpcore.ledger.total import Notion, shown_down
 from dpcore.publish.folder import GUARANTEE_JSON
 from dpcore.publish.reading import read_bytes
@@ -34,7 +33,9 @@ ledger = typer.Typer(
     rich_markup_mode=None,
 )
 
-Name = Annotated[str, typer.Argument(help="The ledger's name.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(help="The ledger's name, or the path of its file.", show_default=False)
+]
 
 
 @ledger.command()
@@ -56,21 +57,25 @@ def create(
         float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
     ] = None,
     json: JsonOption = False,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="The group of the ledger's folder may spend, too.")
+    ] = False,
 ) -> None:
-    """Create a ledger in the user's data folder: the total can never be changed."""
+    """Create a ledger, by name in your data folder or at a path: its total can never be changed."""
     with guarded():
         text = parse(adjacency, "--adjacency")
         with placed(text):
             relation = read_adjacency(text.plain())
         with options("epsilon", "delta", "notion", "failures", "order"):
             made = Ledger.create(
-                name,
+                place_of(name),
                 epsilon=epsilon,
                 delta=delta,
                 adjacency=relation,
                 notion=notion,
                 failures=failures,
                 order=order,
+                shared=shared,
             )
         state = _state(made)
         if json:
@@ -90,7 +95,7 @@ def list_ledgers(json: JsonOption = False) -> None:
         table = columns("ledger", "epsilon", "delta", "adjacency", "left")
         for name in ledger_names():
             try:
-                found = Ledger.open(name)
+                found = Ledger.open(place_of(name))
                 total = found.total
                 left = found.left().describe()
                 table.add_row(
@@ -117,38 +122,22 @@ def show(
 ) -> None:
     """What was spent, on what, and what is left."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         state = _state(found)
-        shown: deque[Row] = deque(maxlen=last)
-        guarantees: dict[str, Any] = {}
-        entries = 0
-        with SlowProgress(None, "reading") as bar:
-            for row in found.each_row():
-                bar.reach(row.number)
-                if row.kind == COMMITTED:
-                    guarantees[row.body["reservation"]] = row.body["guarantee"]
-                elif row.kind != CREATED:
-                    entries += 1
-                    if len(shown) == last:
-                        guarantees.pop(shown[0].digest, None)
-                    shown.append(row)
-        told = [
-            {
-                "row": row.number,
-                "time": row.body["time"],
-                "what": row.body["what"],
-                "cost": _cost(row.body),
-                "status": _status(row, guarantees.get(row.digest)),
-            }
-            for row in shown
-        ]
+        with SlowProgress(None, "reading"):
+            shown, entries = latest(found.each_row(), last)
+        headings = ("row", "time", "what", "cost", "status")
         if json:
-            show_json({**state, "entries": entries, "latest": told})
+            listed = [
+                {**dict(zip(headings, one.cells, strict=True)), "row": one.row.number}
+                for one in shown
+            ]
+            show_json({**state, "entries": entries, "latest": listed})
             return
         _show_state(state)
-        table = columns("row", "time", "what", "cost", "status")
-        for one in told:
-            table.add_row(*map(str, one.values()))
+        table = columns(*headings)
+        for entry in shown:
+            table.add_row(*entry.cells)
         out().print(table)
         if entries > len(shown):
             out().print(
@@ -171,7 +160,7 @@ def plan(
 ) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         left = found.left()
         with options("releases"):
             planned = allowances(left, releases, _shares(share or []))
@@ -204,7 +193,7 @@ def _shares(given: list[str]) -> dict[str, float]:
 def export(name: Name) -> None:
     """Everything recorded, as JSON."""
     with guarded():
-        for piece in Ledger.open(name).export():
+        for piece in Ledger.open(place_of(name)).export():
             sys.stdout.write(piece.decode())
 
 
@@ -218,7 +207,7 @@ def verify(
 ) -> None:
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         with slow_progress("verifying") as progress:
             told = found.verified(progress)
         if told.faults:
@@ -269,22 +258,3 @@ def _show_state(state: dict[str, Any]) -> None:
         markup=False,
     )
     console.print(f"left: {state['left']['told']}", markup=False)
-
-
-def _status(row: Row, guarantee: dict[str, Any] | None) -> str:
-    if row.kind == RESERVED:
-        looks = "".join(f"; uncovered: {look}" for look in row.body["uncovered"])
-        if guarantee is None:
-            return f"spent without a guarantee{looks}"
-        epsilon, delta = guarantee["epsilon"], guarantee["delta"]
-        return f"({epsilon:.6g}, {delta:g}), {guarantee['status']}{looks}"
-    told = {SPENT: "spent by other code", UNCOVERED: "uncovered, not charged"}
-    return told.get(row.kind) or f"refused: {row.body['reason']}"
-
-
-def _cost(body: dict[str, Any]) -> str:
-    """`691 x gaussian, 1 x laplace`; nothing for an uncovered look."""
-    kinds: dict[str, int] = {}
-    for event in body.get("events", ()):
-        kinds[event["kind"]] = kinds.get(event["kind"], 0) + event["count"]
-    return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
