@@ -92,6 +92,14 @@ class ScoringModel(Model, Protocol):
 
 
 @runtime_checkable
+class ProbabilityModel(Model, Protocol):
+    """A model of classes that says how likely each of them is."""
+
+    def probabilities(self, table: Table) -> NDArray[np.float64]:
+        """Of every class, in the order in which they are declared; shape (n, classes)."""
+
+
+@runtime_checkable
 class LinearScoreModel(ScoringModel, Protocol):
     """A model whose score is linear in the coordinates of its only answer."""
 

@@ -38,7 +38,7 @@ def wins(spec, table, runs):
 
 @pytest.mark.slow
 def test_the_quickstart_beats_the_constant_predictor():
-    """At least 9 of 10, at epsilon = 1; it won 200 of 200, so that fewer is most unlikely."""
+    """At least 9 of 10, at epsilon = 1; it won 100 of 100, so that fewer is most unlikely."""
     pytest.importorskip("sklearn")
     spec = load_spec(ROOT / "examples" / "quickstart.yaml")
     table = load_table(spec.source, None, spec.csv, spec.request.domain)

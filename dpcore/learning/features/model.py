@@ -1,5 +1,6 @@
 """LinearModel: what a learner that is linear in features publishes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -10,12 +11,27 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError
 from dpcore.learning.features.base import Features
 from dpcore.learning.features.error_bars import UNSTATED, ErrorBars
+from dpcore.learning.shown import ShownModel
 
 _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 
 
+def in_blocks(
+    said: Callable[[NDArray[np.float64]], NDArray[Any]], encoded: NDArray[np.float64], width: int
+) -> NDArray[Any]:
+    """What a model says of rows, some at a time, so that its features of all are never held.
+
+    Args:
+        said: Of rows of shape (n, p), numbers whose first axis is n long.
+        width: How many features a row has.
+    """
+    step = max(1, _ENTRIES // max(1, width))
+    starts = range(0, max(1, encoded.shape[0]), step)
+    return np.concatenate([said(encoded[start : start + step]) for start in starts])
+
+
 @attrs.frozen(kw_only=True, eq=False)
-class LinearModel:
+class LinearModel(ShownModel):
     """f(x) = centre + phi(x) . coefficients, clipped to the label range.
 
     Args:
@@ -78,16 +94,11 @@ class LinearModel:
 
     def _by_rows(self, encoded: NDArray[np.float64], of: Any) -> NDArray[np.float64]:
         """A function of features, some rows at a time."""
-        found = np.empty(encoded.shape[0])
-        step = max(1, _ENTRIES // max(1, self.coefficients.size))
-        for start in range(0, encoded.shape[0], step):
-            rows = slice(start, start + step)
-            found[rows] = of(self.features(encoded[rows]))
-        return found
+        return in_blocks(lambda rows: of(self.features(rows)), encoded, self.coefficients.size)
 
     def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """||phi||, shape (n,): what noise of 1 on every coefficient moves a score by."""
-        return np.array([*map(np.linalg.norm, self.features(encoded))], dtype=np.float64)
+        return self._by_rows(encoded, lambda phi: np.linalg.norm(phi, axis=1))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""
