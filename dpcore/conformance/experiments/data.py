@@ -110,7 +110,7 @@ def _read(data: DataText, folder: Path | None) -> Table:
     alike = np.full(groups.size, "") if data.scale_x == "minmax" else groups
     x = found.matrix(
         None if data.scale_x == "none" else alike,
-        constant=data.group != "" and data.group_is == "constant",
+        constant=data.group_is == "constant" and bool(data.group or data.other),
     )
     y = np.array(found.labels)
     if data.scale_y == "group_minmax":

@@ -38,7 +38,7 @@ class DataText(Struct, frozen=True, forbid_unknown_fields=True):
         other: Another file with the same columns: the two files are the groups `csv` and `other`.
         group: A text column whose values are the groups.
         group_is: A feature too, or a constant in its place, as the published code's one-hot within
-            each group leaves it.
+            each group leaves it. Of two files, a constant.
         generator: A method that draws records: {name: ..., fields}.
         scale_x: What is done to numeric columns: nothing, or to [0, 1] over all records, or over
             each group.

@@ -167,7 +167,7 @@ def _error(
     matrix = fit.features(split.test_x)
     if ends is not None and metric == "mse":
         drawn = np.zeros((1, fit.coefficients.size)) if noise is None else noise
-        said = np.clip(matrix @ (fit.coefficients + drawn).T, *ends)
+        said = np.clip(matrix @ (fit.coefficients + drawn).T, ends[0], ends[1])
         return float(np.mean((said - split.test_y[:, None]) ** 2))
     if metric == "error_rate":
         return float(np.mean(np.argmax(matrix @ fit.coefficients, axis=1) != split.test_y))
