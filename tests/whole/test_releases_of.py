@@ -10,6 +10,8 @@ from dpcore.randomness import SecretCoins
 from dpcore.running.conversation import wide_open
 from dpcore.running.evaluated import evaluated_domain
 from dpcore.running.runtime import open_records
+from dpcore.sources.opening import open_source
+from dpcore.spec.grammar import Csv
 from dpcore.spec.spec import spec_of_text
 
 HEAD = """\
@@ -135,6 +137,26 @@ def test_one_learner_of_two_models_is_computed_twice():
     one, two = (outcome.answers[name][0].value for name in ("errors", "errors-of-other"))
     assert np.allclose(one[:, 0], two[:, 0])  # the same groups
     assert np.abs(one[:, 1] - two[:, 1]).max() > 0.1  # and other errors
+
+
+@pytest.mark.parametrize("target", ["[-1, 1]", "[no, yes]"])
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_a_hold_out_without_records_is_published_like_any_other(tmp_path, target, kept):
+    # Whether anybody is held out is private under add/remove: no run may fail for want of records.
+    plan = plan_of("add_remove", target=target)
+    table = {name: column[:kept] for name, column in people().items()}
+    if target == "[no, yes]":
+        table["y"] = np.where(table["y"] > 0, "yes", "no")
+    lines = ["a,b,race,y"] + [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    blocks = open_source(
+        "people.csv", tmp_path, Csv(), plan.request.domain, refuse=True, total=False
+    )
+    for given in (table, blocks):
+        outcome = plan.run(given, secret=SecretCoins.rehearsal(4), door=wide_open)
+        counts = outcome.models["errors"].tables["count"].estimate
+        assert counts.sum() == pytest.approx(len(outcome.opened.held), abs=1e-6)
+        assert np.isfinite(outcome.models["errors"].tables["error"].estimate).all()
 
 
 def test_a_run_publishes_tables_that_replay(tmp_path):
