@@ -5,8 +5,9 @@ import pytest
 
 from dpcore import Categories, Range, load_spec, replay, run
 from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
+from dpcore.conformance.audits.pipeline import Pipeline
 from dpcore.errors import DpcoreError
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.running.conversation import wide_open
 from dpcore.running.evaluated import evaluated_domain
 from dpcore.running.runtime import open_records
@@ -272,3 +273,11 @@ def test_persons_pay_k_times():
 def test_what_does_not_fit_is_refused_before_any_record_is_read(more, tail, words):
     with pytest.raises(DpcoreError, match=words):
         plan_of(more=more, tail=tail)
+
+
+def test_an_audit_is_about_what_is_told_of_the_learners_records():
+    plan = plan_of()
+    table = {"a": [0.1] * 8, "b": [0.2] * 8, "y": [0.3] * 8}
+    records = plan.schedule.releases[0].part.project(table)
+    pipeline = Pipeline(plan.schedule, records, records, coins=PublicCoins(3))
+    assert not any("errors" in name for name in pipeline.sample(2).names)
