@@ -103,6 +103,7 @@ def test_other_keys_than_published_ones_are_refused():
         total(attrs.evolve(means, args={KEYS: np.zeros((2, 2))}), ["Ulm"], [1.0])
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_means():
     made, truth, held = plan(epsilon=0.8), {}, 0
     rows = table()
