@@ -50,6 +50,8 @@ def test_frequent_towns_have_their_mean_ages(adjacency):
         assert mean == pytest.approx(TOWNS[town][1], abs=4)
         assert low <= mean <= high
     assert found.tables["count"]["town"] == means["town"]
+    assert found.tables["others"]["statistic"] == ("mean of age", "count")
+    assert found.tables["others"]["low"][1] <= 3 <= found.tables["others"]["high"][1]
 
 
 def asked(keys):
@@ -69,7 +71,8 @@ def test_sums_are_those_by_hand():
     found = total(asked(["Ulm", "Jena"]), ["Ulm", "Jena", "Ulm", "Bonn", ""], [50, 75, 0, 9, 9])
     w = np.sqrt(0.5)
     assert found[:2] == pytest.approx(np.array([[2 * w, -1.0], [w, 0.5]]))
-    assert not found[2:].any()
+    assert not found[2:-1].any()
+    assert found[-1] == pytest.approx([w, 9 / 50 - 1])  # Bonn is another
 
 
 def test_a_key_that_stands_twice_counts_once():
