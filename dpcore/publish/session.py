@@ -26,6 +26,7 @@ from dpcore.learning.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.total import Left, Spent, Total, shown_down
+from dpcore.markup import Listing, Sheet, Shown
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
@@ -40,12 +41,13 @@ from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
+from dpcore.running.sheets import released_sheet
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Paid:
+class Paid(Shown):
     """One release of a session, and what it cost.
 
     Args:
@@ -60,8 +62,12 @@ class Paid:
     guarantee: Guarantee
     left: str
 
+    def sheet(self) -> Sheet:
+        """What was published, and its guarantee in full."""
+        return released_sheet(self.name, {self.name: self.published}, self.guarantee)
 
-class Session(Once):
+
+class Session(Once, Shown):
     """A table, a budget, and everything that is asked of the one out of the other.
 
     Args:
@@ -116,6 +122,12 @@ class Session(Once):
 
     def __repr__(self) -> str:
         return f"Session({len(self._paid)} releases; left {self.left})"
+
+    def sheet(self) -> Sheet:
+        """Every release, what it cost, and what is left."""
+        rows = [(one.name, one.guarantee.short, one.left) for one in self._paid]
+        table = Listing.of(("release", "guarantee", "left after it"), rows)
+        return Sheet(title="Session", tables=(table,), sentences=(f"Left: {self.left}.",))
 
     @property
     def releases(self) -> tuple[Paid, ...]:

@@ -29,6 +29,7 @@ from dpcore.errors import (
 from dpcore.guarantee import ReleaseKind
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.places import place_of
 from dpcore.publish.evaluation import UNCOVERED, evaluate
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
@@ -346,9 +347,14 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
     if spec.ledger is None:
         return given
     with spec.placed(), below("ledger"):
+        place = place_of(spec.ledger, spec.folder)
         if given is None:
-            return Ledger.open(spec.ledger, spec.registry)
-        if given.name != spec.ledger:
+            return Ledger.open(place, spec.registry)
+        if isinstance(place, Path):
+            same = given.journal.path.resolve() == place.resolve()
+        else:
+            same = given.name == place
+        if not same:
             raise SpecError(f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
     return given
 

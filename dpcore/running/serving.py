@@ -17,6 +17,7 @@ from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Answer, Model
+from dpcore.learning.shown import ShownModel
 from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import frozen
@@ -48,7 +49,7 @@ class Predictor:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Predictions:
+class Predictions(ShownModel):
     """What a run publishes of a function: its answers at the points of a file, and no more.
 
     Args:

@@ -14,6 +14,8 @@ from dpcore.spec.hover import annotate, summary
 Text = Annotated[str, Meta(min_length=1, extra={"needs": "text"})]
 
 _WORD = {"needs": "letters, digits, - and _"}
+_LEDGER = "^([A-Za-z0-9][A-Za-z0-9_-]{0,63}|.{1,400}[.]ledger)$"
+_PLACE = {"needs": "a name of at most 64 letters, digits, - and _, or a path that ends in .ledger"}
 _NAME = {"needs": "at most 64 letters, digits, - and _, the first a letter or a digit"}
 
 COLUMN_SCHEMA: dict[str, Any] = {
@@ -395,7 +397,8 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
             (project).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
         sweep: A release for every combination of listed values.
-        ledger: Name of the budget that this and other runs on the same records share.
+        ledger: Name of the budget that this and other runs on the same records share, or the path
+            of its file, which ends in `.ledger`.
     """
 
     dpcore: Literal[1]
@@ -411,9 +414,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     on_invalid: Literal["refuse", "project"] | None = None
     accept_assumptions: list[Text] = []
     sweep: SweepText | None = None
-    ledger: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", extra=_NAME)] | None = (
-        None
-    )
+    ledger: Annotated[str, Meta(pattern=_LEDGER, extra=_PLACE)] | None = None
 
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:
