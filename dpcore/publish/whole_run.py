@@ -111,16 +111,18 @@ def run(
             holding = held.enter_context((engine or Local()).opened(folder))
         plan.require_fit(holding)
         work = attrs.evolve(work, engine=holding)
-        reservation = None
+        reservation, warning = None, ""
         if book is not None and rehearsal is None:
             reservation = plan.reserve(book, folder.name, _uncovered(spec))
+            warning = reservation.warning
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
         with _spent(reservation):
             outcome = work.sealed(reservation) if sealed else work.open(reservation)
             made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
         made = attrs.evolve(
-            made, note="; ".join(filter(None, (priced.note, outcome.note, holding.note)))
+            made,
+            note="; ".join(filter(None, (priced.note, outcome.note, holding.note, warning))),
         )
         if sealed:
             return made
