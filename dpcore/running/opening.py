@@ -260,6 +260,11 @@ def _encoding(request: Request) -> Encoding:
 
 
 def _require_count(domain: Domain, count: int) -> None:
+    if domain.exact is not None and count == 0:
+        raise SourceError(
+            f"{domain.exact} records are declared, the source has none (a file of a header and no "
+            f"records, an empty folder, a query without rows)"
+        )
     if domain.exact is not None and count != domain.exact:
         raise SourceError(f"{domain.exact} records are declared, the source has {count}")
     if domain.limit is not None and count > domain.limit:
