@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
+import numpy as np
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.attacks.statistic import compute
 from dpcore.conformance.laws.plain_learner import LabelSum, LabelSumAddRemove
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.events.base import Event
-from dpcore.functions.kernels.base import Kernel
+from dpcore.functions.kernels.base import Expansion, Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner
@@ -32,7 +35,7 @@ from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.loading import Loaded
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
@@ -125,6 +128,30 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
         },
         events={name: _instances(cls, []) for name, cls in loaded.components["events"].items()},
     )
+
+
+def kernels_within(cases: Sequence[Case], seed: int) -> list[tuple[Kernel, Domain]]:
+    """Kernels of the functions that learners fit, where no field of them is that kernel."""
+    found: list[tuple[Kernel, Domain]] = []
+    for case in cases:
+        learner = case.learner
+        if not isinstance(learner, FunctionLearner):
+            continue
+        held = [getattr(learner, f.name) for f in attrs.fields(cast(Any, type(learner)))]
+        rows = Rows(case.domain)
+        size = case.domain.exact or min(case.domain.at_most or 5, 5)
+        raw = np.random.default_rng(seed).uniform(-1, 1, (size, rows.width))
+        records = rows.project(raw, np.full(size, 0.5 * rows.label_bound))
+        query, *_ = learner.queries(case.public)
+        secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+        try:
+            value = compute(learner, query, records, case.public, secret)
+        except Exception:  # the laws of learners tell of it
+            continue
+        if isinstance(value, Expansion) and value.kernel not in held:
+            made = (value.kernel, case.domain)
+            found += [] if made in found else [made]
+    return found
 
 
 def _held(learner: AnyLearner) -> Iterator[SensitivityBound]:
