@@ -2,13 +2,16 @@
 
 import math
 
+import attrs
 import numpy as np
 import pytest
 
+from dpcore import REPLACE_ONE, Refused, Registry
 from dpcore.conformance.attacks.oracle_attack import attack
 from dpcore.conformance.budget import BUDGET, share
 from dpcore.conformance.laboratory.bets import certified_by_bets
 from dpcore.conformance.laboratory.jumps import jumps
+from dpcore.conformance.laws.events import event_verdicts
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.interactive import interactive_cases
 from dpcore.conformance.laws.laboratory import CHECKS
@@ -16,6 +19,8 @@ from dpcore.conformance.laws.law import BrokenLawError, Outcome
 from dpcore.conformance.laws.mechanisms import mechanism_cases
 from dpcore.conformance.laws.trial import SCALES, Trial
 from dpcore.conformance.laws.variants import accepted
+from dpcore.conformance.subjects import subjects_of
+from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
@@ -160,3 +165,27 @@ def test_every_check_of_a_report_gets_the_same_part():
     assert share(0, {}, {"a": (mechanism, mechanism)}) == pytest.approx(alone / 2)
     assert share(0, {}, {}) == BUDGET
     assert share(3, {}, {"a": (other,)}) < share(0, {}, {"a": (other,)})
+
+
+def test_divergences_are_no_more_than_one_pair_of_many_attains():
+    """Each point of the exponential mechanism's curve has a pair of its own, and epsilon^2/8 is the
+    rho of every pair (Cesar & Rogers 2021, Lemma 3.2): the whole curve's integral would be more.
+    """
+    event = ExponentialMechanismEvent(epsilon=2 / 3, adjacency=REPLACE_ONE)
+    assert not [v for v in event_verdicts(event, "it") if v.failed]
+
+    @attrs.frozen
+    class Cheaper(ExponentialMechanismEvent):
+        def renyi(self, orders):
+            return 0.2 * orders * self.zcdp_rho()
+
+    cheaper = Cheaper(epsilon=2 / 3, adjacency=REPLACE_ONE)
+    assert "event.renyi" in {v.law.id for v in event_verdicts(cheaper, "it") if v.failed}
+
+
+def test_a_choice_among_plain_learners_stands_for_one_without_an_example():
+    registry = Registry.default()
+    subjects = subjects_of(registry.load("dpcore"), [])
+    for name in ("best_of", "sum"):
+        (case,) = subjects.bounds[name]
+        assert not isinstance(case.claims(), Refused)

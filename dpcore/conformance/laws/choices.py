@@ -35,7 +35,7 @@ def choices(trial: Trial) -> str:
         raise NotApplicableError(
             "its coordinates are independent: see mechanism.event-at-any-value"
         )
-    count = max(3000, round(16_000 * trial.effort))
+    count = max(3000, round(10_000 * trial.effort))
     for scale in (1.0, 0.3):
         best: tuple[float, Bench, Any, Any] | None = None
         for number, (bench, before, after) in enumerate(_opposed(trial, scale)):

@@ -327,15 +327,17 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
     event = case.at(1.0).event(case.query, case.sensitivity)
     level = rate / (len(steps) * len(_EPSILONS) * 2 * 2)
     closest = 0.0
+    release = case.at(1.0).prepared(case.query, case.sensitivity)
+    coins = SecretCoins.rehearsal(seed)
+
+    def score(value: NDArray[Any], number: int, step: NDArray[np.float64]) -> float:
+        noise = coins.noise(0, case.query.name, number)
+        return float(to_real(np.asarray(release(value, case.query, noise))) @ step)
+
     for number, step in enumerate(steps):
         values = _start(case), _moved(case, step)
         scores = [
-            np.array(
-                [
-                    to_real(_release(case, value, seed, 2 + k + side * draws)) @ step
-                    for k in range(draws)
-                ]
-            )
+            np.array([score(value, 2 + k + side * draws, step) for k in range(draws)])
             for side, value in enumerate(values)
         ]
         for direction, (p, q) in zip(Direction, (scores, scores[::-1]), strict=True):

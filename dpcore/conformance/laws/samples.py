@@ -109,11 +109,12 @@ def _outputs(ask: Ask, seed: int, draws: int) -> tuple[NDArray[np.float64], NDAr
     first = np.zeros(query.real_size)
     second = first + _releasable(ask, _step(ask))
     coins = SecretCoins.rehearsal(10_000 + seed)
+    release = _mechanism(ask).prepared(query, ask.taken)
 
     def row(side: int, number: int) -> NDArray[np.float64]:
         value: NDArray[Any] = from_real((first, second)[side], query)
         noise = coins.noise(side, query.name, number)
-        released = _mechanism(ask).release(value, query, ask.taken, noise)
+        released = release(value, query, noise)
         flat = to_real(np.asarray(released))
         return np.concatenate([compare.features(flat, first, second), flat])
 
