@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
 import msgspec
 import typer
 
 from dpcore.accounting.account import read_adjacency
-from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.names import NamedCommands, options
+from dpcore.cli.progress import SlowProgress, slow_progress
 from dpcore.errors import ReplayError, SpecError, shown
-from dpcore.ledger.book import CREATED, UNCOVERED, Ledger, ledger_names
-from dpcore.ledger.journal import LedgerError, Row
+from dpcore.ledger.book import Ledger
+from dpcore.ledger.entries import latest
+from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.places import ledger_names, place_of
 from dpcore.ledger.planning import allowances
-from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT
 from dpcore.ledger.total import Notion, shown_down
 from dpcore.publish.folder import GUARANTEE_JSON
 from dpcore.publish.reading import read_bytes
@@ -31,7 +33,9 @@ ledger = typer.Typer(
     rich_markup_mode=None,
 )
 
-Name = Annotated[str, typer.Argument(help="The ledger's name.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(help="The ledger's name, or the path of its file.", show_default=False)
+]
 
 
 @ledger.command()
@@ -52,34 +56,46 @@ def create(
     order: Annotated[
         float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
     ] = None,
+    json: JsonOption = False,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="The group of the ledger's folder may spend, too.")
+    ] = False,
 ) -> None:
-    """Create a ledger in the user's data folder: the total can never be changed."""
+    """Create a ledger, by name in your data folder or at a path: its total can never be changed."""
     with guarded():
         text = parse(adjacency, "--adjacency")
         with placed(text):
             relation = read_adjacency(text.plain())
         with options("epsilon", "delta", "notion", "failures", "order"):
             made = Ledger.create(
-                name,
+                place_of(name),
                 epsilon=epsilon,
                 delta=delta,
                 adjacency=relation,
                 notion=notion,
                 failures=failures,
                 order=order,
+                shared=shared,
             )
+        state = _state(made)
+        if json:
+            show_json({**state, "file": str(made.journal.path)})
+            return
         out().print(f"Created {made.journal.path}", markup=False)
-        _state(made)
+        _show_state(state)
 
 
 @ledger.command("list")
-def list_ledgers() -> None:
+def list_ledgers(json: JsonOption = False) -> None:
     """Every ledger of this user, with what is left."""
     with guarded():
+        if json:
+            show_json([_listed(name) for name in ledger_names()])
+            return
         table = columns("ledger", "epsilon", "delta", "adjacency", "left")
         for name in ledger_names():
             try:
-                found = Ledger.open(name)
+                found = Ledger.open(place_of(name))
                 total = found.total
                 left = found.left().describe()
                 table.add_row(
@@ -90,31 +106,38 @@ def list_ledgers() -> None:
         out().print(table)
 
 
+def _listed(name: str) -> dict[str, Any]:
+    """Its state, or why there is none."""
+    try:
+        return _state(Ledger.open(name))
+    except LedgerError as error:
+        return {"ledger": name, "error": str(error)}
+
+
 @ledger.command()
 def show(
     name: Name,
     last: Annotated[int, typer.Option(min=1, help="How many of the latest entries.")] = 200,
+    json: JsonOption = False,
 ) -> None:
     """What was spent, on what, and what is left."""
     with guarded():
-        found = Ledger.open(name)
-        _state(found)
-        shown: deque[Row] = deque(maxlen=last)
-        guarantees: dict[str, Any] = {}
-        entries = 0
-        for row in found.each_row():
-            if row.kind == COMMITTED:
-                guarantees[row.body["reservation"]] = row.body["guarantee"]
-            elif row.kind != CREATED:
-                entries += 1
-                if len(shown) == last:
-                    guarantees.pop(shown[0].digest, None)
-                shown.append(row)
-        table = columns("row", "time", "what", "cost", "status")
-        for row in shown:
-            status = _status(row, guarantees.get(row.digest))
-            cells = (str(row.number), row.body["time"], row.body["what"], _cost(row.body), status)
-            table.add_row(*cells)
+        found = Ledger.open(place_of(name))
+        state = _state(found)
+        with SlowProgress(None, "reading"):
+            shown, entries = latest(found.each_row(), last)
+        headings = ("row", "time", "what", "cost", "status")
+        if json:
+            listed = [
+                {**dict(zip(headings, one.cells, strict=True)), "row": one.row.number}
+                for one in shown
+            ]
+            show_json({**state, "entries": entries, "latest": listed})
+            return
+        _show_state(state)
+        table = columns(*headings)
+        for entry in shown:
+            table.add_row(*entry.cells)
         out().print(table)
         if entries > len(shown):
             out().print(
@@ -133,18 +156,22 @@ def plan(
         list[str] | None,
         typer.Option(help="LABEL=WEIGHT, an analyst or project; repeatable."),
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         left = found.left()
+        with options("releases"):
+            planned = allowances(left, releases, _shares(share or []))
+        if json:
+            show_json({"left": attrs.asdict(left), "allowances": [*map(attrs.asdict, planned)]})
+            return
         console = out()
         console.print(f"left: {left.describe()}", markup=False)
         table = columns(
             "label", "releases", "each Gaussian, mu", "epsilon", "or each pure, epsilon"
         )
-        with options("releases"):
-            planned = allowances(left, releases, _shares(share or []))
         for one in planned:
             figures = (shown_down(figure) for figure in (one.mu, one.epsilon, one.pure))
             table.add_row(one.label, str(one.releases), *figures)
@@ -166,7 +193,7 @@ def _shares(given: list[str]) -> dict[str, float]:
 def export(name: Name) -> None:
     """Everything recorded, as JSON."""
     with guarded():
-        for piece in Ledger.open(name).export():
+        for piece in Ledger.open(place_of(name)).export():
             sys.stdout.write(piece.decode())
 
 
@@ -176,19 +203,23 @@ def verify(
     run: Annotated[
         list[Path] | None, typer.Option(help="Also find this run folder's guarantee in it.")
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
-        found = Ledger.open(name)
-        if faults := found.faults():
-            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(faults)}")
-        rows, end = 0, ""
-        for row in found.each_row():
-            rows, end = row.number, row.digest
+        found = Ledger.open(place_of(name))
+        with slow_progress("verifying") as progress:
+            told = found.verified(progress)
+        if told.faults:
+            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(told.faults)}")
         for folder in run or []:
             _verify_run(found, folder)
+        if json:
+            runs = [str(folder) for folder in run or []]
+            show_json({"ledger": name, "rows": told.rows, "end": told.end, "runs": runs})
+            return
         out().print(
-            f"{rows} rows, chained and recomputed; the chain ends in {end}",
+            f"{told.rows} rows, chained and recomputed; the chain ends in {told.end}",
             markup=False,
         )
 
@@ -209,30 +240,21 @@ def _verify_run(found: Ledger, folder: Path) -> None:
         )
 
 
-def _state(found: Ledger) -> None:
-    console, total, spent = out(), found.total, found.spent()
+def _state(found: Ledger) -> dict[str, Any]:
+    total, left = found.total, found.left()
+    return {
+        "ledger": found.name,
+        **total.claims(),
+        "notion": total.notion,
+        "left": {**attrs.asdict(left), "largest": left.largest, "told": left.describe()},
+    }
+
+
+def _show_state(state: dict[str, Any]) -> None:
+    console = out()
     console.print(
-        f"{found.name}: all together ({total.epsilon:g}, {total.delta:g}) under {total.adjacency}, "
-        f"{total.notion} composition",
+        f"{state['ledger']}: all together ({state['epsilon']:g}, {state['delta']:g}) under "
+        f"{state['adjacency']}, {state['notion']} composition",
         markup=False,
     )
-    console.print(f"left: {spent.left().describe()}", markup=False)
-
-
-def _status(row: Row, guarantee: dict[str, Any] | None) -> str:
-    if row.kind == RESERVED:
-        looks = "".join(f"; uncovered: {look}" for look in row.body["uncovered"])
-        if guarantee is None:
-            return f"spent without a guarantee{looks}"
-        epsilon, delta = guarantee["epsilon"], guarantee["delta"]
-        return f"({epsilon:.6g}, {delta:g}), {guarantee['status']}{looks}"
-    told = {SPENT: "spent by other code", UNCOVERED: "uncovered, not charged"}
-    return told.get(row.kind) or f"refused: {row.body['reason']}"
-
-
-def _cost(body: dict[str, Any]) -> str:
-    """`691 x gaussian, 1 x laplace`; nothing for an uncovered look."""
-    kinds: dict[str, int] = {}
-    for event in body.get("events", ()):
-        kinds[event["kind"]] = kinds.get(event["kind"], 0) + event["count"]
-    return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
+    console.print(f"left: {state['left']['told']}", markup=False)

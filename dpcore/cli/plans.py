@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpcore.cli.console import columns, err
+from dpcore.cli.console import columns, note
 from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
 from dpcore.errors import below
 from dpcore.guarantee import Guarantee
+from dpcore.learner import Published
+from dpcore.learning.features.error_bars import NOISE_OF_FIT, NONE, UNSTATED
+from dpcore.learning.features.model import LinearModel
 from dpcore.learning.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures
 from dpcore.publish.lock import Lock
 from dpcore.publish.whole_run import ledger_of
@@ -50,7 +53,7 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
 
 def reading(plan: Plan) -> dict[str, str]:
     """By release, how it reads the records, and what that needs."""
-    return {one.name: one.learner.reads.describe() for one in plan.schedule.releases}
+    return {one.name: one.learner.reads_of(one.part).describe() for one in plan.schedule.releases}
 
 
 def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
@@ -78,6 +81,19 @@ def show_bars(console: Console, plan: Plan) -> None:
     for scheduled in plan.schedule.releases:
         for sentence in scheduled.forecast(coins):
             console.print(f"{scheduled.name}: {sentence}", markup=False)
+
+
+def show_noise(console: Console, models: Mapping[str, Published]) -> None:
+    """The error bars of models that have some, or why they have none; and what bars cover."""
+    told = {
+        name: model.bars.describe()
+        for name, model in models.items()
+        if isinstance(model, LinearModel) and model.bars is not UNSTATED
+    }
+    for name, sentence in told.items():
+        console.print(f"{name}: {sentence}", markup=False)
+    if any(not sentence.startswith(NONE) for sentence in told.values()):
+        console.print(f"95 % intervals; {NOISE_OF_FIT}.", markup=False)
 
 
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
@@ -110,7 +126,7 @@ def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:
         try:
             found = lookup(case, spec.registry)
         except AttackRecordError as error:
-            err().print(f"note: {error}", markup=False)
+            note(str(error))
             return
         told = NEVER if found is None else found.describe()
         console.print(f"{scheduled.name}, bound {type(case.bound).__name__}: {told}", markup=False)
@@ -121,7 +137,7 @@ def show_audits(console: Console, path: Path, lock: Lock) -> None:
     try:
         found = of_plan(audit_path(path), lock)
     except AuditFileError as error:
-        err().print(f"note: {error}", markup=False)
+        note(str(error))
         return
     if not found:
         console.print("never audited at this plan", markup=False)

@@ -55,6 +55,7 @@ from dpcore.conformance.laws.mechanisms import (
     mechanism_verdicts,
 )
 from dpcore.conformance.laws.one_question import one_question_verdict
+from dpcore.conformance.laws.person_sums import person_sum_verdicts
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.laws.sums import sum_verdicts
 from dpcore.conformance.laws.variants import accepted
@@ -154,6 +155,7 @@ class Examination:
             for case in cases:
                 yield from learner_verdicts(case, self._seed)
                 yield from sum_verdicts(case, self._seed)
+                yield from person_sum_verdicts(case, seed=self._seed)
             for kernel, domain in kernels_within(cases, self._seed):
                 yield from kernel_verdicts(kernel, domain, self._seed)
 

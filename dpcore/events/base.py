@@ -11,9 +11,10 @@ dominate the truth: an event never looks less lossy through one method than it i
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.interval import Interval
+from dpcore.markup import Sheet, Shown
 from dpcore.rounding import down
 
 
@@ -42,7 +44,12 @@ class Direction(enum.Enum):
         return Direction.ADD if self is Direction.REMOVE else Direction.REMOVE
 
 
-class Event(ABC):
+@functools.lru_cache(maxsize=256)
+def _label(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.removesuffix("Event")).lower()
+
+
+class Event(Shown):
     """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
 
     adjacency: Adjacency
@@ -50,11 +57,14 @@ class Event(ABC):
     inverses: ClassVar[Mapping[str, str]] = {}
     """Names under which a file may give one over a field (noise for a shift), by field."""
 
+    def sheet(self) -> Sheet:
+        """Its name and parameters."""
+        return Sheet(title=str(self))
+
     @property
     def label(self) -> str:
         """What messages call it: `poisson_sampled` where the class is `PoissonSampledEvent`."""
-        words = type(self).__name__.removesuffix("Event")
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
+        return _label(type(self).__name__)
 
     @abstractmethod
     def delta(self, epsilon: float, direction: Direction) -> float:

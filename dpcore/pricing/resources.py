@@ -34,6 +34,7 @@ from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 _NUMBER = 8  # bytes
 _ID = 250  # a text, its place in a table of them, and the words a record is chosen by
 _BLOCK = 10_000  # features
+_SEARCH = 20  # passes of a private search: an estimate, since they follow the records
 _IN_FLIGHT = 1 << 16  # records of a batch that is read, or of the blocks of some threads
 _CELL = 100  # bytes of a cell while a file is read
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?)(i?)B?\Z")
@@ -88,7 +89,7 @@ def require_room(request: Request, part: Domain) -> Resources:
     Raises:
         ResourceError: more than the limit, at the release that needs most.
     """
-    limits, blocks = _Limits.of(request), in_blocks(request)
+    limits, blocks = _Limits.of(request), in_blocks(request, part)
     table = _spooled(request) if blocks else _table(request.domain)
     whole = table
     for number, release in enumerate(request.releases):
@@ -104,9 +105,9 @@ def require_room(request: Request, part: Domain) -> Resources:
     return whole
 
 
-def in_blocks(request: Request) -> bool:
+def in_blocks(request: Request, part: Domain) -> bool:
     """Whether blocks of the records are in memory, not all of them."""
-    reads = Reads.most(release.learner.reads for release in request.releases)
+    reads = Reads.most(one.learner.reads_of(part) for one in request.releases if one.of is None)
     return request.blocks and reads.in_blocks
 
 
@@ -120,8 +121,9 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
     for number, one in enumerate(releases):
         answers = Resources()
         for ask in one.asks.values():
-            answers += _of_query(ask.query, one.part)
-        if in_blocks(request):
+            loops = one.learner.reads_of(one.part) is Reads.LOOPS
+            answers += _of_query(ask.query, one.part, _SEARCH if loops else 1)
+        if in_blocks(request, one.part):
             answers = attrs.evolve(answers, disk=known.disk + _derived(one, request))
         with below("releases", number, "learner"):
             limits.require(known.memory + answers.memory, whole.work + answers.work)
@@ -129,8 +131,9 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
     return whole
 
 
-def _of_query(query: Query, part: Domain) -> Resources:
-    """Its answers; and a statistic whose every number looks at every record that an ask sees.
+def _of_query(query: Query, part: Domain, passes: int) -> Resources:
+    """Its answers; and a statistic whose every number looks at every record that an ask sees, in so
+    many passes.
 
     What is made of an answer is taken as a product of square matrices of so many numbers.
     """
@@ -144,7 +147,7 @@ def _of_query(query: Query, part: Domain) -> Resources:
         case Order(steps=steps):
             rows, memory = steps, memory + 2 * _NUMBER * steps
     once = rows * (size + part.width) + size * (math.isqrt(size) + 1)
-    return Resources(memory, most * once, most)
+    return Resources(memory, most * passes * once, most * passes)
 
 
 @attrs.frozen
@@ -184,24 +187,26 @@ def _ids(domain: Domain) -> int:
 def _table(domain: Domain) -> Resources:
     """Reading and encoding the records."""
     records = domain.at_most or 0
-    cells = records * (len(domain.columns) + 1)
+    cells = records * (len(domain.columns) + len(domain.groups) + 1)
     memory = _CELL * cells + 2 * _NUMBER * records * domain.width + _ids(domain)
     return Resources(memory, cells, 1)
 
 
 def _spooled(request: Request) -> Resources:
-    """Reading and encoding in batches; the hold-out stays in memory, all else goes to disk."""
+    """Reading and encoding in batches; all else goes to disk, the hold-out as it was read."""
     domain = request.domain
-    records, columns = domain.at_most or 0, len(domain.columns) + 1
+    records, columns = domain.at_most or 0, len(domain.columns) + len(domain.groups) + 1
     held = math.ceil(records * request.holdout)
-    memory = _table(_some(domain)).memory + _CELL * held * columns + _ids(domain)
-    twice = 2 if held else 1
-    return Resources(memory, records * columns, 1, twice * _NUMBER * records * (domain.width + 1))
+    memory = _table(_some(domain)).memory + _ids(domain)
+    encoded = (2 if held else 1) * _NUMBER * records * (domain.width + 1)
+    return Resources(memory, records * columns, 1, encoded + _CELL * held * columns)
 
 
 def _derived(one: Scheduled, request: Request) -> int:
-    """What a descent derives once for all its steps: 32-bit rows, and two numbers a record."""
-    widths = [ask.query.real_size for ask in one.asks.values() if ask.query.at_most > 1]
+    """What a descent or a loop derives once for all its passes: 32-bit rows, and two numbers a
+    record."""
+    loops = one.learner.reads_of(one.part) is Reads.LOOPS
+    widths = [ask.query.real_size for ask in one.asks.values() if loops or ask.query.at_most > 1]
     return (request.domain.at_most or 0) * (4 * max(widths) + 2 * _NUMBER) if widths else 0
 
 

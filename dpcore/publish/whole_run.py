@@ -29,9 +29,11 @@ from dpcore.errors import (
 from dpcore.guarantee import ReleaseKind
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.places import place_of
 from dpcore.publish.evaluation import UNCOVERED, evaluate
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
+    HANDED_OVER,
     PUBLIC,
     REHEARSAL,
     REPRODUCTION,
@@ -109,16 +111,18 @@ def run(
             holding = held.enter_context((engine or Local()).opened(folder))
         plan.require_fit(holding)
         work = attrs.evolve(work, engine=holding)
-        reservation = None
+        reservation, warning = None, ""
         if book is not None and rehearsal is None:
             reservation = plan.reserve(book, folder.name, _uncovered(spec))
+            warning = reservation.warning
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
         with _spent(reservation):
             outcome = work.sealed(reservation) if sealed else work.open(reservation)
             made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
         made = attrs.evolve(
-            made, note="; ".join(filter(None, (priced.note, outcome.note, holding.note)))
+            made,
+            note="; ".join(filter(None, (priced.note, outcome.note, holding.note, warning))),
         )
         if sealed:
             return made
@@ -212,9 +216,12 @@ class _Work:
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
-        lock = lock_of(self.spec, self.plan, outcome.coins)
+        lock, guarantee = lock_of(self.spec, self.plan, outcome.coins), outcome.guarantee
+        if self.table is not None:
+            guarantee = guarantee.resting_on(HANDED_OVER)
+        looked = stated(self.spec.request.look, means(outcome.answers))
         files = public_files(
-            lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee
+            lock, outcome.answers, outcome.models, outcome.arrays, guarantee, looked
         )
         _publish(folder, channel, files)
         return Run(
@@ -222,10 +229,10 @@ class _Work:
             channel=channel,
             spec=self.spec,
             lock=lock,
-            guarantee=outcome.guarantee,
+            guarantee=guarantee,
             models=outcome.models,
             answers={name: tuple(a.value for a in got) for name, got in outcome.answers.items()},
-            evaluation=stated(means(outcome.answers)),
+            evaluation=looked,
             files=files,
         )
 
@@ -345,9 +352,14 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
     if spec.ledger is None:
         return given
     with spec.placed(), below("ledger"):
+        place = place_of(spec.ledger, spec.folder)
         if given is None:
-            return Ledger.open(spec.ledger, spec.registry)
-        if given.name != spec.ledger:
+            return Ledger.open(place, spec.registry)
+        if isinstance(place, Path):
+            same = given.journal.path.resolve() == place.resolve()
+        else:
+            same = given.name == place
+        if not same:
             raise SpecError(f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
     return given
 
@@ -375,7 +387,7 @@ def _operator(
     """Everything that may depend on records beyond the answers, marked as such, and written."""
     notes: dict[str, Any] = {"warning": UNCOVERED}
     if spec.metrics:
-        notes["evaluation"] = evaluate(plan, outcome, spec.metrics)
+        notes["evaluation"] = evaluate(plan, outcome, spec.metrics, spec.groups)
         if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
             notes["stand-ins"] = told
     notes["seconds"] = round(time.monotonic() - started, 3)

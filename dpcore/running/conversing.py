@@ -26,6 +26,7 @@ from dpcore.records.records import Records
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import frozen
 from dpcore.running.conversation import Conversation, wide_open
+from dpcore.running.hold_out import HoldOut, joined
 from dpcore.running.schedule import Private, Scheduled
 
 
@@ -97,12 +98,17 @@ class Conversing(Scheduled):
         return learner.model(state), tuple(told)
 
     def evaluated(
-        self, held: Conversation, model: Model, holdout: Table
+        self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The model's, and those of the same learner from exact answers."""
+        """The model's, and those of the same learner from exact answers; batch by batch."""
+        without = cast(Model, self.without_noise(held))
+        private = joined([model.predict(table) for table, _ in holdout.batches()])
+        return private, joined([without.predict(table) for table, _ in holdout.batches()])
+
+    def without_noise(self, held: Conversation) -> Published:
+        """PRIVATE: the same learner's, from exact answers."""
         exact = [answer.value for answer in self.answers(attrs.evolve(held, door=wide_open))]
-        without_noise = cast(Model, self.rebuild(held.coins, exact))
-        return model.predict(holdout), without_noise.predict(holdout)
+        return self.rebuild(held.coins, exact)
 
     def _speaker(self, coins: PublicCoins) -> tuple[Learner, Public]:
         learner, part = self.before.copy()

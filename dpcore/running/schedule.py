@@ -18,6 +18,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import Before
 from dpcore.running.conversation import Conversation
+from dpcore.running.hold_out import HoldOut
 from dpcore.running.request import Release, Request
 
 Private = Callable[..., Any]
@@ -113,8 +114,12 @@ class Scheduled(ABC):
         return self.learner.forecast(self.public(coins), spreads)
 
     @abstractmethod
+    def without_noise(self, held: Conversation) -> Published | None:
+        """PRIVATE: the model from exact answers, for the operator; None of a function."""
+
+    @abstractmethod
     def evaluated(
-        self, held: Conversation, model: Model, holdout: Table
+        self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """PRIVATE: a model's predictions on a hold-out, and without noise: for the operator."""
 
@@ -134,8 +139,14 @@ class Schedule:
 
     @property
     def reads(self) -> Reads:
-        """How the records are read by the learner that needs most."""
-        return Reads.most(one.learner.reads for one in self.releases)
+        """How the records are read by the learner that needs most; a hold-out is in memory."""
+        return Reads.most(
+            one.learner.reads_of(one.part) for one in self.releases if one.release.of is None
+        )
+
+    def named(self, name: str) -> Scheduled:
+        """The release of a name."""
+        return next(one for one in self.releases if one.name == name)
 
     @property
     def in_blocks(self) -> bool:

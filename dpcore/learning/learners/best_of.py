@@ -30,6 +30,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
 from dpcore.learner import Answer, Learner, Public, Published, Reads, ScoringModel, State
+from dpcore.learning.shown import ShownModel
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
@@ -127,6 +128,10 @@ class BestOf(Learner):
     def reads(self) -> Reads:
         """What the candidate that needs most reads; the choice is a sum of losses."""
         return Reads.most(candidate.reads for candidate in self.candidates)
+
+    def reads_of(self, domain: Domain) -> Reads:
+        """The same at a domain."""
+        return Reads.most(candidate.reads_of(domain) for candidate in self.candidates)
 
     def part(self, public: Public) -> Public:
         """What a candidate knows: its own share of the budget."""
@@ -266,7 +271,7 @@ class BestOf(Learner):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ChosenModel:
+class ChosenModel(ShownModel):
     """The model of the chosen candidate.
 
     Args:

@@ -7,55 +7,49 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib.style
-import numpy as np
 from matplotlib.figure import Figure
 
 from dpcore.accounting.certainty import Curve
+from dpcore.accounting.pictures import Pen, draw_curve, draw_trade_off
+from dpcore.ledger.pictures import draw_spending
 
 _SIZE = (4.8, 3.2)
-_INK, _LINE = "#010203", "#030201"  # stand for the page's own colours until the picture is drawn
+INK, LINE = "#010203", "#030201"  # stand for the page's own colours until the picture is drawn
+PEN = Pen(line=LINE, ink=INK)
 _INKS = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 _UNDATED = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
 
 def privacy_curve(curve: Curve, epsilon: float, delta: float) -> str:
     """Epsilon over delta, with the stated pair."""
-
-    def draw(axes: Any) -> None:
-        axes.plot(curve.deltas, curve.epsilons, color=_LINE, linewidth=1.8)
-        if delta > 0:
-            axes.plot([delta], [epsilon], "o", color=_INK, markersize=5)
-        axes.set(xlabel="delta", ylabel="epsilon at most", xscale="log")
-        axes.set_ylim(bottom=0)
-
-    return _drawn(draw, "privacy curve")
+    return drawn(lambda axes: draw_curve(axes, curve, epsilon, delta, PEN), "privacy curve")
 
 
 def trade_off(curve: Curve) -> str:
     """The share that an attacker may recognise over the share that he accuses wrongly."""
-    alphas = np.linspace(0.0, 1.0, 101)
-
-    def draw(axes: Any) -> None:
-        axes.plot(alphas, [curve.found(float(one)) for one in alphas], color=_LINE, linewidth=1.8)
-        axes.plot([0, 1], [0, 1], color=_INK, linewidth=1, linestyle="--")
-        axes.set(xlabel="wrongly accused", ylabel="recognised at most")
-        axes.set(xlim=(0, 1), ylim=(0, 1.02))
-
-    return _drawn(draw, "trade-off")
+    return drawn(lambda axes: draw_trade_off(axes, curve, PEN), "trade-off")
 
 
-def _drawn(draw: Callable[[Any], None], salt: str) -> str:
-    """An `<svg>` element. Names inside depend on `salt`, so that two may stand in one page."""
+def spending(shares: Sequence[float]) -> str:
+    """The share of a budget that is spent after each charge."""
+    return drawn(lambda axes: draw_spending(axes, shares, PEN), "spending")
+
+
+def drawn(draw: Callable[[Any], None], salt: str) -> str:
+    """An `<svg>` element. Names inside depend on `salt`, so that two may stand in one page.
+
+    What is drawn in `INK` and `LINE` gets the colours of the page.
+    """
     fixed = {"svg.hashsalt": salt, "svg.fonttype": "none", "font.size": 11}
-    with matplotlib.style.context(["default", {**fixed, **dict.fromkeys(_INKS, _INK)}]):
+    with matplotlib.style.context(["default", {**fixed, **dict.fromkeys(_INKS, INK)}]):
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.add_subplot()
         draw(axes)
-        axes.grid(alpha=0.25, color=_INK)
+        axes.grid(alpha=0.25, color=INK)
         axes.spines[["top", "right"]].set_visible(False)
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata=_UNDATED)
@@ -66,4 +60,4 @@ def _drawn(draw: Callable[[Any], None], salt: str) -> str:
     text = re.sub(
         r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true">', text
     )
-    return text.replace(_INK, "currentColor").replace(_LINE, "var(--line)")
+    return text.replace(INK, "currentColor").replace(LINE, "var(--line)")

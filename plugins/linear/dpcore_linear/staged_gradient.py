@@ -38,6 +38,8 @@ from dpcore import (
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError
 from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore.learning.features.model import in_blocks
+from dpcore.learning.shown import ShownModel
 from dpcore.learning.solvers.integers import (
     BLOCK,
     IntegerRows,
@@ -161,7 +163,7 @@ class _State:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class StagedModel:
+class StagedModel(ShownModel):
     """Clipped predictions that are linear in staged features, for labels scaled to [0, 1]."""
 
     domain: Domain
@@ -175,7 +177,10 @@ class StagedModel:
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred predictions, shape (n,)."""
-        return (2 * (self.features(encoded) @ self.coefficients) - 1) * self.domain.label_bound
+        found = in_blocks(
+            lambda rows: self.features(rows) @ self.coefficients, encoded, self.coefficients.size
+        )
+        return np.asarray((2 * found - 1) * self.domain.label_bound)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Coefficients, and what standardises and weighs the columns."""
@@ -265,7 +270,8 @@ class StagedGradient(SummingLearner):
             bound = public.domain.label_bound
             labels = (block.labels + bound) / (2 * bound)
             clip = recipe.steps(query.name).clip
-            return integer_rows(features(block.features), labels, clip, exponent)
+            made = features(block.features)
+            return integer_rows(made, labels, clip, exponent, overwrite=True)
 
         return block.derived((*fixed, self, public.domain, public.mu, query.name), rows)
 

@@ -19,6 +19,7 @@ from dpcore import (
     Learner,
     Public,
     Query,
+    Reads,
     Refused,
     Sensitivity,
 )
@@ -50,6 +51,11 @@ class BallRidgeLearner(CertifiedRegression):
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.ball_ridge",)
     radius: float = attrs.field(validator=positive)
+
+    @property
+    def reads(self) -> Reads:
+        """Exact sums in one pass; see `reads_of`."""
+        return Reads.FOLDS
 
     def problem(self, domain: Domain) -> BallRidge:
         """The public parameters of the minimisation."""
@@ -84,9 +90,12 @@ class BallRidgeBound(CertifiedBound):
         found = super().sensitivity(query, learner, public, adjacency)
         smaller = value < diameter if isinstance(found, Refused) else found.unit < diameter
         if smaller:
-            return found
+            if isinstance(found, Refused):
+                return found
+            return attrs.evolve(found, diameter=diameter)
         return Sensitivity(
             value=diameter,
+            diameter=diameter,
             distance=Distance.L2,
             adjacency=claim,
             covers_fallback=True,

@@ -1,0 +1,81 @@
+"""Shapes of additive models in a report: a picture of each that stands out of the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+from markupsafe import Markup
+
+from dpcore.learner import Published
+from dpcore.learning.pictures import draw_shape
+from dpcore.learning.shapes import Shape, Shaped
+from dpcore.publish.reporting.pictures import PEN, drawn
+
+_MOST = 12  # pictures of one model
+
+
+@attrs.frozen(kw_only=True)
+class DrawnShape:
+    """One picture with its words."""
+
+    title: str
+    picture: Markup
+    importance: str
+    floor: str
+
+
+@attrs.frozen(kw_only=True)
+class Drawn:
+    """Of one model: the shapes that stand out, and a sentence about the others."""
+
+    found: tuple[DrawnShape, ...]
+    others: str
+
+
+def shapes_of(models: Mapping[str, Published], classes: tuple[str, ...]) -> dict[str, Drawn]:
+    """What the additive models among `models` say of their columns, by name.
+
+    Args:
+        classes: Names of the classes, for models with a shape for each; empty for numbers.
+    """
+    told = {name: one.shapes() for name, one in models.items() if isinstance(one, Shaped)}
+    return {name: _drawn(name, shapes, classes) for name, shapes in told.items()}
+
+
+def _drawn(model: str, shapes: tuple[Shape, ...], classes: tuple[str, ...]) -> Drawn:
+    chosen = [shape for shape in shapes if shape.found][:_MOST]
+    others = [_title(shape) for shape in shapes if not any(shape is one for one in chosen)]
+    return Drawn(
+        found=tuple(
+            DrawnShape(
+                title=_title(one),
+                picture=Markup(picture(one, classes, f"{model} {number}")),
+                importance=_short(one.importance),
+                floor=_short(one.floor),
+            )
+            for number, one in enumerate(chosen)
+        ),
+        others=f"Not drawn, for they do not stand out of the noise or are less important: "
+        f"{', '.join(others)}."
+        if others
+        else "",
+    )
+
+
+def _short(value: float) -> str:
+    """Three digits, without an exponent where it needs none."""
+    return f"{float(f'{value:.3g}'):.6g}"
+
+
+def _title(shape: Shape) -> str:
+    return " and ".join(shape.columns)
+
+
+def picture(shape: Shape, classes: tuple[str, ...], salt: str) -> str:
+    """An `<svg>` element of one shape.
+
+    Args:
+        classes: Names of the lines where there is one a class. salt: As for `drawn`.
+    """
+    return drawn(lambda axes: draw_shape(axes, shape, classes, PEN), salt)
