@@ -216,6 +216,10 @@ class GaussianFilter(Filter):
             )
         return after
 
+    def start(self) -> GaussianFilter:
+        """The same budget with nothing spent."""
+        return attrs.evolve(self, mu_squared=Dyadic(0), additions=0)
+
     def mu_left(self) -> float:
         """About the largest mu of one more release, rounded down."""
         whole = gaussian_mu(self.epsilon, self.delta)

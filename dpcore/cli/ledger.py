@@ -16,7 +16,7 @@ from dpcore.errors import ReplayError, SpecError, shown
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest
 from dpcore.ledger.journal import LedgerError
-from dpcore.ledger.places import ledger_names
+from dpcore.ledger.places import ledger_names, place_of
 from dpcore.ledger.planning import allowances
 from dpcore.ledger.total import Notion, shown_down
 from dpcore.publish.folder import GUARANTEE_JSON
@@ -31,7 +31,9 @@ ledger = typer.Typer(
     rich_markup_mode=None,
 )
 
-Name = Annotated[str, typer.Argument(help="The ledger's name.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(help="The ledger's name, or the path of its file.", show_default=False)
+]
 
 
 @ledger.command()
@@ -52,21 +54,25 @@ def create(
     order: Annotated[
         float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
     ] = None,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="The group of the ledger's folder may spend, too.")
+    ] = False,
 ) -> None:
-    """Create a ledger in the user's data folder: the total can never be changed."""
+    """Create a ledger, by name in your data folder or at a path: its total can never be changed."""
     with guarded():
         text = parse(adjacency, "--adjacency")
         with placed(text):
             relation = read_adjacency(text.plain())
         with options("epsilon", "delta", "notion", "failures", "order"):
             made = Ledger.create(
-                name,
+                place_of(name),
                 epsilon=epsilon,
                 delta=delta,
                 adjacency=relation,
                 notion=notion,
                 failures=failures,
                 order=order,
+                shared=shared,
             )
         out().print(f"Created {made.journal.path}", markup=False)
         _state(made)
@@ -79,7 +85,7 @@ def list_ledgers() -> None:
         table = columns("ledger", "epsilon", "delta", "adjacency", "left")
         for name in ledger_names():
             try:
-                found = Ledger.open(name)
+                found = Ledger.open(place_of(name))
                 total = found.total
                 left = found.left().describe()
                 table.add_row(
@@ -97,7 +103,7 @@ def show(
 ) -> None:
     """What was spent, on what, and what is left."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         _state(found)
         shown, entries = latest(found.each_row(), last)
         table = columns("row", "time", "what", "cost", "status")
@@ -124,7 +130,7 @@ def plan(
 ) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         left = found.left()
         console = out()
         console.print(f"left: {left.describe()}", markup=False)
@@ -154,7 +160,7 @@ def _shares(given: list[str]) -> dict[str, float]:
 def export(name: Name) -> None:
     """Everything recorded, as JSON."""
     with guarded():
-        for piece in Ledger.open(name).export():
+        for piece in Ledger.open(place_of(name)).export():
             sys.stdout.write(piece.decode())
 
 
@@ -167,7 +173,7 @@ def verify(
 ) -> None:
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         told = found.verified()
         if told.faults:
             raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(told.faults)}")

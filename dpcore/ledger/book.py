@@ -24,18 +24,16 @@ from dpcore.errors import (
     AdjacencyError,
     ContractError,
     DpcoreError,
-    SpecError,
-    near,
 )
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.covered import covered
+from dpcore.ledger.covered import covered, settled
 from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, taken
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
 from dpcore.ledger.pictures import draw_spending
-from dpcore.ledger.places import ledger_names, path_of
+from dpcore.ledger.places import path_of, unknown
 from dpcore.ledger.recomputing import (
     COMMITTED,
     RESERVED,
@@ -51,11 +49,7 @@ from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
 
-_KEPT = 2.0**-10  # of delta, for leaks
-
-
-class UnknownLedgerError(SpecError):
-    """No ledger of that name."""
+_KEPT = 2.0**-4  # of delta, for leaks: epsilon falls by about 0.4 %
 
 
 def _now() -> str:
@@ -91,6 +85,7 @@ class Ledger(Shown):
         notion: Notion | None = None,
         failures: float | None = None,
         order: float | None = None,
+        shared: bool = False,
         registry: Registry | None = None,
     ) -> Ledger:
         """A new ledger, by name among the user's or at a path.
@@ -101,9 +96,11 @@ class Ledger(Shown):
             notion: How costs add up, as in `Total`; by default `gaussian`, and `basic` where delta
                 is 0.
             failures: Part of delta kept for failure probabilities, as in `Total`; by default a
-                thousandth of it where the notion is `gaussian`, so that counts and training runs
+                sixteenth of it where the notion is `gaussian`, so that counts and training runs
                 can be covered (`dpcore.ledger.covered`).
             order: Of the notion `renyi`.
+            shared: Whether the group of the ledger's folder may spend from it, too; by default it
+                is its owner's alone.
             registry: Whose plugins' events it stores; the default one if None.
 
         Raises:
@@ -129,7 +126,7 @@ class Ledger(Shown):
             "dpcore": metadata.version("dpcore"),
             **total.written(),
         }
-        journal, first = Journal.create(path, CREATED, body)
+        journal, first = Journal.create(path, CREATED, body, shared=shared)
         return cls(
             name=path.stem,
             total=total,
@@ -152,12 +149,7 @@ class Ledger(Shown):
         path = path_of(place)
         journal = Journal(path)
         if not journal.exists():
-            if isinstance(place, Path):
-                raise UnknownLedgerError(f"no ledger at {place}")
-            raise UnknownLedgerError(
-                f"no ledger is called {place!r}{near(place, ledger_names())}; create one with "
-                f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
-            )
+            raise unknown(place)
         with journal.reading() as transaction:
             first = next(transaction.rows(), None)
         if first is None or not first.stands_first:
@@ -226,7 +218,7 @@ class Ledger(Shown):
         try:
             with self._reading() as transaction:
                 self._require_frame(transaction, charge)
-                return _settled(self._spent(transaction), charge)[0].left()
+                return settled(self._spent(transaction), charge)[0].left()
         except (BudgetExceededError, AdjacencyError) as error:
             raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
 
@@ -324,11 +316,12 @@ class Ledger(Shown):
         self, kind: str, charge: Charge, what: str, uncovered: tuple[str, ...]
     ) -> tuple[Row, Spent, tuple[str, ...]]:
         body = {"time": _now(), "what": what, **charge.written(self.events)}
+        covered(charge, self.spent())  # remembered: others need not wait while it is computed
         with self.writing() as transaction:
             latest = transaction.last(RESERVED, SPENT)
             try:
                 self._require_frame(transaction, charge)
-                after, settled = _settled(self._after(latest), charge)
+                after, added = settled(self._after(latest), charge)
             except (BudgetExceededError, AdjacencyError) as error:
                 transaction.append(REFUSED, {**body, "reason": str(error)})
                 reason = str(error)
@@ -340,9 +333,9 @@ class Ledger(Shown):
                     "all_assumptions": list(assumptions),
                     "after": after.state(),
                 }
-                if settled != charge:
+                if added != charge:
                     more["stands_for"] = body["events"]
-                    body |= settled.written(self.events)
+                    body |= added.written(self.events)
                 return transaction.append(kind, {**body, **more}), after, assumptions
         raise BudgetExceededError(f"the ledger {self.name!r} refuses: {reason}")
 
@@ -408,19 +401,6 @@ class Reservation(Once):
             body = {"reservation": self.recorded.digest, "guarantee": found.to_dict()}
             transaction.append(COMMITTED, body)
         return found
-
-
-def _settled(spent: Spent, charge: Charge) -> tuple[Spent, Charge]:
-    """What is spent after a charge, and the charge as it is added up.
-
-    Raises:
-        BudgetExceededError: it does not fit, as it stands or covered by a Gaussian.
-    """
-    one = covered(charge, spent)
-    if one != charge:
-        with contextlib.suppress(BudgetExceededError):
-            return spent.spend(one), one
-    return spent.spend(charge), charge
 
 
 def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:

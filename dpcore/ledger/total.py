@@ -20,6 +20,12 @@ at most :math:`\int_S w\,(dP-e^\epsilon dQ)` plus the probability of a leak. The
 `failures`. The integrand is not positive on pure histories; on the others it adds up to at most the
 excess of the mechanism that stops where the composed filter would, which is delta - failures.
 
+A charge that `dpcore.ledger.covered` made one Gaussian stands for a list that lies below it only
+together with what may follow, but for its leak. Then the excess of the others, by induction
+over what is left (`dpcore.accounting.smoothing`), is at most that of the filter's Gaussian and the
+leaks along a history; those are counted among the failures, too. Histories that stop being composed
+add nothing to it afterwards.
+
 Two filters that both cost delta may *not* be joined like this at full delta each: which one ends up
 binding depends on answers. That is why `notion` is fixed at the start.
 """

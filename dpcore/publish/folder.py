@@ -54,17 +54,19 @@ def public_files(
     models: Mapping[str, Published],
     fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
+    evaluation: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """Every file of `public/`, by name: a function of the lock, the answers and nothing else.
 
     Args:
         fitted: The arrays of each model, by its name.
+        evaluation: What a paid look tells, from its answers.
     """
     asked = {
         name: Asked([a.query.name for a in given], [np.asarray(a.value) for a in given])
         for name, given in answers.items()
     }
-    return _files(lock, stacked(asked), means(answers), models, fitted, guarantee)
+    return _files(lock, stacked(asked), evaluation or {}, models, fitted, guarantee)
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
@@ -75,13 +77,13 @@ def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
 def _files(
     lock: Lock,
     kept: Mapping[str, NDArray[Any]],
-    means: Mapping[str, NDArray[Any]],
+    looked: Mapping[str, Any],
     models: Mapping[str, Published],
     fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
     named = {f"{name}.{key}": a for name, own in fitted.items() for key, a in own.items()}
-    evaluation = {EVALUATION: _json(stated(means))} if means else {}
+    evaluation = {EVALUATION: _json(looked)} if looked else {}
     predictions = {
         f"{name}.{PREDICTIONS}": _column(model)
         for name, model in models.items()
@@ -273,7 +275,7 @@ def load_run(
     asked = unstacked(arrays, most)
     given = {name: tuple(one.values) for name, one in asked.items()}
     look = asked.get(RELEASE, Asked((), ()))
-    looked = dict(zip(look.queries, look.values, strict=True))
+    looked = stated(spec.request.look, dict(zip(look.queries, look.values, strict=True)))
     models = plan.rebuild(given, coins)
     fitted = {name: told_once(model) for name, model in models.items()}
     guarantee = plan.guarantee
@@ -289,7 +291,7 @@ def load_run(
         guarantee=guarantee,
         models=models,
         answers=given,
-        evaluation=stated(looked),
+        evaluation=looked,
         files=_files(lock, arrays, looked, models, fitted, guarantee),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -43,13 +44,14 @@ def _cells(ask: Ask) -> tuple[object, ...]:
 
 def _noise(mechanism: AnyMechanism) -> str:
     """`Gaussian(noise_multiplier=3.73)`: its fields, numbers by six digits."""
-    fields = {name: getattr(mechanism, name) for name in attrs.fields_dict(type(mechanism))}
+    kind: Any = type(mechanism)  # frozen attrs classes, as every component
+    fields = {one.name: getattr(mechanism, one.name) for one in attrs.fields(kind)}
     inner = ", ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in fields.items()
         if value is not None
     )
-    return f"{type(mechanism).__name__}({inner})"
+    return f"{kind.__name__}({inner})"
 
 
 def released_sheet(title: str, models: Mapping[str, Published], guarantee: Guarantee) -> Sheet:

@@ -117,10 +117,10 @@ def test_any_learner_fits_numbers_and_classes(name):
 
 def test_a_learner_is_a_name_a_mapping_or_itself():
     rows, y = numbers()
-    component = Registry.default().component(LEARNER, "sgd.regression")()
-    given = ["sgd.regression", {"name": "sgd.regression"}, component]
+    component = Registry.default().component(LEARNER, "tables.shape_functions")()
+    given = ["tables.shape_functions", {"name": "tables.shape_functions"}, component, None]
     said = [regressor(learner=one).fit(rows, y).predict(rows).tolist() for one in given]
-    assert said[1:] == said[:1] * 2
+    assert said[1:] == said[:1] * 3
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,10 @@ class LinearModel(ShownModel):
         """A function of features, some rows at a time."""
         return in_blocks(lambda rows: of(self.features(rows)), encoded, self.coefficients.size)
 
+    def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """||phi||, shape (n,): what noise of 1 on every coefficient moves a score by."""
+        return self._by_rows(encoded, lambda phi: np.linalg.norm(phi, axis=1))
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""
         return {"coefficients": self.coefficients, **self.features.arrays()}

@@ -6,7 +6,7 @@ of norm at most 1 and :math:`\lambda_{min}(AA^*/N)\ge1-2\eta`: conditional, as n
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -67,11 +67,18 @@ class WaveModel(ShownModel):
         return self.domain.uncentre(self.score(self.domain.encode(table)))
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Centred predictions, shape (n,)."""
+        """Re phi . c, shape (n,)."""
+        return self._of_waves(encoded, lambda waves: np.real(waves @ self.coefficients))
+
+    def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """||phi||, shape (n,): what noise of 1 on every real coordinate moves a score by."""
+        return self._of_waves(encoded, lambda waves: np.linalg.norm(waves, axis=1))
+
+    def _of_waves(
+        self, encoded: NDArray[np.float64], said: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> NDArray[np.float64]:
         waves = Waves(self.frequencies, self.phases)
-        return in_blocks(
-            lambda rows: np.real(waves(rows) @ self.coefficients), encoded, self.coefficients.size
-        )
+        return in_blocks(lambda rows: said(waves(rows)), encoded, self.coefficients.size)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients and what was drawn."""
@@ -124,6 +131,7 @@ class MinNorm(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.liao_lemma_9",)
     total: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
     waves: Literal["complex", "cosines"] = attrs.field(
         default="complex", validator=one_of("complex", "cosines")
