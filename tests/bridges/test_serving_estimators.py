@@ -15,6 +15,7 @@ from dpcore.registry.kinds import LEARNER
 pytest.importorskip("sklearn", minversion="1.6")
 
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
@@ -440,3 +441,13 @@ def test_a_second_fit_forgets_the_first():
     assert not hasattr(found, "predictor_")
     assert isinstance(found.predict(rows), np.ndarray)
     assert SufficientStatisticsRidge().get_params()["rehearsal"] is None
+
+
+def test_a_fit_that_fails_leaves_nothing_of_an_earlier_one():
+    rows, y = numbers()
+    found = regressor().fit(rows, y)
+    with pytest.raises(SourceError):
+        found.fit(rows * 9, y)
+    assert not {"model_", "guarantee_", "domain_"} & {*vars(found)}
+    with pytest.raises(NotFittedError):
+        found.predict(rows)
