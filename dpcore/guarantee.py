@@ -9,6 +9,7 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ContractError
+from dpcore.markup import Sheet, Shown, facts
 
 
 class Status(enum.StrEnum):
@@ -97,7 +98,7 @@ class Recorded:
 
 
 @attrs.frozen(kw_only=True)
-class Guarantee:
+class Guarantee(Shown):
     """One run's claim. It covers this run alone: runs without a common ledger add up.
 
     Args:
@@ -133,6 +134,29 @@ class Guarantee:
             self.status is not Status.NONE
         ):
             raise ContractError("a guarantee is conditional exactly if it has assumptions")
+
+    @property
+    def short(self) -> str:
+        """One clause: epsilon and delta rounded up, the relation, and what it rests on."""
+        if self.status is Status.NONE:
+            return "NOT PRIVATE"
+        claim = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})"
+        return f"{self.status}, {claim}-differentially private under {self.adjacency}"
+
+    def sheet(self) -> Sheet:
+        """The claim in short and in full."""
+        numbers = (
+            ()
+            if self.status is Status.NONE
+            else (
+                ("epsilon", rounded_up(self.epsilon)),
+                ("delta", rounded_up(self.delta)),
+            )
+        )
+        table = facts(("status", self.status), *numbers, ("neighbours", self.adjacency),
+                      ("publishes", self.release), ("accountant", self.accountant))  # fmt: skip
+        sentences = tuple(self.paragraph().split("\n\n"))
+        return Sheet(title=f"Guarantee: {self.short}", tables=(table,), sentences=sentences)
 
     def void(self, reason: str) -> "Guarantee":
         """The same release without any claim, and why."""

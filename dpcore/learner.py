@@ -99,6 +99,14 @@ class ProbabilityModel(Model, Protocol):
         """Of every class, in the order in which they are declared; shape (n, classes)."""
 
 
+@runtime_checkable
+class LinearScoreModel(ScoringModel, Protocol):
+    """A model whose score is linear in the coordinates of its only answer."""
+
+    def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The standard deviation of the score where every real coordinate has noise of 1. (n,)."""
+
+
 class Reads(enum.Enum):
     """How a learner's private function reads the records; each needs more than those above it.
 
@@ -156,6 +164,9 @@ class AnyLearner(ABC):
     scores: ClassVar[bool] = False
     """Whether its models predict from encoded columns too (`ScoringModel`), so that `best_of` may
     choose among them."""
+
+    linear: ClassVar[bool] = False
+    """Whether it asks once, and its model is a `LinearScoreModel` in that answer's coordinates."""
 
     several_classes: ClassVar[bool] = False
     """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""

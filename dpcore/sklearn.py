@@ -8,9 +8,16 @@ from dpcore.bridges.sklearn import (
     PrivateClassifier,
     PrivateRegressor,
     ReleaseWarning,
+    published,
 )
 
-__all__ = ["ConstantModelWarning", "PrivateClassifier", "PrivateRegressor", "ReleaseWarning"]
+__all__ = [
+    "ConstantModelWarning",
+    "PrivateClassifier",
+    "PrivateRegressor",
+    "ReleaseWarning",
+    "published",
+]
 
 
 def __getattr__(name: str) -> Any:

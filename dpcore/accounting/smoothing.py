@@ -126,7 +126,7 @@ def _least(epsilons: Array, heights: Array, leak: float, rest: float) -> float:
         safe = gamma(64) * (1 + np.abs(middle) + np.abs(above))
         start = value + slope * (1 - safe) * before
         end = value - slope * (1 + safe) * after
-        covers = [leak + (1 - leak) * np.maximum(line, 0.0) for line in (start, end)]
+        covers = [leak + (1 - leak) * line for line in (start, end)]  # lines, also below 0
         margin = 1 - gamma(16)
         left = bool(np.any(heights[:-1] > covers[0] * margin))
         return left or bool(np.any(heights[1:] > covers[1] * margin))

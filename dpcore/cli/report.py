@@ -9,7 +9,7 @@ from dpcore.cli.console import guarded, out
 from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.errors import SpecError
 from dpcore.ledger.book import Ledger
-from dpcore.ledger.places import ledger_names
+from dpcore.ledger.places import ledger_names, place_of
 from dpcore.publish.files import replace_file
 from dpcore.publish.folder import PUBLIC
 
@@ -17,7 +17,11 @@ from dpcore.publish.folder import PUBLIC
 def report(
     what: Annotated[
         str,
-        typer.Argument(metavar="RUN|LEDGER", help="A run folder, or a ledger.", show_default=False),
+        typer.Argument(
+            metavar="RUN|LEDGER",
+            help="A run folder, or a ledger by name or path.",
+            show_default=False,
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -42,10 +46,11 @@ def report(
                 "a report needs Jinja2 and matplotlib: pip install dpcore[report]"
             ) from None
         run = Path(what)
-        if what in ledger_names() and not run.is_dir():
+        place = place_of(what)
+        if (what in ledger_names() or isinstance(place, Path)) and not run.is_dir():
             if operator:
                 raise SpecError("--operator is for runs: a ledger's page is its keepers' anyhow")
-            book = Ledger.open(what)
+            book = Ledger.open(place)
             written = Path(f"{book.name}.html") if output is None else output
             replace_file(written, ledger.ledger_report(book), private=True)
         else:

@@ -78,6 +78,8 @@ class Bounds:
         queries = self._queries(release, public)
         if isinstance(queries, Refused):
             return queries
+        if release.of is not None and (reason := _unfit_for_evaluated(queries)):
+            return Refused(reason)
         claims = _Claims(self, release)
         relation = ADD_REMOVE if self.adjacency.of_person else self.adjacency  # a bound's own step
         definite = bound.about(release.learner, public, relation, claims)
@@ -231,6 +233,15 @@ class _Claims:
                 f"{type(mechanism).__name__} cannot price (gaussian can)"
             )
         return found
+
+
+def _unfit_for_evaluated(queries: tuple[Query, ...]) -> str:
+    """Why queries cannot be asked of evaluated records, or empty."""
+    if any(query.sampling is not None for query in queries):
+        return "evaluated records are not sampled: all of the hold-out is seen"
+    if any(query.sum is not None and query.sum.person is not None for query in queries):
+        return "evaluated records do not say whose they are: take clip: record"
+    return ""
 
 
 def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:

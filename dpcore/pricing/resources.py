@@ -106,7 +106,7 @@ def require_room(request: Request, part: Domain) -> Resources:
 
 def in_blocks(request: Request, part: Domain) -> bool:
     """Whether blocks of the records are in memory, not all of them."""
-    reads = Reads.most(release.learner.reads_of(part) for release in request.releases)
+    reads = Reads.most(one.learner.reads_of(part) for one in request.releases if one.of is None)
     return request.blocks and reads.in_blocks
 
 
@@ -184,7 +184,7 @@ def _ids(domain: Domain) -> int:
 def _table(domain: Domain) -> Resources:
     """Reading and encoding the records."""
     records = domain.at_most or 0
-    cells = records * (len(domain.columns) + 1)
+    cells = records * (len(domain.columns) + len(domain.groups) + 1)
     memory = _CELL * cells + 2 * _NUMBER * records * domain.width + _ids(domain)
     return Resources(memory, cells, 1)
 
@@ -192,7 +192,7 @@ def _table(domain: Domain) -> Resources:
 def _spooled(request: Request) -> Resources:
     """Reading and encoding in batches; the hold-out stays in memory, all else goes to disk."""
     domain = request.domain
-    records, columns = domain.at_most or 0, len(domain.columns) + 1
+    records, columns = domain.at_most or 0, len(domain.columns) + len(domain.groups) + 1
     held = math.ceil(records * request.holdout)
     memory = _table(_some(domain)).memory + _CELL * held * columns + _ids(domain)
     twice = 2 if held else 1

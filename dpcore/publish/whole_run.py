@@ -214,8 +214,9 @@ class _Work:
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
         lock = lock_of(self.spec, self.plan, outcome.coins)
+        looked = stated(self.spec.request.look, means(outcome.answers))
         files = public_files(
-            lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee
+            lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee, looked
         )
         _publish(folder, channel, files)
         return Run(
@@ -226,7 +227,7 @@ class _Work:
             guarantee=outcome.guarantee,
             models=outcome.models,
             answers={name: tuple(a.value for a in got) for name, got in outcome.answers.items()},
-            evaluation=stated(means(outcome.answers)),
+            evaluation=looked,
             files=files,
         )
 
@@ -381,7 +382,7 @@ def _operator(
     """Everything that may depend on records beyond the answers, marked as such, and written."""
     notes: dict[str, Any] = {"warning": UNCOVERED}
     if spec.metrics:
-        notes["evaluation"] = evaluate(plan, outcome, spec.metrics)
+        notes["evaluation"] = evaluate(plan, outcome, spec.metrics, spec.groups)
         if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
             notes["stand-ins"] = told
     notes["seconds"] = round(time.monotonic() - started, 3)

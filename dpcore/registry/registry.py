@@ -51,6 +51,7 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kernels: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
         """Names of one kind."""

@@ -17,6 +17,7 @@ from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Answer, Model
+from dpcore.learning.shown import ShownModel
 from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import frozen
@@ -48,7 +49,7 @@ class Predictor:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Predictions:
+class Predictions(ShownModel):
     """What a run publishes of a function: its answers at the points of a file, and no more.
 
     Args:
@@ -178,6 +179,9 @@ class Serving(Scheduled):
         found = Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
         told = Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism)
         return found, (told,)
+
+    def without_noise(self, held: Conversation) -> None:
+        """None."""
 
     def evaluated(
         self, held: Conversation, model: Model, holdout: Table

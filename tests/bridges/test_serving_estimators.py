@@ -113,8 +113,8 @@ def test_any_learner_fits_numbers_and_classes(name):
 
 def test_a_learner_is_a_name_a_mapping_or_itself():
     rows, y = numbers()
-    component = Registry.default().component(LEARNER, "linear.staged_gradient")()
-    given = ["linear.staged_gradient", {"name": "linear.staged_gradient"}, component, None]
+    component = Registry.default().component(LEARNER, "tables.shape_functions")()
+    given = ["tables.shape_functions", {"name": "tables.shape_functions"}, component, None]
     said = [regressor(learner=one).fit(rows, y).predict(rows).tolist() for one in given]
     assert said[1:] == said[:1] * 3
 

@@ -15,6 +15,7 @@ from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, ReleaseError, SourceError
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
+from dpcore.learning.metrics.means import MeanAbsoluteError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.publish.evaluation import evaluate
@@ -115,7 +116,10 @@ def test_the_same_records_are_held_out_of_a_table_and_of_a_source(adjacency):
         held = [sorted(outcome.opened.holdout_labels) for outcome in (whole, parted)]
         assert held[0] == held[1]
         assert len(whole.opened.train) == len(parted.opened.train)
-        errors = [evaluate(made, o, ("mae",))["release"]["mae"] for o in (whole, parted)]
+        errors = [
+            evaluate(made, o, {"mae": MeanAbsoluteError()})["release"]["mae"]
+            for o in (whole, parted)
+        ]
         assert errors[1] == pytest.approx(errors[0], abs=1e-6)
 
 

@@ -184,3 +184,13 @@ def test_a_damaged_ledger_gets_no_page(book, monkeypatch):
     )
     with pytest.raises(LedgerError, match="row 2 is damaged"):
         ledger_page.ledger_report(book)
+
+
+def test_the_command_takes_a_ledgers_path(book, tmp_path, monkeypatch):
+    book.spend(gaussian(0.1), "wards-0001")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["report", "clinic.ledger"])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "clinic.html").stat().st_mode & 0o077 == 0
+    done = CliRunner().invoke(app, ["report", "clinic.ledger", "--operator"])
+    assert done.exit_code == 2

@@ -16,6 +16,7 @@ from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SourceError
 from dpcore.exact import Exact
 from dpcore.learning.features.identity import Identity
+from dpcore.learning.metrics.means import MeanAbsoluteError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.conversation import Conversation
 from dpcore.running.opening import open_source, open_table
@@ -248,7 +249,7 @@ def test_a_persons_column_is_no_feature_and_no_target(column):
 
 
 def test_no_private_look_at_persons():
-    look = PrivateLook(metrics=("mae",), epsilon=0.1)
+    look = PrivateLook(metrics={"mae": MeanAbsoluteError()}, epsilon=0.1)
     with pytest.raises(NoClaimError, match="private look"):
         of_persons(look=look, holdout=0.2)
 

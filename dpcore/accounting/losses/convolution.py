@@ -207,7 +207,7 @@ class Composed:
         error = gamma(2 * step + 16)
         weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
-        weights = tilted * np.exp(np.clip(-(tilt + 1) * x, -_FAR, _FAR))
+        weights = tilted * _subtracted(-(tilt + 1) * x)
         second = np.cumsum(weights[::-1])[::-1] * (1 - error)
         inside = np.abs((tilt + 1) * x) < _FAR  # elsewhere weights were cut off
         inside[-1] = False
@@ -237,7 +237,8 @@ class Composed:
         weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
         error = sign * gamma(2 * len(x) + 16)
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
-        weights = tilted * np.exp(np.clip(-(tilt + 1) * x, -_FAR, _FAR))
+        far = -(tilt + 1) * x
+        weights = tilted * (_subtracted(far) if sign > 0 else np.exp(np.clip(far, -_FAR, _FAR)))
         second = np.cumsum(weights[::-1])[::-1] * (1 - error)
         log_scale = self.saddle.log_moment - tilt * middle + sign * self.relative
         goal = np.full_like(x, math.exp(min(_FAR, math.log(target) - log_scale)))
@@ -262,6 +263,13 @@ class Composed:
             crossing = float(x[at + 1] if sign > 0 else x[at])
         allowance = self.slack + gamma(128) * (1 + abs(middle) + abs(crossing))
         return max(0.0, (middle + crossing) + sign * allowance)
+
+
+def _subtracted(exponents: Array) -> Array:
+    """Exponentials that are subtracted from an upper end: 0 where they would be cut off below."""
+    with np.errstate(under="ignore"):
+        found = np.exp(np.minimum(exponents, _FAR))
+    return np.asarray(np.where(exponents > -_FAR, found, 0.0))
 
 
 def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:

@@ -16,10 +16,17 @@ except ImportError:
     ) from None
 
 from dpcore.bridges.sklearn.classifiers import PrivateClassifier
+from dpcore.bridges.sklearn.published import published
 from dpcore.bridges.sklearn.regressors import PrivateRegressor
 from dpcore.bridges.sklearn.warned import ConstantModelWarning, ReleaseWarning
 
-__all__ = ["ConstantModelWarning", "PrivateClassifier", "PrivateRegressor", "ReleaseWarning"]
+__all__ = [
+    "ConstantModelWarning",
+    "PrivateClassifier",
+    "PrivateRegressor",
+    "ReleaseWarning",
+    "published",
+]
 
 _PLUGINS = {
     "KernelRidge": "kernel-ridge",

@@ -11,6 +11,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError
 from dpcore.learning.features.base import Features
 from dpcore.learning.features.error_bars import UNSTATED, ErrorBars
+from dpcore.learning.shown import ShownModel
 
 _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 
@@ -30,7 +31,7 @@ def in_blocks(
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class LinearModel:
+class LinearModel(ShownModel):
     """f(x) = centre + phi(x) . coefficients, clipped to the label range.
 
     Args:
@@ -94,6 +95,10 @@ class LinearModel:
     def _by_rows(self, encoded: NDArray[np.float64], of: Any) -> NDArray[np.float64]:
         """A function of features, some rows at a time."""
         return in_blocks(lambda rows: of(self.features(rows)), encoded, self.coefficients.size)
+
+    def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """||phi||, shape (n,): what noise of 1 on every coefficient moves a score by."""
+        return self._by_rows(encoded, lambda phi: np.linalg.norm(phi, axis=1))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients, and what the feature map drew."""

@@ -29,6 +29,7 @@ class FeatureRegression(OneShot):
     """
 
     scores: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
 
     features: FeatureMap
 

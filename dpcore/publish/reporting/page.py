@@ -18,6 +18,8 @@ from dpcore.accounting.certainty import Curve
 from dpcore.domain.classes import Classes
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Status, rounded_up
+from dpcore.learning.features.error_bars import NOISE_OF_FIT, NoBars
+from dpcore.learning.features.model import LinearModel
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.publish.folder import PUBLIC, Run
 from dpcore.publish.privacy_curve import curve_of
@@ -120,6 +122,8 @@ def _released(model: Any) -> str:
         return f"{count} {'table' if count == 1 else 'tables'} of numbers with error bars"
     if isinstance(model, Predictions):
         return f"predictions at {len(model.values)} points"
+    if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
+        return f"the parameters of a model; {model.bars.describe()} (95 %; {NOISE_OF_FIT})"
     return "the parameters of a model"
 
 

@@ -6,7 +6,7 @@ of norm at most 1 and :math:`\lambda_{min}(AA^*/N)\ge1-2\eta`: conditional, as n
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -37,6 +37,7 @@ from dpcore.errors import ParameterError
 from dpcore.learning.features.frequencies import gaussian_frequencies
 from dpcore.learning.features.model import in_blocks
 from dpcore.learning.features.turns import Turns, cosines, sines
+from dpcore.learning.shown import ShownModel
 from dpcore.learning.solvers.kaczmarz import kaczmarz
 from dpcore.learning.solvers.min_norm import fit_min_norm
 from dpcore.rounding import up
@@ -53,7 +54,7 @@ PUBLISHED_CODE = (
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class WaveModel:
+class WaveModel(ShownModel):
     """f(x) = centre + Re sum c_k phi_k(x), clipped to the label range."""
 
     domain: Domain
@@ -66,11 +67,18 @@ class WaveModel:
         return self.domain.uncentre(self.score(self.domain.encode(table)))
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Centred predictions, shape (n,)."""
+        """Re phi . c, shape (n,)."""
+        return self._of_waves(encoded, lambda waves: np.real(waves @ self.coefficients))
+
+    def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """||phi||, shape (n,): what noise of 1 on every real coordinate moves a score by."""
+        return self._of_waves(encoded, lambda waves: np.linalg.norm(waves, axis=1))
+
+    def _of_waves(
+        self, encoded: NDArray[np.float64], said: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> NDArray[np.float64]:
         waves = Waves(self.frequencies, self.phases)
-        return in_blocks(
-            lambda rows: np.real(waves(rows) @ self.coefficients), encoded, self.coefficients.size
-        )
+        return in_blocks(lambda rows: said(waves(rows)), encoded, self.coefficients.size)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients and what was drawn."""
@@ -123,6 +131,7 @@ class MinNorm(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.liao_lemma_9",)
     total: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
     waves: Literal["complex", "cosines"] = attrs.field(
         default="complex", validator=one_of("complex", "cosines")

@@ -11,10 +11,14 @@ from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore_statistics.bounds import BoundedMean, BoundedMeanBound
 from dpcore_statistics.count import Count
 from dpcore_statistics.distinct import Distinct, DistinctBound
+from dpcore_statistics.group_errors import GroupErrors
+from dpcore_statistics.group_parity import GroupParity
+from dpcore_statistics.group_rates import GroupRates
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.keys import KeysBound, PrivateKeys
 from dpcore_statistics.mean import Mean
+from dpcore_statistics.private_groups import PrivateGroups, PrivateGroupsBound
 from dpcore_statistics.quantiles import Quantiles, RankBound
 from dpcore_statistics.sparse_vector import SparseVector
 from dpcore_statistics.statistic import StatisticBound
@@ -33,8 +37,12 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
         "statistics.count": Count,
         "statistics.distinct": Distinct,
         "statistics.group_by": GroupBy,
+        "statistics.group_errors": GroupErrors,
+        "statistics.group_parity": GroupParity,
+        "statistics.group_rates": GroupRates,
         "statistics.histogram": Histogram,
         "statistics.mean": Mean,
+        "statistics.private_groups": PrivateGroups,
         "statistics.private_keys": PrivateKeys,
         "statistics.quantiles": Quantiles,
         "statistics.sum": Total,
@@ -50,6 +58,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     return {
         "statistics.bounded_mean": BoundedMeanBound,
         "statistics.distinct": DistinctBound,
+        "statistics.private_groups": PrivateGroupsBound,
         "statistics.private_keys": KeysBound,
         "statistics.ranks": RankBound,
         "statistics.sums": StatisticBound,
@@ -76,8 +85,10 @@ def dpcore_examples() -> Mapping[str, Path]:
         "basics",
         "bounds",
         "clinic",
+        "fairness",
         "groups",
         "keys",
+        "odds",
         "persons",
         "quantiles",
         "replaced",

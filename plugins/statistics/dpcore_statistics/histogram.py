@@ -15,7 +15,7 @@ from dpcore.interval import Spread, apart
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.rounding import up
-from dpcore_statistics.bars import around, cut
+from dpcore_statistics.bars import cut
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
 from dpcore_statistics.statistic import Statistic
 
@@ -56,7 +56,7 @@ class Cells:
         if (edges is None) == (bins is None):
             raise ParameterError(name, "either edges or a number of bins", "edges", edges)
         if bins is not None:
-            if not 1 <= bins <= MOST_CELLS:
+            if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MOST_CELLS:
                 raise ParameterError(name, f"1 to {MOST_CELLS} bins", "bins", bins)
             ends = np.linspace(column.column.low, column.column.high, bins + 1)
             told = tuple(column.told(float(end)) for end in ends)
@@ -196,7 +196,8 @@ def counted(
     """
     most = float("inf") if domain.at_most is None else float(domain.at_most)
     miss = apart(1 - level, counts.size)
-    ends = [cut(around(float(count), spread, miss), 0.0, most) for count in counts]
+    half = float("inf") if spread is None else spread.within(miss)
+    ends = [cut((float(count) - half, float(count) + half), 0.0, most) for count in counts]
     return Figures(
         about=about,
         estimate=counts,

@@ -115,6 +115,10 @@ class Statistic(SummingLearner):
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """What is published: a function of the answer and of public facts."""
 
+    def entries(self, query: Query) -> int:
+        """How many numbers of one contribution may be other than 0: no others are rounded."""
+        return query.real_size
+
     def norm(self, public: Public) -> Distance:
         """The norm in use."""
         return norm_in_use(public, self.distance)
@@ -137,7 +141,7 @@ class Statistic(SummingLearner):
         """The same, with persons clipped; several integers become reals, since they are scaled."""
         query = of_whole_persons(query, self.counts_for, public.domain)
         assert query.sum is not None, "statistics are sums"
-        if query.values != "integers":
+        if query.sum.person is None or query.values != "integers":
             return query
         if query.real_size > 1:
             return attrs.evolve(query, values="reals", sum=attrs.evolve(query.sum, exponent=None))
@@ -186,10 +190,11 @@ class Statistic(SummingLearner):
 class StatisticBound(SensitivityBound):
     """The learner's own theorem (`moved`), and what rounding contributions to the unit adds.
 
-    A contribution is a row of d numbers, each rounded to a multiple of u and at most `clip` long
-    after that. So a record that comes or goes moves the sum by at most `clip`, and a replaced one
-    by what is claimed of exact contributions, and u sqrt(d) (l2) or u d (l1) for the two roundings;
-    as much again covers the floating-point arithmetic of a contribution. Integers are not rounded.
+    A contribution is a row with d numbers other than 0, each rounded to a multiple of u and at most
+    `clip` long after that. So a record that comes or goes moves the sum by at most `clip`, and a
+    replaced one by what is claimed of exact contributions, and u sqrt(d) (l2) or u d (l1) for the
+    two roundings; as much again covers the floating-point arithmetic of a contribution. Integers
+    are not rounded.
     """
 
     def is_about(self, learner: AnyLearner) -> bool:
@@ -207,7 +212,7 @@ class StatisticBound(SensitivityBound):
         if value == 0:
             return Refused(f"{query.name!r} is public under {claim}: no record moves it")
         if query.values != "integers":
-            value = up(value + 2 * _rounding(query), roundings=8)
+            value = up(value + 2 * _rounding(query, learner.entries(query)), roundings=8)
         return Sensitivity(
             value=value,
             distance=query.distance,
@@ -216,10 +221,10 @@ class StatisticBound(SensitivityBound):
         )
 
 
-def _rounding(query: Query) -> float:
+def _rounding(query: Query, entries: int) -> float:
     """What rounding two contributions to the unit moves their distance by."""
     assert query.sum is not None, "statistics are sums"
-    size: float = query.real_size
+    size: float = entries
     if query.distance is Distance.L2:
         size = up(size**0.5, roundings=1)
     return size * 2.0**query.sum.unit

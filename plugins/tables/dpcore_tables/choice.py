@@ -9,7 +9,7 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import HIGHEST, NONE, Term
 from dpcore_tables.plan import Plan
 
-_PAIR, _SMALL_PAIR = 0.3, 0.03
+_PAIR = 0.3
 _SCREENED = 6
 _LEVELS = 4
 
@@ -26,10 +26,6 @@ def first_terms(plan: Plan) -> Weighed:
         for column in layout.numeric
     ]
     pairs = [term for term, _ in layout.pairs(1)]
-    if plan.small:
-        if len(found) + len(pairs) <= width:
-            found += [(term, _SMALL_PAIR) for term in pairs]
-        return [*found, *higher[: max(width - len(found), 0)]]
     found += higher[: max(width - len(found), 0)]
     if len(found) + len(pairs) <= width:
         found += [(term, _PAIR) for term in pairs]
@@ -51,9 +47,6 @@ def second_terms(plan: Plan, screened: Dictionary, weights: NDArray[np.float64])
     if not total > 0:
         of_columns, total = np.ones(layout.columns), float(layout.columns)
     of_columns /= total
-    if plan.small:
-        of_columns = np.sqrt(of_columns)
-        of_columns /= of_columns.sum()
     found: list[tuple[Term, float]] = []
     for column, effect in enumerate(of_columns.tolist()):
         base = 2 * (effect + 0.01 / layout.columns)

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore_tables import small
 from dpcore_tables.choice import first_terms, kept, second_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.metric import Metric
+from dpcore_tables.plain import Plain
 from dpcore_tables.plan import FEWEST, Plan, Round
 from dpcore_tables.ranks import Ranks, released_shares, usual_shares
 from dpcore_tables.residuals import Residuals, best_clip, measured
@@ -21,9 +23,8 @@ from dpcore_tables.sums import width_of
 CLASS_CLIP = 0.5
 _CLASS_BELOW, _CLASS_SIGMA, _CLASS_PRIOR = 0.7, 0.5, 3.0
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
-_PRIOR, _SMALL_PRIOR = 0.3, 1.0
+_PRIOR = 0.3
 _LEAST = 0.5  # of a clip, in units of sigma
-_SMALL_CLIPS = {"screen": (2.0, 1.0), "fit": (1.0, 0.5)}
 
 OF_A_STEP = ("label", "weights", "clip")
 """Arguments that change between the asks of a round."""
@@ -38,6 +39,7 @@ class State:
         records: n, or what was released of it.
         unit: Standard deviation of the noise of a vector of length 1 with the whole budget.
         label: The mean label, or the shares of classes, shape (m,).
+        spread: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
         fixed: The round's arrays, the very same objects in every ask.
     """
@@ -53,11 +55,12 @@ class State:
     variances: NDArray[np.float64]
     shares: NDArray[np.float64]
     label: NDArray[np.float64]
+    spread: float = small.USUAL_SPREAD
     first: Residuals | None = None
     residuals: Residuals | None = None
     dictionary: Dictionary | None = None
     fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
-    descent: Descent | None = None
+    descent: Descent | Plain | None = None
 
     @classmethod
     def start(cls, plan: Plan, public: Public) -> "State":
@@ -94,7 +97,7 @@ class State:
         name = self.next
         if name in ("squares", "bins"):
             return {"means": self.means, "variances": self.variances}
-        if name == "residuals":
+        if name in ("residuals", "spread"):
             return {"label": self.label}
         if name.endswith((".gradient", ".residuals")):
             assert self.descent is not None, "a descent is under way"
@@ -109,14 +112,12 @@ class State:
 
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
+        if self.plan.small:
+            return small.clip_of(self.plan.signal, self.spread)
         known = self.residuals
         if known is None:
             return CLASS_CLIP
         assert self.descent is not None, "a descent is under way"
-        if self.plan.small:
-            later = self.descent.taken >= self.descent.count // 2
-            usual: float = 0.066 * (self.plan.signal / 300) ** 0.37
-            return min(1.0, _SMALL_CLIPS[stage][later] * usual)
         noise: float = self.unit / math.sqrt(self.queries[f"{stage}.gradient"].share)
         return best_clip(known, noise, self.records, self.descent.dictionary.width, _LEAST)
 
@@ -142,17 +143,52 @@ def _round(plan: Plan, stage: str) -> Round:
 
 def _prepared(state: State) -> State:
     """With the dictionary of a round that begins."""
-    if state.next == "screen.metric":
+    stage, _, kind = state.next.partition(".")
+    if kind == "metric":
+        return _with_dictionary(state, _dictionary(state, stage))
+    if state.plan.small and kind == "gradient" and state.script[state.at - 1] != state.next:
+        return _with_steps(state, stage)
+    return state
+
+
+def _dictionary(state: State, stage: str) -> Dictionary:
+    """Of the first round by public rules, of the second by the first."""
+    plan, layout = state.plan, state.plan.layout
+    if stage == "screen":
         ranks = Ranks.of(state.means, state.variances, state.shares)
-        made = Dictionary.of(state.plan.layout, ranks, first_terms(state.plan))
-    elif state.next == "fit.metric":
+        if plan.small:
+            return small.first_dictionary(layout, ranks)
+        return Dictionary.of(layout, ranks, first_terms(plan))
+    screened, descent = state.dictionary, state.descent
+    assert screened is not None, "the screen has its dictionary"
+    assert descent is not None, "the screen is over"
+    if plan.small:
+        return small.second_dictionary(screened, descent.weights, _round(plan, stage).width)
+    return Dictionary.of(layout, screened.ranks, second_terms(plan, screened, descent.weights))
+
+
+def _with_dictionary(state: State, made: Dictionary) -> State:
+    return attrs.evolve(state, dictionary=made, fixed=made.arrays())
+
+
+def _with_steps(state: State, stage: str) -> State:
+    """A small table's round: no metric is asked for."""
+    made, planned = _dictionary(state, stage), _round(state.plan, stage)
+    start = np.zeros((made.width, 1))
+    if stage == "fit":
         assert state.dictionary is not None, "the screen has its dictionary"
         assert state.descent is not None, "the screen is over"
-        terms = second_terms(state.plan, state.dictionary, state.descent.weights)
-        made = Dictionary.of(state.plan.layout, state.dictionary.ranks, terms)
-    else:
-        return state
-    return attrs.evolve(state, dictionary=made, fixed=made.arrays())
+        start = kept(state.dictionary, state.descent.weights, made)
+    descent = Plain(
+        dictionary=made,
+        count=planned.steps,
+        rate=planned.rate,
+        records=state.records,
+        below=small.below_clip(state.plan.signal),
+        last=stage == "fit",
+        weights=start,
+    )
+    return attrs.evolve(_with_dictionary(state, made), descent=descent)
 
 
 def _count(state: State, answer: Answer, stage: str) -> State:
@@ -188,6 +224,11 @@ def _label(state: State, answer: Answer, stage: str) -> State:
     return attrs.evolve(state, unit=unit, label=found)
 
 
+def _spread(state: State, answer: Answer, stage: str) -> State:
+    found = small.spread_of(float(answer.value[0]), state.noise(answer), state.records)
+    return attrs.evolve(state, spread=found)
+
+
 def _residuals(state: State, answer: Answer, stage: str) -> State:
     found = measured(answer.value, state.noise(answer), state.records)
     return attrs.evolve(state, residuals=found, first=state.first or found)
@@ -210,14 +251,13 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     variance = _CLASS_PRIOR
     if state.first is not None:
-        variance = (_SMALL_PRIOR if plan.small else _PRIOR) * min(state.first.sigma, 0.5) ** 2
+        variance = _PRIOR * min(state.first.sigma, 0.5) ** 2
     descent = Descent.start(
         dictionary,
         metric,
         _round(plan, stage).steps,
         start,
         variance=variance,
-        small=plan.small,
     )
     return attrs.evolve(state, descent=descent)
 
@@ -239,6 +279,7 @@ _AFTER = {
     "squares": _squares,
     "bins": _bins,
     "label": _label,
+    "spread": _spread,
     "residuals": _residuals,
     "metric": _metric,
     "gradient": _gradient,

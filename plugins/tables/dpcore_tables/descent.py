@@ -15,7 +15,6 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.metric import Metric
 
 _INTERCEPT_PRIOR = 0.05
-_WINDOW = 3
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -38,7 +37,6 @@ class Descent:
 
     Args:
         count: T.
-        small: Whether the rules for small tables hold.
         prior: Variances of the terms' weights, shape (d - 1,).
         weights: w, shape (d, m).
         steps: Taken so far.
@@ -47,7 +45,6 @@ class Descent:
     dictionary: Dictionary
     metric: Metric
     count: int
-    small: bool
     prior: NDArray[np.float64]
     weights: NDArray[np.float64]
     steps: tuple[Step, ...] = ()
@@ -61,7 +58,6 @@ class Descent:
         weights: NDArray[np.float64],
         *,
         variance: float,
-        small: bool,
     ) -> "Descent":
         """With a prior whose predictions have this variance altogether."""
         shape = dictionary.weights / dictionary.sizes**2
@@ -70,7 +66,6 @@ class Descent:
             dictionary=dictionary,
             metric=metric,
             count=count,
-            small=small,
             prior=prior,
             weights=weights,
         )
@@ -87,11 +82,7 @@ class Descent:
 
     def window(self, last: int) -> range:
         """Which steps are averaged after step `last`."""
-        if not self.small:
-            return range((last + 1) // 2, last + 1)
-        if last == self.count - 1:
-            return range(self.count // 2, self.count)
-        return range(max(0, last + 1 - _WINDOW), last + 1)
+        return range((last + 1) // 2, last + 1)
 
     def after(
         self, gradient: NDArray[np.float64], noise: float, below: float, sigma: float
@@ -116,18 +107,16 @@ class Descent:
             / amounts.sum()
         )
         variance = float(1 / amounts.sum())
-        if self.small and last < self.count - 1:
-            variance = made.noise**2 / (self.count / 2)
 
         def mapped(prior: NDArray[np.float64]) -> NDArray[np.float64]:
             whole = np.concatenate([[_INTERCEPT_PRIOR], prior])
-            return metric.posterior(variance, sigma**2, whole, honest=self.small)
+            return metric.posterior(variance, sigma**2, whole)
 
         prior = self.prior
         mapping = mapped(prior)
         if last == self.count - 1:
             whole = np.concatenate([[_INTERCEPT_PRIOR], prior])
-            credit = metric.credit(variance, sigma**2, whole, honest=self.small)
+            credit = metric.credit(variance, sigma**2, whole)
             prior = self._learned(mapping @ mean, credit[1:])
             mapping = mapped(prior)
         steps = (*self.steps, attrs.evolve(made, map=mapping))

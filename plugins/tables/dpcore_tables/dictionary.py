@@ -45,8 +45,20 @@ class Dictionary:
         weights = np.array([weight for _, weight in weighed])
         amounts = weights**0.25 + _LEAST
         sizes = amounts * math.sqrt((1 - INTERCEPT**2) / float(np.sum(amounts**2)))
-        terms = np.array([tuple(term) for term, _ in weighed], dtype=np.intp).reshape(-1, 4)
-        return cls(layout=layout, ranks=ranks, terms=terms, sizes=sizes, weights=weights)
+        return cls(
+            layout=layout,
+            ranks=ranks,
+            terms=_table([term for term, _ in weighed]),
+            sizes=sizes,
+            weights=weights,
+        )
+
+    @classmethod
+    def sized(
+        cls, layout: Layout, ranks: Ranks, terms: Sequence[Term], sizes: NDArray[np.float64]
+    ) -> "Dictionary":
+        """The terms with sizes > 0 of their own, which need not fit: rows are shortened."""
+        return cls(layout=layout, ranks=ranks, terms=_table(terms), sizes=sizes, weights=sizes**4)
 
     @property
     def width(self) -> int:
@@ -143,6 +155,10 @@ class Dictionary:
         ranks = Ranks(**{name: arrays[name] for name in names})
         own = {name: arrays[name] for name in ("terms", "sizes")}
         return cls(layout=layout, ranks=ranks, weights=arrays["term_weights"], **own)
+
+
+def _table(terms: Sequence[Term]) -> NDArray[np.intp]:
+    return np.array([tuple(term) for term in terms], dtype=np.intp).reshape(-1, 4)
 
 
 def _chebyshev(first: NDArray[np.float64], highest: int) -> list[NDArray[np.float64]]:

@@ -24,13 +24,12 @@ class Metric:
 
     Args:
         basis: Orthonormal columns, shape (d, d).
-        known: Eigenvalues of G, >= 0. least: What they are at least taken for, where data count.
+        known: Eigenvalues of G, >= 0.
         damping: What is added to them; curvature: what both are multiplied with.
     """
 
     basis: NDArray[np.float64]
     known: NDArray[np.float64]
-    least: float
     damping: float
     curvature: float
 
@@ -57,7 +56,6 @@ class Metric:
         return cls(
             basis=vectors,
             known=np.maximum(values, 0.0),
-            least=0.25 * records * float(np.min(dictionary.scales**2)),
             damping=_DAMPING * theta,
             curvature=curvature,
         )
@@ -70,35 +68,32 @@ class Metric:
     @property
     def damped(self) -> NDArray[np.float64]:
         """H = c (G + damping)."""
-        return self._matrix(self.curvature * (self.known + self.damping))
+        return self._matrix(self._damped)
 
     def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((self.basis * values) @ self.basis.T)
 
     def posterior(
-        self, noise: float, spread: float, prior: NDArray[np.float64], *, honest: bool
+        self, noise: float, spread: float, prior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """What maps b = H w + N(0, noise + spread H) to the mean of w, shape (d, d).
 
         Args:
             noise: R, a variance. spread: sigma^2. prior: tau, variances of w, shape (d,).
-            honest: Credit the data with G, not with the damped H, so that the prior acts where the
-                metric is mostly damping.
         """
-        damped, known = self._credited(honest)
-        weight = known / (noise + spread * known)
+        damped = self._damped
+        weight = damped / (noise + spread * damped)
         precision = self._matrix(weight * damped) + np.diag(1 / prior)
         return np.asarray(np.linalg.solve(precision, self._matrix(weight)))
 
     def credit(
-        self, noise: float, spread: float, prior: NDArray[np.float64], *, honest: bool
+        self, noise: float, spread: float, prior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """The share of each prior variance that the data take away, shape (d,)."""
-        _, known = self._credited(honest)
-        precision = self._matrix(known**2 / (noise + spread * known)) + np.diag(1 / prior)
+        damped = self._damped
+        precision = self._matrix(damped**2 / (noise + spread * damped)) + np.diag(1 / prior)
         return np.asarray(1 - np.diag(np.linalg.inv(precision)) / prior)
 
-    def _credited(self, honest: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        damped = self.curvature * (self.known + self.damping)
-        known = self.curvature * np.maximum(self.known, self.least) if honest else damped
-        return damped, known
+    @property
+    def _damped(self) -> NDArray[np.float64]:
+        return np.asarray(self.curvature * (self.known + self.damping))

@@ -13,6 +13,7 @@ import attrs
 from dpcore import Distance, Domain, Public, Query, Sum
 from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError
 from dpcore.rounding import up
+from dpcore_tables import small
 from dpcore_tables.layout import Layout
 from dpcore_tables.ranks import BINS
 from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT
@@ -26,7 +27,7 @@ WIDEST = 420
 """Functions of a round at most: the limit of what a Gram matrix costs."""
 
 _CLASSES = 50
-_SMALL, _WITH_BINS = 1200.0, 500.0
+_WITH_BINS = 500.0
 _GRADIENTS = 800_000
 _USUAL = (150, 220)
 
@@ -45,6 +46,7 @@ class Round:
     Args:
         name: `screen` or `fit`.
         width: d - 1. steps: T. looks: Steps before which residuals are looked at.
+        rate: Of plain steps; 0 where a metric is released.
         metric, gradient, residuals: Shares.
     """
 
@@ -52,6 +54,7 @@ class Round:
     width: int
     steps: int
     looks: tuple[int, ...]
+    rate: float = 0.0
     metric: float
     gradient: float
     residuals: float
@@ -118,12 +121,12 @@ class Plan:
     @property
     def small(self) -> bool:
         """Whether the rules for small tables hold."""
-        return self.kind == "number" and self.signal < _SMALL
+        return self.kind == "number" and self.signal < small.SIGNAL
 
     @property
     def bins(self) -> bool:
         """Whether histograms of columns are released."""
-        return bool(self.layout.numeric) and self.signal >= _WITH_BINS
+        return bool(self.layout.numeric) and not self.small and self.signal >= _WITH_BINS
 
     @property
     def row(self) -> float:
@@ -137,18 +140,11 @@ class Plan:
 
     def rounds(self) -> tuple[Round, Round]:
         """Both."""
-        once, pairs = self.layout.simple, self.layout.paired
-        if self.small and once + pairs <= 120:
-            first = max(once + pairs, int(self.signal / 20))
-        else:
-            first = min(_USUAL[0], int(self.signal / 20))
-        first = max(first, once)
-        second = (
-            max(40, int(self.signal / 16))
-            if self.small
-            else max(int(1.5 * first), int(self.signal / 16))
-        )
-        second = max(min(_USUAL[1], second), once)
+        if self.small:
+            return self._plain("screen"), self._plain("fit")
+        once = self.layout.simple
+        first = max(min(_USUAL[0], int(self.signal / 20)), once)
+        second = max(min(_USUAL[1], max(int(1.5 * first), int(self.signal / 16))), once)
         shares = self.shares()
         steps = self._steps()
         looks = {
@@ -170,31 +166,47 @@ class Plan:
             )
         return made[0], made[1]
 
+    def _plain(self, name: str) -> Round:
+        """Of a small table."""
+        share = self.shares()[f"{name}.gradient"]
+        width = self.layout.simple if name == "screen" else small.widest(self.signal)
+        steps, rate = small.schedule(self.signal, share, width + 1)
+        return Round(
+            name=name,
+            width=width,
+            steps=steps,
+            rate=rate,
+            looks=(),
+            metric=0.0,
+            gradient=share,
+            residuals=0.0,
+        )
+
     def _steps(self) -> tuple[int, int]:
-        """T of both rounds: small tables get more where strong effects would not arrive."""
-        if self.small:
-            both = min(max(int(0.4 * self.signal), 40), 80)
-            return both, both
+        """T of both rounds."""
         most = _GRADIENTS // self.records
         return min(max(most, 4), 40), min(max(most, 6), 40)
 
     def shares(self) -> dict[str, float]:
         """Of mu^2, by query; what is not asked goes to the gradients."""
         found = {} if self.known else {"count": 0.01}
+        moments = small.MOMENTS_SHARE if self.small else 0.03
         if self.layout.numeric:
-            found |= {"means": 0.03, "squares": 0.03}
-            if not self.known:
-                found |= {"means": 0.025, "squares": 0.025}
+            each = moments if self.known else moments - 0.005
+            found |= {"means": each, "squares": each}
         if self.bins:
             found["bins"] = 0.04
-        found |= {"label": 0.01, "screen.metric": 0.06, "fit.metric": 0.12}
+        found["label"] = 0.01
         if self.small:
-            found["fit.metric"] = 0.06
+            found["spread"] = small.SPREAD_SHARE
+            left = 1 - math.fsum(found.values())
+            screen = small.SCREEN_SHARE
+            return found | {"screen.gradient": screen, "fit.gradient": left - screen}
+        found |= {"screen.metric": 0.06, "fit.metric": 0.12}
         if self.kind == "number":
             found |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
         left = 1 - math.fsum(found.values())
-        part = 0.37 if self.small else 0.31
-        return found | {"screen.gradient": part * left, "fit.gradient": (1 - part) * left}
+        return found | {"screen.gradient": 0.31 * left, "fit.gradient": 0.69 * left}
 
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""
@@ -202,9 +214,10 @@ class Plan:
         first: list[str] = [
             name for name in ("count", "means", "squares", "bins") if name in shares
         ]
-        first += [name for name in ("label", "residuals") if name in shares]
+        first += [name for name in ("label", "spread", "residuals") if name in shares]
         for round_ in self.rounds():
-            first.append(f"{round_.name}.metric")
+            if round_.metric:
+                first.append(f"{round_.name}.metric")
             for step in range(round_.steps):
                 if step in round_.looks:
                     first.append(f"{round_.name}.residuals")
@@ -223,6 +236,7 @@ class Plan:
             "squares": ((numbers,), Sum(clip=max(self.square, 0.15), sign="non_negative")),
             "bins": ((numbers, BINS), Sum(clip=max(root, 1.0), sign="non_negative", exponent=0)),
             "label": ((self.outputs,), label),
+            "spread": ((1,), Sum(clip=small.FARTHEST / 2)),
             "residuals": ((len(EDGES),), one),
         }
         for round_ in self.rounds():

@@ -24,6 +24,7 @@ from dpcore_tables.layout import Layout
 from dpcore_tables.model import ShapeModel
 from dpcore_tables.plan import Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
+from dpcore_tables.small import FARTHEST
 from dpcore_tables.sums import (
     BLOCK,
     EDGES,
@@ -101,6 +102,9 @@ class ShapeFunctions(SummingLearner):
         if query.name in ("means", "squares"):
             numbers = block.features[:, Layout.of(public.domain).encoded]
             return numbers if query.name == "means" else (numbers - query.args["means"]) ** 2
+        if query.name == "spread":
+            sizes = np.abs(_labels(block, public.domain).T - query.args["label"])
+            return np.asarray(np.minimum(sizes, FARTHEST) - FARTHEST / 2)
         if query.name == "label":
             labels = _labels(block, public.domain).T
             return labels if kind_of(public.domain) == "several" else labels - 0.5
@@ -112,7 +116,7 @@ class ShapeFunctions(SummingLearner):
 
         A record counts once in every histogram: at most the root of their number.
         """
-        if query.name in ("means", "squares", "label"):
+        if query.name in ("means", "squares", "label", "spread"):
             return super().partial(query, block, public)
         assert query.args is not None, "an ask carries what earlier answers fixed"
         args, domain = query.args, public.domain

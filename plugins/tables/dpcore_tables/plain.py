@@ -1,0 +1,99 @@
+r"""Descent by plain steps: what fits small tables, where a Gram matrix costs more than it tells.
+
+.. math:: w\leftarrow w-\eta C\,g/n,\qquad\text{kept: the mean of the later half, shrunk}
+
+with g the released sum of :math:`\mathrm{clip}(r/C,\pm1)\phi`. Sizes of functions stand for what is
+believed of them, and the number of steps for how much is fitted. Of a mean of iterates the noise is
+known but for the curvature, which is taken as its public value, :math:`f\,n\,[0.5,v]^2` with f the
+share of normal residuals below the clip: every column and pair is shrunk by it.
+"""
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables.dictionary import Dictionary
+
+_LEAST = 0.02
+_BORROWED = 2.0
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Plain:
+    """Where such a descent stands.
+
+    Args:
+        count: T. rate: eta. records: n, or what is known of it. below: f.
+        last: Whether nothing is fitted after it: its weights are shrunk.
+        weights: w, shape (d, m); after the last step what is kept.
+        total: Of the iterates of the later half so far.
+        noise: Standard deviation of the noise of C g.
+        variance: Of the kept weights by noise, shape (d,).
+    """
+
+    dictionary: Dictionary
+    count: int
+    rate: float
+    records: float
+    below: float
+    last: bool
+    weights: NDArray[np.float64]
+    taken: int = 0
+    total: NDArray[np.float64] | float = 0.0
+    variance: NDArray[np.float64] | None = None
+
+    @property
+    def averaged(self) -> int:
+        """How many of the last iterates are averaged."""
+        return max(1, self.count // 2)
+
+    def after(
+        self, gradient: NDArray[np.float64], noise: float, below: float, sigma: float
+    ) -> "Plain":
+        """One step further; `below` and `sigma` of residuals are not used.
+
+        Args:
+            gradient: C g, shape (d, m). noise: Its standard deviation.
+        """
+        weights = self.weights - self.rate / self.records * gradient
+        total = self.total
+        if self.taken >= self.count - self.averaged:
+            total = total + weights
+        stepped = attrs.evolve(self, weights=weights, total=total, taken=self.taken + 1)
+        return stepped._finished(noise) if stepped.taken == self.count else stepped
+
+    def _finished(self, noise: float) -> "Plain":
+        kept = np.asarray(self.total / self.averaged)
+        variance = self._variances(noise)
+        if self.last:
+            factor = np.concatenate([[1.0], self._shrinkage(kept[1:], variance[1:])])
+            kept, variance = kept * factor[:, None], variance * factor**2
+        return attrs.evolve(self, weights=kept, variance=variance)
+
+    def _variances(self, noise: float) -> NDArray[np.float64]:
+        """Of the mean of the later iterates, coordinate by coordinate: the noise of step j enters
+        with the sum over later iterates k of (1 - h)^(k - j)."""
+        shrinking = 1 - self.rate * self.below * self.dictionary.scales**2
+        steps = np.arange(self.count)[:, None]
+        first = np.maximum(steps, self.count - self.averaged) - steps
+        amounts = shrinking**first - shrinking ** (self.count - steps)
+        amounts /= (1 - shrinking) * self.averaged
+        return np.asarray((self.rate * noise / self.records) ** 2 * (amounts**2).sum(axis=0))
+
+    def _shrinkage(
+        self, weights: NDArray[np.float64], noise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Signal over signal and noise, of every column and pair, which borrow from all others."""
+        found = np.mean(weights**2, axis=1) - noise
+        usual = float(np.mean(noise))
+        everywhere = max(float(np.mean(found)), _LEAST * usual)
+        groups = self.dictionary.groups()
+        signal = np.bincount(groups, found) + _BORROWED * everywhere
+        signal /= np.bincount(groups) + _BORROWED
+        own = np.maximum(signal, _LEAST * usual)[groups]
+        return np.asarray(own / (own + noise))
+
+    def noise_covariance(self) -> NDArray[np.float64]:
+        """How much the gradients' noise moved the kept weights, shape (d, d)."""
+        assert self.variance is not None, "the descent is over"
+        return np.diag(self.variance)

@@ -1,0 +1,127 @@
+r"""Rules for small tables of numbers: dictionaries, clips and steps, from public facts and answers.
+
+Small is a :math:`N\mu` below 1300 (2N under add/remove). All is in units of the released spread of
+labels: a table whose labels fill a tenth of their declared range is fitted as one whose labels fill
+all of it. The constants were chosen on tables that `docs/choosing.md` names.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.layout import Layout, Term
+from dpcore_tables.ranks import Ranks
+
+SIGNAL = 1300.0
+FARTHEST = 0.25
+"""Absolute residuals, at the mean label, are clipped here when their mean is released."""
+
+USUAL_SPREAD = 0.12
+SCREEN_SHARE, MOMENTS_SHARE, SPREAD_SHARE = 0.3, 0.04, 0.02
+_SPREADS = 4.0  # of the clip, so that constants are those of labels that spread by 1/4
+_NARROWEST, _WIDEST = 24, 130
+_STEPS, _FEWEST_STEPS, _FASTEST = 500, 40, 1.5
+_LOAD = 1.2
+_FLOOR = 0.2
+_NUMBER, _LEVELS, _PAIR = 0.7, (1.0, 0.7, 0.5, 0.35), 1.4
+_RESIDUAL = 0.6  # of the spread of labels, which the fit leaves
+
+
+class Schedule(NamedTuple):
+    """Of a round: number of steps, and the rate of each."""
+
+    steps: int
+    rate: float
+
+
+def schedule(signal: float, share: float, width: int) -> Schedule:
+    """More signal, more steps; more functions, fewer.
+
+    Args:
+        signal: N mu. share: Of the round. width: d.
+    """
+    usual = float(0.14 * min(1.0, signal / 200) ** 0.35)
+    time = usual * signal * math.sqrt(share) / relative_clip(signal) * (15 / width) ** 0.25
+    time = min(max(time, 5.0), _FASTEST * _STEPS)
+    steps = min(max(math.ceil(time), _FEWEST_STEPS), _STEPS)
+    return Schedule(steps, min(time, _FASTEST * steps) / steps)
+
+
+def widest(signal: float) -> int:
+    """Functions of the second round at most; the first has all the simple ones."""
+    return max(min(int(signal / 5), _WIDEST), _NARROWEST)
+
+
+def relative_clip(signal: float) -> float:
+    """C, where labels spread by 1/4 of their range."""
+    return float(min(1.0, 0.04 * (signal / 300) ** 0.75))
+
+
+def clip_of(signal: float, spread: float) -> float:
+    """C in units of the label's range."""
+    return min(1.0, _SPREADS * spread * relative_clip(signal))
+
+
+def below_clip(signal: float) -> float:
+    """The share of normal residuals below the clip, were they so large as usual."""
+    return math.erf(_SPREADS * relative_clip(signal) / (_RESIDUAL * math.sqrt(2)))
+
+
+def spread_of(total: float, noise: float, records: float) -> float:
+    """The labels' standard deviation from a noisy sum of clipped absolute residuals, each less half
+    their clip; shrunk to the usual where noise is large."""
+    to_deviation = 1.25 / records
+    found = min(max((total + records * FARTHEST / 2) * to_deviation, 0.03), 0.3)
+    trust = 1 / (1 + (noise * to_deviation / (USUAL_SPREAD / 2)) ** 2)
+    return float(found**trust * USUAL_SPREAD ** (1 - trust))
+
+
+def first_dictionary(layout: Layout, ranks: Ranks) -> Dictionary:
+    """The simplest functions of all columns, columns alike."""
+    terms = layout.once()
+    sizes = np.array([_usual(layout, term.column) for term in terms])
+    return Dictionary.sized(layout, ranks, terms, sizes * math.sqrt(_LOAD / layout.columns))
+
+
+def second_dictionary(screened: Dictionary, weights: NDArray[np.float64], width: int) -> Dictionary:
+    """The largest of all functions and pairs, sized by what the screen found of their columns.
+
+    Args:
+        weights: After the screen, shape (d, 1).
+    """
+    layout, terms = screened.layout, [Term(*term) for term in screened.terms.tolist()]
+    effects = np.abs(weights[1:, 0])
+    typical = math.sqrt(float(np.mean(effects**2)))
+    relative = effects / typical if typical > 0 else np.ones(effects.shape)
+    amounts = np.sqrt(relative) + _FLOOR
+    of_columns = np.zeros(layout.columns)
+    np.maximum.at(of_columns, screened.terms[:, 0], amounts)
+    unit = math.sqrt(_LOAD / float(np.sum(of_columns**2)))
+    sized = {
+        term: unit * float(amount) * _usual(layout, term.column)
+        for term, amount in zip(terms, amounts, strict=True)
+    }
+    found = list(sized.items())
+    for column in layout.numeric:
+        main = sized[Term(column, 0)]
+        found += [(Term(column, k), main * part) for k, part in enumerate(_LEVELS, start=1)]
+    for pair, _ in layout.pairs(1):
+        sides = [(pair.column, pair.level), (pair.second, pair.second_level)]
+        both = [sized[Term(j, 0 if layout.levels[j] == 0 else level)] for j, level in sides]
+        found.append((pair, _PAIR * both[0] * both[1]))
+    order = sorted(range(len(found)), key=lambda at: -found[at][1])[:width]
+    chosen = [found[at] for at in order]
+    return Dictionary.sized(
+        layout, screened.ranks, [t for t, _ in chosen], np.array([s for _, s in chosen])
+    )
+
+
+def _usual(layout: Layout, column: int) -> float:
+    """The size of a column's simplest function, before what is known of it."""
+    levels = layout.levels[column]
+    if levels == 0:
+        return _NUMBER
+    return 1.0 if levels <= 2 else 1 / math.sqrt(levels - 1)

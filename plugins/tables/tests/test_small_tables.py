@@ -1,0 +1,106 @@
+"""Rules for small tables: plain steps, their noise, spread of labels, functions that are kept."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpcore_tables import small
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.layout import Layout, Term
+from dpcore_tables.plain import Plain
+from dpcore_tables.ranks import Ranks, usual_shares
+
+LAYOUT = Layout(levels=(0, 2, 3, 0), starts=(0, 1, 2, 5))
+RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_shares(2))
+FIRST = small.first_dictionary(LAYOUT, RANKS)
+
+
+def walk(count=40, last=False, below=0.5, rate=0.8):
+    return Plain(
+        dictionary=FIRST,
+        count=count,
+        rate=rate,
+        records=100.0,
+        below=below,
+        last=last,
+        weights=np.zeros((FIRST.width, 1)),
+    )
+
+
+def test_plain_steps_keep_the_mean_of_the_later_half():
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(size=(5, FIRST.width, 1))
+    descent, iterates = walk(count=5), [np.zeros((FIRST.width, 1))]
+    for gradient in drawn:
+        descent = descent.after(gradient, 0.1, 1.0, 1.0)
+        iterates.append(iterates[-1] - 0.8 / 100 * gradient)
+    assert descent.weights == pytest.approx((iterates[-2] + iterates[-1]) / 2)
+
+
+def test_the_noise_of_kept_weights_is_that_of_simulated_descents():
+    """400 walks on noise alone, where the curvature is as assumed: standard error 7 %."""
+    rng, curvature = np.random.default_rng(1), 0.5 * 100 * FIRST.scales[:, None] ** 2
+    ends = []
+    for _ in range(400):
+        descent = walk()
+        for _ in range(40):
+            noise = 3.0 * rng.normal(size=(FIRST.width, 1))
+            descent = descent.after(curvature * descent.weights + noise, 3.0, 1.0, 1.0)
+        ends.append(descent.weights[:, 0])
+    actual = np.var(ends, axis=0)
+    assert np.diag(descent.noise_covariance()) == pytest.approx(actual, rel=0.3)
+
+
+def test_noise_is_shrunk_and_effects_are_not():
+    rng = np.random.default_rng(2)
+    truth = np.zeros((FIRST.width, 1))
+    truth[1] = 1.0
+    curvature = 0.5 * 100 * FIRST.scales[:, None] ** 2
+    plain, shrunk = walk(count=200), walk(count=200, last=True)
+    for _ in range(200):
+        noise = 20.0 * rng.normal(size=(FIRST.width, 1))
+        plain = plain.after(curvature * (plain.weights - truth) + noise, 20.0, 1.0, 1.0)
+        shrunk = shrunk.after(curvature * (shrunk.weights - truth) + noise, 20.0, 1.0, 1.0)
+    assert shrunk.weights[1] == pytest.approx(plain.weights[1], rel=0.15)
+    assert np.linalg.norm(shrunk.weights[2:]) < 0.85 * np.linalg.norm(plain.weights[2:])
+
+
+def test_the_spread_is_the_labels_deviation_where_noise_is_small_and_the_usual_elsewhere():
+    residuals = np.random.default_rng(3).normal(size=5000) * 0.08
+    total = float(np.sum(np.minimum(np.abs(residuals), small.FARTHEST) - small.FARTHEST / 2))
+    assert small.spread_of(total, 1.0, 5000) == pytest.approx(0.08, rel=0.03)
+    assert small.spread_of(total, 1e6, 5000) == pytest.approx(small.USUAL_SPREAD, rel=0.01)
+    for wild in (-1e9, 1e9):
+        assert 0.03 <= small.spread_of(wild, 1.0, 5000) <= 0.3
+
+
+def test_a_column_that_the_screen_found_has_larger_functions_and_its_pairs_are_kept():
+    weights = np.full((FIRST.width, 1), 0.01)
+    terms = FIRST.terms.tolist()
+    weights[1 + terms.index([0, 0, -1, -1])] = 1.0
+    weights[1 + terms.index([1, 0, -1, -1])] = 1.0
+    made = small.second_dictionary(FIRST, weights, 12)
+    sizes = {Term(*term): size for term, size in zip(made.terms.tolist(), made.sizes, strict=True)}
+    assert len(sizes) == 12
+    assert Term(0, 1, 1, 0) in sizes
+    assert sizes[Term(0, 0)] > 2 * sizes.get(Term(3, 0), 0.0)
+    nothing = small.second_dictionary(FIRST, np.zeros_like(weights), 12)
+    assert np.isfinite(nothing.sizes).all()
+
+
+def test_schedules_grow_with_the_signal_and_never_pass_the_stable_rate():
+    last = 0.0
+    for signal in (1.0, 60.0, 300.0, 1300.0):
+        steps, rate = small.schedule(signal, 0.6, 40)
+        assert 40 <= steps <= 500
+        assert 0 < rate <= 1.5
+        assert steps * rate >= last
+        last = steps * rate
+    assert small.below_clip(300.0) == pytest.approx(math.erf(0.16 / (0.6 * math.sqrt(2))))
+
+
+def test_sized_dictionaries_have_rows_at_most_one_long():
+    made = Dictionary.sized(LAYOUT, RANKS, LAYOUT.once(), np.full(6, 3.0))
+    encoded = np.random.default_rng(4).uniform(-1, 1, (50, 6))
+    assert np.linalg.norm(made.rows(encoded), axis=0).max() <= 1 + 1e-12
