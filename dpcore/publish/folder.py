@@ -34,6 +34,9 @@ from dpcore.running.sheets import released_sheet
 from dpcore.spec.spec import Spec, spec_of_plain
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
+HANDED_OVER = "the types of the columns handed over were not chosen by looking at the records"
+"""On which a run rests whose records came as a table in Python, not from a source of dpcore's."""
+
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
 PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/reproduction"
 _CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
@@ -281,6 +284,9 @@ def load_run(
     guarantee = plan.guarantee
     if voided := told.get("not private"):
         guarantee = guarantee.void(voided)
+    premises = told.get("premises")
+    if isinstance(premises, list) and HANDED_OVER in premises:
+        guarantee = guarantee.resting_on(HANDED_OVER)  # a premise more never claims more
     if entered := told.get("ledger"):
         guarantee = guarantee.record(_recorded(entered, folder))
     return Run(

@@ -22,6 +22,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import frozen
 from dpcore.running.conversation import Conversation
+from dpcore.running.hold_out import HoldOut
 from dpcore.running.schedule import Scheduled
 
 
@@ -184,11 +185,11 @@ class Serving(Scheduled):
         """None."""
 
     def evaluated(
-        self, held: Conversation, model: Model, holdout: Table
+        self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """What stand-in oracles answer, as many as it takes; and the function there."""
         function, domain, most = self.function(held), self.part, self.most_points
-        rows, back = np.unique(domain.encode(holdout) + 0.0, axis=0, return_inverse=True)
+        rows, back = np.unique(domain.encode(holdout.table()) + 0.0, axis=0, return_inverse=True)
         answers = [
             self.oracle(function, held, 1 + start // most).ask(rows[start : start + most])
             for start in range(0, rows.shape[0], most)

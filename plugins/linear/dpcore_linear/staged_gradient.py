@@ -270,7 +270,8 @@ class StagedGradient(SummingLearner):
             bound = public.domain.label_bound
             labels = (block.labels + bound) / (2 * bound)
             clip = recipe.steps(query.name).clip
-            return integer_rows(features(block.features), labels, clip, exponent)
+            made = features(block.features)
+            return integer_rows(made, labels, clip, exponent, overwrite=True)
 
         return block.derived((*fixed, self, public.domain, public.mu, query.name), rows)
 
