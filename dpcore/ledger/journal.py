@@ -106,6 +106,11 @@ class Transaction:
         self._cursors.append(cursor)
         return cursor
 
+    def said(self) -> int:
+        """How many rows the file says it has: for progress, since nothing is checked."""
+        (number,) = self._connection.execute("SELECT max(number) FROM journal").fetchone()
+        return number if isinstance(number, int) else 0
+
     def last(self, *kinds: str) -> Row | None:
         """The latest row of these kinds; of any, without arguments.
 
