@@ -18,6 +18,7 @@ import attrs
 import msgspec
 
 from dpcore.accounting.filters import BudgetExceededError
+from dpcore.accounting.pictures import axes_or_new
 from dpcore.adjacency import Adjacency
 from dpcore.errors import (
     AdjacencyError,
@@ -29,8 +30,9 @@ from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.covered import covered, settled
-from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED
+from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, taken
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
+from dpcore.ledger.pictures import draw_spending
 from dpcore.ledger.places import path_of, unknown
 from dpcore.ledger.recomputing import (
     COMMITTED,
@@ -40,7 +42,9 @@ from dpcore.ledger.recomputing import (
     recomputed,
     stored,
 )
+from dpcore.ledger.sheets import ledger_sheet
 from dpcore.ledger.total import Left, Notion, Spent, Total
+from dpcore.markup import Sheet, Shown
 from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
@@ -53,7 +57,7 @@ def _now() -> str:
 
 
 @attrs.frozen(kw_only=True)
-class Ledger:
+class Ledger(Shown):
     """A budget on disk. Any number of processes may spend it at once.
 
     Args:
@@ -227,6 +231,16 @@ class Ledger:
         """What would still be let through."""
         return self.spent().left()
 
+    def sheet(self) -> Sheet:
+        """What it promises, its latest entries, and what is left."""
+        return ledger_sheet(self.name, self.total, self.each_row(), self.left())
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw what is spent after each charge, on matplotlib's axes or new ones (`[report]`)."""
+        (drawn,) = axes_or_new(axes)
+        draw_spending(drawn, [one.share for one in taken(self.total, self.each_row())])
+        return drawn
+
     def note(self, what: str) -> None:
         """Record a look at the records that nothing accounts for; nothing is charged."""
         with self.writing() as transaction:
@@ -261,7 +275,7 @@ class Ledger:
             with self._reading() as transaction:
                 if found := self.journal.faults():
                     return Verified(faults=tuple(found))
-                most, told = transaction.said(), progress or (lambda done, most: None)
+                most, told = transaction.highest, progress or (lambda done, most: None)
                 return recomputed(
                     self.total, transaction.rows(), self.events, lambda done: told(done, most)
                 )

@@ -106,11 +106,6 @@ class Transaction:
         self._cursors.append(cursor)
         return cursor
 
-    def said(self) -> int:
-        """How many rows the file says it has: for progress, since nothing is checked."""
-        (number,) = self._connection.execute("SELECT max(number) FROM journal").fetchone()
-        return number if isinstance(number, int) else 0
-
     def last(self, *kinds: str) -> Row | None:
         """The latest row of these kinds; of any, without arguments.
 
@@ -179,6 +174,12 @@ class Transaction:
     def added(self) -> Row | None:
         """The last row that this transaction added."""
         return self._added[-1] if self._added else None
+
+    @property
+    def highest(self) -> int:
+        """The number of the last row as it stands there, unchecked; 0 where there is none."""
+        (number,) = self._connection.execute("SELECT max(number) FROM journal").fetchone()
+        return number or 0
 
     def digest_of(self, number: int) -> str | None:
         """What the row of a number says its digest is; None where there is no such row."""

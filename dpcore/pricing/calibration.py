@@ -8,7 +8,7 @@ import scipy
 from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import gaussian_mu
-from dpcore.running.ask import Ask
+from dpcore.running.ask import Ask, compose
 
 _FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
 _LAST = 32.0  # the last of the distances 1/2, 1, 2, 4, ... that are tried
@@ -17,13 +17,6 @@ _STEEP = 50.0  # stands for infinity in the logarithm of a ratio of epsilons
 _NARROW = 2.0**-20  # in log2 t: where a jump is told from a slope
 _STEEPEST = 8.0  # log(epsilon) falls by less per unit of log2 t: by log 2 for small epsilons
 _XTOL, _RTOL = 1e-14, 8 * 2.0**-52  # Brent's, for log2 t
-
-
-def compose(asks: Sequence[Ask], accountant: Accountant) -> Accountant:
-    """Every ask, as often as it may be asked."""
-    for ask in asks:
-        accountant = accountant.compose(ask.event(), ask.query.at_most)
-    return accountant
 
 
 def calibrate(
