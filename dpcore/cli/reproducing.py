@@ -23,7 +23,7 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell]) -> Non
     for cell in cells:
         table.add_row(
             cell.series,
-            str(cell.at),
+            f"{cell.at:g}" if isinstance(cell.at, float) else str(cell.at),
             "-" if cell.paper is None else f"{cell.paper:.4g} (+- {cell.tolerance:.2g})",
             f"{cell.mean:.4g}" + ("" if cell.formula else f" +- {cell.sd:.2g}"),
             _independent(cell),

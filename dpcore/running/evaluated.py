@@ -85,10 +85,11 @@ def evaluated_records(part: Domain, model: Model, opened: Opened, domain: Domain
         part: That domain. domain: Of the run's records.
         model: As rebuilt from the answers; it sees the hold-out and is dropped.
     """
-    predicted = predictions(model, opened, domain)
-    table: dict[str, Any] = {**opened.holdout, PREDICTED: predicted}
+    predicted, held = predictions(model, opened, domain), opened.holdout
+    empty = {name: np.zeros(0) for name in domain.rules}  # of no records, no columns were read
+    table: dict[str, Any] = {**empty, **held, PREDICTED: predicted}
     if SCORE in part.columns:
-        table[SCORE] = _scores(model, opened.holdout, domain, predicted.size)
+        table[SCORE] = _scores(model, held, domain, predicted.size)
     return part.project(table)
 
 

@@ -45,13 +45,15 @@ class _Reader:
         if not path and "target" in value:
             with below("target"):
                 value["target"] = self.listed(value["target"])
-        columns = None if path else value.get("columns")
-        if columns is not None and isinstance(columns.value, dict):
+        for part in () if path else ("columns", "groups"):
+            columns = value.get(part)
+            if columns is None or not isinstance(columns.value, dict):
+                continue
             listed = {}
             for name, column in columns.value.items():
-                with below("columns", name):
+                with below(part, name):
                     listed[name] = self.listed(column)
-            value["columns"] = attrs.evolve(columns, value=listed)
+            value[part] = attrs.evolve(columns, value=listed)
         return attrs.evolve(node, value=value)
 
     def listed(self, column: Node) -> Node:

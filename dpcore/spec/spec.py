@@ -17,6 +17,7 @@ from dpcore.errors import DpcoreError
 from dpcore.spec.category_file import with_lists
 from dpcore.spec.declared import Declared, declared
 from dpcore.spec.grammar import Csv
+from dpcore.spec.rules import with_rules
 from dpcore.spec.sweep import Point, releases
 from dpcore.strict_yaml.located import Node, of_plain, parse, read
 from dpcore.strict_yaml.places import place, placed
@@ -133,6 +134,7 @@ def spec_of_plain(data: Any, name: str, registry: Registry | None = None) -> Spe
 def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:
     with placed(node):
         node = with_lists(node, None if path is None else path.parent)
+        node = with_rules(node, registry)
         said = declared(node)
         return _with_components(said, node, path, registry)
 

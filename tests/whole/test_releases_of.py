@@ -5,11 +5,14 @@ import pytest
 
 from dpcore import Categories, Range, load_spec, replay, run
 from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
+from dpcore.conformance.audits.pipeline import Pipeline
 from dpcore.errors import DpcoreError
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.running.conversation import wide_open
 from dpcore.running.evaluated import evaluated_domain
 from dpcore.running.runtime import open_records
+from dpcore.sources.opening import open_source
+from dpcore.spec.grammar import Csv
 from dpcore.spec.spec import spec_of_text
 
 HEAD = """\
@@ -137,6 +140,26 @@ def test_one_learner_of_two_models_is_computed_twice():
     assert np.abs(one[:, 1] - two[:, 1]).max() > 0.1  # and other errors
 
 
+@pytest.mark.parametrize("target", ["[-1, 1]", "[no, yes]"])
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_a_hold_out_without_records_is_published_like_any_other(tmp_path, target, kept):
+    # Whether anybody is held out is private under add/remove: no run may fail for want of records.
+    plan = plan_of("add_remove", target=target)
+    table = {name: column[:kept] for name, column in people().items()}
+    if target == "[no, yes]":
+        table["y"] = np.where(table["y"] > 0, "yes", "no")
+    lines = ["a,b,race,y"] + [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    blocks = open_source(
+        "people.csv", tmp_path, Csv(), plan.request.domain, refuse=True, total=False
+    )
+    for given in (table, blocks):
+        outcome = plan.run(given, secret=SecretCoins.rehearsal(4), door=wide_open)
+        counts = outcome.models["errors"].tables["count"].estimate
+        assert counts.sum() == pytest.approx(len(outcome.opened.held), abs=1e-6)
+        assert np.isfinite(outcome.models["errors"].tables["error"].estimate).all()
+
+
 def test_a_run_publishes_tables_that_replay(tmp_path):
     path = tmp_path / "spec.yaml"
     path.write_text(text("add_remove"))
@@ -250,3 +273,11 @@ def test_persons_pay_k_times():
 def test_what_does_not_fit_is_refused_before_any_record_is_read(more, tail, words):
     with pytest.raises(DpcoreError, match=words):
         plan_of(more=more, tail=tail)
+
+
+def test_an_audit_is_about_what_is_told_of_the_learners_records():
+    plan = plan_of()
+    table = {"a": [0.1] * 8, "b": [0.2] * 8, "y": [0.3] * 8}
+    records = plan.schedule.releases[0].part.project(table)
+    pipeline = Pipeline(plan.schedule, records, records, coins=PublicCoins(3))
+    assert not any("errors" in name for name in pipeline.sample(2).names)

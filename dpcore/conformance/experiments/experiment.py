@@ -108,7 +108,8 @@ def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[...
                 if component is not None:
                     with below(key):
                         found |= _method(component, known)
-            if (series.noise is None) != (series.epsilon is None):
+            swept = text.sweep.over == "epsilon" and series.noise is not None
+            if (series.noise is None) != (series.epsilon is None and not swept):
                 raise SpecError("noise and epsilon go together", "epsilon")
             study = series.independent
             rows: dict[str, list[float | None]] = {"paper": series.paper}

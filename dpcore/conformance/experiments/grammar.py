@@ -31,20 +31,30 @@ class DataText(Struct, frozen=True, forbid_unknown_fields=True):
     """Records, and how they are split.
 
     Args:
-        test: How many are held out.
-        train: How many are fitted on; the rest if left out.
+        test: How many are held out; of groups, of each.
+        share: In the place of test: what share of each group is held out.
+        train: How many are fitted on; the rest if left out. Of groups, of each.
         csv: A file of the user's own, in the place of a generator.
+        other: Another file with the same columns: the two files are the groups `csv` and `other`.
+        group: A text column whose values are the groups.
+        group_is: A feature too, or a constant in its place, as the published code's one-hot within
+            each group leaves it. Of two files, a constant.
         generator: A method that draws records: {name: ..., fields}.
-        scale_x: What is done to numeric columns, over all records: nothing, or to [0, 1].
-        scale_y: What is done to the label, over all records: nothing, to [0, 1], or to l2 norm 1.
+        scale_x: What is done to numeric columns: nothing, or to [0, 1] over all records, or over
+            each group.
+        scale_y: What is done to the label: the same, or to l2 norm 1.
     """
 
-    test: Positive
+    test: Annotated[int, Meta(ge=0)] = 0
+    share: Annotated[float, Meta(gt=0, lt=1)] | None = None
     train: int | None = None
     csv: FileText | None = None
+    other: FileText | None = None
+    group: str = ""
+    group_is: Literal["feature", "constant"] = "constant"
     generator: dict[str, Any] | None = None
-    scale_x: Literal["none", "minmax"] = "none"
-    scale_y: Literal["none", "minmax", "l2"] = "none"
+    scale_x: Literal["none", "minmax", "group_minmax"] = "none"
+    scale_y: Literal["none", "minmax", "group_minmax", "l2"] = "none"
 
 
 class IndependentText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,6 +93,14 @@ class SeriesText(Struct, frozen=True, forbid_unknown_fields=True):
         honest: The best sound result at the same epsilon, and how it is reached.
         approaches: Name of the series that it must reach at the last value of the sweep, where
             only the shape of a picture is claimed.
+        group: Whose gap is told, where gaps are.
+        exact: Whether a gap is told in closed form, and not from draws; of what has no noise, that
+            the study's number is the same one but for its digits.
+        grid: Points on which distributions are compared, as the paper does; 0 for exactly.
+        span: Ends of the grid; the range of the predictions if left out.
+        of_labels: Whether parity is that of the labels themselves.
+        clip: Ends that predictions are cut to before a squared error is taken; as they come if left
+            out, which is how the papers do it.
         unjudged: Why its numbers do not count, if they do not.
     """
 
@@ -102,6 +120,12 @@ class SeriesText(Struct, frozen=True, forbid_unknown_fields=True):
     loses: dict[str, float] = {}
     honest: str = ""
     approaches: str = ""
+    group: str = ""
+    exact: bool = False
+    grid: Annotated[int, Meta(ge=0)] = 0
+    span: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
+    of_labels: bool = False
+    clip: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
     unjudged: str = ""
 
 
@@ -109,12 +133,12 @@ class SweepText(Struct, frozen=True, forbid_unknown_fields=True):
     """What is varied.
 
     Args:
-        over: A field of every fit, or `records` for the number fitted on.
+        over: A field of every fit, `records` for the number fitted on, or `epsilon` of all noise.
         at: Its values.
     """
 
     over: Text
-    at: Annotated[list[int], Meta(min_length=1)]
+    at: Annotated[list[int | float], Meta(min_length=1)]
 
 
 class RepeatsText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -155,7 +179,8 @@ class ExperimentText(Struct, frozen=True, forbid_unknown_fields=True):
         differs: Where the paper's text and its code differ.
         not_reproducible: What cannot be reproduced, and why.
         also: Names of experiments that run the other reading, or other panels.
-        metric: The mean of squared errors, or the share of wrong classes.
+        metric: The mean of squared errors or the share of wrong classes, on the records held out;
+            the gap of a group's excessive risk or the parity of predictions, on those fitted on.
         substitute: What stands for the paper's own data, if something does.
     """
 
@@ -171,7 +196,7 @@ class ExperimentText(Struct, frozen=True, forbid_unknown_fields=True):
     differs: list[DifferenceText] = []
     not_reproducible: list[Text] = []
     also: list[Text] = []
-    metric: Literal["mse", "error_rate"] = "mse"
+    metric: Literal["mse", "error_rate", "risk_gap", "parity"] = "mse"
     substitute: str = ""
 
 

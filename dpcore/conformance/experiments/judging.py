@@ -31,7 +31,7 @@ class Cell:
     """One number of a table or figure, and its verdicts; None where there is nothing to judge."""
 
     series: str
-    at: int
+    at: int | float
     paper: float | None
     mean: float
     sd: float
@@ -117,10 +117,13 @@ def _cell(text: ExperimentText, found: Found, level: float) -> Cell:
     apart = None
     if study is not None and series.statement is not None:
         apart = series.relative * abs(study)  # a formula: both numbers are exact but for digits
+    elif study is not None and series.exact:
+        apart = series.relative * abs(study) + tolerance(sd, repeats)  # exact at each split
     elif study is not None and spread is not None:
         assert series.independent is not None
         apart = difference(sd, repeats, spread, series.independent.repeats, level)
     counts = not series.unjudged
+    swept = text.sweep.over == "epsilon" and series.noise is not None
     return Cell(
         series=series.name,
         at=found.at,
@@ -136,7 +139,7 @@ def _cell(text: ExperimentText, found: Found, level: float) -> Cell:
         as_independent=abs(study - mean) <= apart
         if study is not None and apart is not None
         else None,
-        claims=float(found.at) if series.claims_sweep else series.epsilon,
+        claims=float(found.at) if series.claims_sweep or swept else series.epsilon,
         loses=series.loses.get(str(found.at)),
         honest=series.honest,
         unjudged=series.unjudged,

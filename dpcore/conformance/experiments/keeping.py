@@ -63,7 +63,12 @@ def drawn(experiment: Experiment, cells: Sequence[Cell]) -> bytes:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 6), layout="constrained")
-    measured = {"mse": "mean squared test error", "error_rate": "share of wrong classes"}
+    measured = {
+        "mse": "mean squared test error",
+        "error_rate": "share of wrong classes",
+        "risk_gap": "gap of excessive risk",
+        "parity": "distance of two groups' predictions",
+    }
     axes = figure.add_subplot(
         xlabel=experiment.text.sweep.over, ylabel=measured[experiment.text.metric]
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpcore.conformance.experiments.data import Split, draws
 from dpcore.conformance.experiments.experiment import Experiment, fields
 from dpcore.conformance.experiments.grammar import SeriesText
+from dpcore.conformance.experiments.groups import Predicted, drawn_gap, exact_gap, parity
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +33,7 @@ class Found:
     """Mean squared test errors of one series at one value of the sweep, one for each split."""
 
     series: int
-    at: int
+    at: int | float
     errors: Floats
 
 
@@ -61,12 +62,12 @@ def run(
     splits = text.repeats.quick if quick else text.repeats.splits
     tell = progress or (lambda done, most: None)
     done, most = 0, splits * len(at) * len(text.series)
-    errors: dict[tuple[int, int], list[float]] = {}
+    errors: dict[tuple[int, int | float], list[float]] = {}
     seed = text.key if key is None else key
     for number in range(splits):
         for place, value in enumerate(at):
             coins = np.random.default_rng([seed, number, place])
-            records = value if text.sweep.over == "records" else None
+            records = int(value) if text.sweep.over == "records" else None
             data: dict[str, Split] = {}
             fitted: dict[bytes, Fitted] = {}
             for index, series in enumerate(text.series):
@@ -81,14 +82,14 @@ def run(
                 split = data[series.data]
                 fit = _fitted(experiment, series, split, value, coins, fitted)
                 errors.setdefault((index, value), []).append(
-                    _error(experiment, series, split, fit, coins)
+                    _measured(experiment, series, split, fit, coins, value)
                 )
                 done += 1
                 tell(done, most)
     return [Found(index, value, np.array(found)) for (index, value), found in errors.items()]
 
 
-def computed(experiment: Experiment, component: Mapping[str, Any], value: int) -> float:
+def computed(experiment: Experiment, component: Mapping[str, Any], value: float) -> float:
     """A statement's number at one value of the sweep, from public facts alone."""
     given = {key: one for key, one in component.items() if key not in ("name", "which")}
     statement = experiment.statements[component["name"]]
@@ -101,7 +102,7 @@ def _fitted(
     experiment: Experiment,
     series: SeriesText,
     split: Split,
-    value: int,
+    value: float,
     coins: np.random.Generator,
     known: dict[bytes, Fitted],
 ) -> Fitted:
@@ -109,7 +110,7 @@ def _fitted(
     over = experiment.text.sweep.over
     assert series.fit is not None
     own: Mapping[str, Any] = fields(series.fit, len(split.train_y))
-    own = own if over == "records" else {**own, over: value}
+    own = own if over in ("records", "epsilon") else {**own, over: value}
     name = msgspec.json.encode([series.data, series.fit["name"], sorted(own.items())])
     if name not in known:
         method = experiment.methods[series.fit["name"]]
@@ -117,27 +118,60 @@ def _fitted(
     return known[name]
 
 
-def _error(
+def _measured(
     experiment: Experiment,
     series: SeriesText,
     split: Split,
     fit: Fitted,
     coins: np.random.Generator,
+    value: float,
 ) -> float:
-    """On the records held out, predictions as they come, over the noises."""
+    """The experiment's metric: on the records held out; of groups, on those fitted on."""
+    text = experiment.text
+    method, given = None, {}
+    if series.noise is not None:
+        method = experiment.methods[series.noise["name"]]
+        over = value if text.sweep.over == "epsilon" else series.epsilon
+        own = fields(series.noise, len(split.train_y))
+        given = {"epsilon": over, "delta": text.delta, **own}
+
+    def draw() -> Floats:
+        assert method is not None, "only noise is drawn"
+        noises: Floats = method(fit, coins, text.repeats.noises, **given)
+        return noises
+
+    if text.metric in ("mse", "error_rate"):
+        return _error(text.metric, split, fit, None if method is None else draw(), series.clip)
+    shown = Predicted(
+        matrix=fit.features(split.train_x),
+        coefficients=fit.coefficients,
+        labels=split.train_y,
+        groups=split.groups,
+    )
+    if text.metric == "risk_gap":
+        assert method is not None, "gaps are of noise"
+        if series.exact:
+            return exact_gap(shown, series.group, method, given, fit)
+        return drawn_gap(shown, series.group, draw)
+    if series.of_labels:
+        return parity(shown.labels, shown.groups, series.grid, series.span)
+    noises = np.zeros((1, fit.coefficients.size)) if method is None else draw()
+    said = shown.matrix @ (fit.coefficients + noises).T
+    return float(np.mean([parity(one, shown.groups, series.grid, series.span) for one in said.T]))
+
+
+def _error(
+    metric: str, split: Split, fit: Fitted, noise: Floats | None, ends: Sequence[float] | None
+) -> float:
+    """Over the noises; predictions as they come, or cut to some ends."""
     matrix = fit.features(split.test_x)
-    if experiment.text.metric == "error_rate":
+    if ends is not None and metric == "mse":
+        drawn = np.zeros((1, fit.coefficients.size)) if noise is None else noise
+        said = np.clip(matrix @ (fit.coefficients + drawn).T, ends[0], ends[1])
+        return float(np.mean((said - split.test_y[:, None]) ** 2))
+    if metric == "error_rate":
         return float(np.mean(np.argmax(matrix @ fit.coefficients, axis=1) != split.test_y))
     wrong = matrix @ fit.coefficients - split.test_y
-    if series.noise is None:
+    if noise is None:
         return float(np.mean(wrong**2))
-    method = experiment.methods[series.noise["name"]]
-    noise = method(
-        fit,
-        coins,
-        experiment.text.repeats.noises,
-        epsilon=series.epsilon,
-        delta=experiment.text.delta,
-        **fields(series.noise, len(split.train_y)),
-    )
     return float(np.mean((wrong[:, None] + matrix @ noise.T) ** 2))

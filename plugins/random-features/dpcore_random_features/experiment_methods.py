@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpcore.learning.solvers.kaczmarz import kaczmarz
 
 Floats = NDArray[np.float64]
-Solver = Literal["pinv", "kaczmarz", "sgd"]
+Solver = Literal["pinv", "kaczmarz", "sgd", "zero"]
 
 _CUT = 1e-12  # of the Gram matrix' largest eigenvalue: below it, rows are copies of one another
 
@@ -61,8 +61,9 @@ def fit_cosines(
 
     Args:
         features: N. frequency_sd: s; the published code takes twice what it calls gamma.
-        solver: `pinv`, the shortest interpolant; `kaczmarz`, one step for every record, of records
-            drawn uniformly, from 0; or `sgd`, as many steps of least squares.
+        solver: `pinv`, the shortest least-squares solution; `kaczmarz`, one step for every record,
+            of records drawn uniformly, from 0; `sgd`, as many steps of least squares; or `zero`,
+            which looks at no record.
         rate: Of `sgd`.
     """
     frequencies = frequency_sd * coins.standard_normal((x.shape[1], features))
@@ -73,6 +74,8 @@ def fit_cosines(
         found = shortest(matrix, y)
     elif solver == "kaczmarz":
         found = kaczmarz(matrix, y, order)
+    elif solver == "zero":
+        found = np.zeros(features)
     else:
         assert rate is not None
         found = descent(matrix, y, order, rate)
@@ -87,6 +90,11 @@ def shortest(matrix: Floats, y: Floats) -> Floats:
     It is what `numpy.linalg.pinv` gives where eigenvalues are either above the cut or those of
     repeated rows.
     """
+    if matrix.shape[0] > matrix.shape[1]:
+        values, vectors = np.linalg.eigh(matrix.T @ matrix)
+        kept = values > _CUT * values[-1]
+        tall: Floats = vectors[:, kept] @ ((vectors[:, kept].T @ (matrix.T @ y)) / values[kept])
+        return tall
     values, vectors = np.linalg.eigh(matrix @ matrix.T)
     kept = values > _CUT * values[-1]
     found: Floats = matrix.T @ (vectors[:, kept] @ ((vectors[:, kept].T @ y) / values[kept]))

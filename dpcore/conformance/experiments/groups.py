@@ -1,0 +1,101 @@
+r"""Group metrics of an experiment: gaps of excessive risk, exact and drawn; parity of predictions.
+
+A gap is :math:`|R_a-R|`, what noise adds to the mean squared error of a group less what it adds to
+that of all records. Exactly it is :math:`v\,|\mathrm{mean}_{D_a}\|\varphi\|^2-\mathrm{mean}_D
+\|\varphi\|^2|`, v the variance of one coordinate of the noise. The papers estimate both terms from
+draws of their own, whose error is far larger than what is estimated.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import SpecError
+from dpcore.learning.metrics.parity import distance
+
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class KnownVariance(Protocol):
+    """A method of noise that says what it draws: independent coordinates of one variance."""
+
+    def variance(self, fit: Any, **given: Any) -> float:
+        """Of one coordinate; the arguments of a draw, without coins and count."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Predicted:
+    """What a fit says of records, and whose groups they are.
+
+    Args:
+        matrix: Features, shape (n, N).
+        coefficients: Without noise, shape (N,).
+        labels: Shape (n,). groups: Names, shape (n,).
+    """
+
+    matrix: Floats
+    coefficients: Floats
+    labels: Floats
+    groups: NDArray[np.str_]
+
+
+def exact_gap(
+    shown: Predicted, group: str, noise: Any, given: Mapping[str, Any], fit: Any
+) -> float:
+    """The closed form.
+
+    Raises:
+        SpecError: the noise does not say its variance.
+    """
+    if not isinstance(noise, KnownVariance):
+        raise SpecError("an exact gap needs a noise that says its variance")
+    lengths = (shown.matrix**2).sum(axis=1)
+    own = lengths[shown.groups == group].mean()
+    return noise.variance(fit, **given) * abs(float(own - lengths.mean()))
+
+
+def drawn_gap(shown: Predicted, group: str, draw: Callable[[], Floats]) -> float:
+    """From draws for all records, and others for the group's.
+
+    Args:
+        draw: Noises, shape (count, N).
+    """
+    own = shown.groups == group
+    added = [
+        _added(shown.matrix[rows], shown.coefficients, shown.labels[rows], draw())
+        for rows in (np.ones_like(own), own)
+    ]
+    return abs(added[1] - added[0])
+
+
+def _added(matrix: Floats, coefficients: Floats, labels: Floats, noises: Floats) -> float:
+    wrong = matrix @ coefficients - labels
+    return float(np.mean((wrong[:, None] + matrix @ noises.T) ** 2) - np.mean(wrong**2))
+
+
+def parity(
+    predictions: Floats, groups: NDArray[np.str_], grid: int, span: Sequence[float] | None = None
+) -> float:
+    """The largest distance of two groups' predictions.
+
+    Args:
+        predictions: Shape (n,).
+        grid: Of so many points; 0 for the exact distance.
+        span: From and to where they go; the range of the predictions if None.
+    """
+    parts = [predictions[groups == name] for name in np.unique(groups)]
+    if not grid:
+        return max(distance(one, other) for one, other in itertools.combinations(parts, 2))
+    first, last = (predictions.min(), predictions.max()) if span is None else (span[0], span[1])
+    points = np.linspace(float(first), float(last), grid)
+    functions = [np.searchsorted(np.sort(p), points, side="right") / p.size for p in parts]
+    return max(
+        float(np.abs(one - other).max()) for one, other in itertools.combinations(functions, 2)
+    )

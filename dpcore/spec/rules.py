@@ -1,0 +1,138 @@
+"""Rules of choice: `{rule: PAPER/STATEMENT, take: NAME}` becomes a number before a spec is read.
+
+A paper's choice of lambda, epsilon, a rate or a number of steps or features is a statement's number
+(`dpcore theory`), computed from what stands in the spec: from public facts alone. A lock holds the
+number itself, so that a replay needs no statement.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+import attrs
+
+from dpcore.errors import SpecError, below, nearest, shown
+from dpcore.strict_yaml.located import Node
+
+if TYPE_CHECKING:
+    from dpcore.learning.theorems.statement import Statement
+    from dpcore.registry.registry import Registry
+
+RULE, TAKE, WHICH, TIMES, WHOLE = "rule", "take", "which", "times", "whole"
+RECORDS = "records"
+"""In the place of a parameter's value: the declared number of records, where it is public."""
+
+_OWN = (RULE, TAKE, WHICH, TIMES, WHOLE)
+_WHERE = ("budget", "release", "releases")
+
+
+def with_rules(node: Node, registry: Registry | None) -> Node:
+    """The spec at `node` with the numbers of its rules, below its budget and its releases.
+
+    Keys of a rule: `rule`, the statement; `take`, which of its numbers, where it has several;
+    `which`, `corrected` (if there is one, by default) or `printed`; `times`, a constant, since
+    papers choose up to constants; `whole: true` rounds up to an integer; all others are parameters.
+
+    Raises:
+        SpecError: at a rule that is none, or has no finite number.
+    """
+    if not isinstance(node.value, dict):
+        return node
+    value = dict(node.value)
+    reader = _Reader(_records(node), registry)
+    for key in _WHERE:
+        if key in value:
+            with below(key):
+                value[key] = reader.changed(value[key])
+    return attrs.evolve(node, value=value) if reader.found else node
+
+
+def _records(node: Node) -> int | None:
+    """The declared number of records, if it is public."""
+    for key in ("data", "domain", "records"):
+        if not isinstance(node.value, dict) or key not in node.value:
+            return None
+        node = node.value[key]
+    return node.value if isinstance(node.value, int) else None
+
+
+@attrs.define
+class _Reader:
+    """Replaces rules by numbers, from the leaves up to the root."""
+
+    records: int | None
+    registry: Registry | None
+    found: bool = False
+
+    def changed(self, node: Node) -> Node:
+        """`node` with the rules in it replaced."""
+        if isinstance(node.value, list):
+            entries = []
+            for number, entry in enumerate(node.value):
+                with below(number):
+                    entries.append(self.changed(entry))
+            return attrs.evolve(node, value=entries)
+        if not isinstance(node.value, dict):
+            return node
+        if RULE in node.value:
+            self.found = True
+            return attrs.evolve(node, value=self.number(node.value), keys={})
+        inner = {}
+        for key, entry in node.value.items():
+            with below(key):
+                inner[key] = self.changed(entry)
+        return attrs.evolve(node, value=inner)
+
+    def number(self, given: dict[str, Node]) -> int | float:
+        """What a rule chooses."""
+        from dpcore.registry.registry import Registry
+        from dpcore.registry.shipped import one
+
+        plain = {key: entry.plain() for key, entry in given.items()}
+        registry = Registry.default() if self.registry is None else self.registry
+        with below(RULE):
+            statement: Statement = one(registry, "theory", "statement", str(plain[RULE]))
+        values = statement.values(
+            {key: self._parameter(key, value) for key, value in plain.items() if key not in _OWN}
+        )
+        side = self._side(values, plain)
+        chosen = self._taken(side, plain) * self._times(plain)
+        if not math.isfinite(chosen):
+            raise SpecError("the rule has no finite number for these values", RULE)
+        whole = plain.get(WHOLE, False)
+        if not isinstance(whole, bool):
+            raise SpecError("needs true or false", WHOLE)
+        return math.ceil(chosen) if whole else chosen
+
+    def _parameter(self, key: str, value: Any) -> int | float:
+        """A number, or the public number of records."""
+        if value == RECORDS:
+            if self.records is None:
+                raise SpecError("the number of records is private here: give a public number", key)
+            return self.records
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise SpecError(f"needs a number, or {RECORDS!r}, got {shown(value)}", key)
+        return value
+
+    def _side(self, values: dict[str, dict[str, float]], plain: dict[str, Any]) -> dict[str, float]:
+        """As corrected, unless asked otherwise or there is no correction."""
+        which = plain.get(WHICH, [*values][-1])
+        if which not in values:
+            raise SpecError(f"needs {' or '.join(values)}, got {shown(which)}", WHICH)
+        return values[cast(str, which)]
+
+    def _taken(self, side: dict[str, float], plain: dict[str, Any]) -> float:
+        take = plain.get(TAKE, next(iter(side)) if len(side) == 1 else None)
+        if take not in side:
+            raise SpecError(
+                f"needs one of {', '.join(side)}{nearest(str(take), side)}",
+                TAKE if TAKE in plain else RULE,
+            )
+        return side[cast(str, take)]
+
+    def _times(self, plain: dict[str, Any]) -> float:
+        times = plain.get(TIMES, 1)
+        if isinstance(times, bool) or not isinstance(times, int | float) or not times > 0:
+            raise SpecError("needs a number > 0", TIMES)
+        return float(times)
