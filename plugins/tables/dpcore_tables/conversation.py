@@ -168,7 +168,7 @@ def _dictionary(state: State, stage: str) -> Dictionary:
 
 
 def _with_dictionary(state: State, made: Dictionary) -> State:
-    return attrs.evolve(state, dictionary=made, fixed=made.arrays())
+    return attrs.evolve(state, dictionary=made, fixed=made.args())
 
 
 def _with_steps(state: State, stage: str) -> State:
