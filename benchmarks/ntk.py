@@ -34,6 +34,7 @@ from dpcore import (
     Sensitivity,
     price,
 )
+from dpcore.learning.metrics.means import Accuracy
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.noise.wishart import wishart_mean
@@ -129,7 +130,7 @@ def digits(runs: int) -> None:
             holdout=0.2,
         )
         found = [
-            evaluate(plan, plan.run(table), ("accuracy",))["release"]["accuracy"]
+            evaluate(plan, plan.run(table), {"accuracy": Accuracy()})["release"]["accuracy"]
             for _ in range(runs)
         ]
         columns = {name: [f[name] for f in found] for name in found[0]}

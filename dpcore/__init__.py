@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from dpcore.learning.learners.best_of import BestOf as BestOf
     from dpcore.learning.learners.one_shot import OneShot as OneShot
     from dpcore.learning.learners.summing import SummingLearner as SummingLearner
+    from dpcore.learning.metrics.base import Held as Held
+    from dpcore.learning.metrics.base import Metric as Metric
     from dpcore.ledger.book import Ledger as Ledger
     from dpcore.ledger.book import Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
@@ -126,6 +128,7 @@ _HOME = {
     "Guarantee": "guarantee",
     "HitLaw": "sampling.hit_law",
     "Interactive": "functions.interactive",
+    "Held": "learning.metrics.base",
     "Interval": "interval",
     "Kernel": "functions.kernels.base",
     "Learner": "learner",
@@ -133,6 +136,7 @@ _HOME = {
     "Ledger": "ledger.book",
     "LinearModel": "learning.features.model",
     "Mechanism": "mechanism",
+    "Metric": "learning.metrics.base",
     "Model": "learner",
     "OneShot": "learning.learners.one_shot",
     "Oracle": "functions.interactive",

@@ -20,6 +20,7 @@ _BITS = 32
 _LOW = (1 << _BITS) - 1
 _HIGHEST = 1 << 60
 _FLOATS = 1 << 53
+_NORMAL = 900  # exponents at which integers below 2^86 are neither huge nor subnormal
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -101,6 +102,9 @@ class Exact:
 
     def floats(self) -> NDArray[np.float64]:
         """Every number rounded to the nearest float, once, ties to even; huge ones infinite."""
+        if -_NORMAL < self.exponent < _NORMAL and bool((np.abs(self.high) <= _FLOATS).all()):
+            # both limbs are doubles, so that their sum rounds once; a power of two does not round
+            return np.asarray(np.ldexp(np.ldexp(self.high, _BITS) + self.low, self.exponent))
         found = np.array([_float(whole, self.exponent) for whole in self.integers()])
         return found.reshape(self.shape)
 

@@ -91,6 +91,22 @@ class ScoringModel(Model, Protocol):
         """Centred predictions before any clipping, shape (n,), of rows of shape (n, p)."""
 
 
+@runtime_checkable
+class ProbabilityModel(Model, Protocol):
+    """A model of classes that says how likely each of them is."""
+
+    def probabilities(self, table: Table) -> NDArray[np.float64]:
+        """Of every class, in the order in which they are declared; shape (n, classes)."""
+
+
+@runtime_checkable
+class LinearScoreModel(ScoringModel, Protocol):
+    """A model whose score is linear in the coordinates of its only answer."""
+
+    def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The standard deviation of the score where every real coordinate has noise of 1. (n,)."""
+
+
 class Reads(enum.Enum):
     """How a learner's private function reads the records; each needs more than those above it.
 
@@ -149,6 +165,9 @@ class AnyLearner(ABC):
     """Whether its models predict from encoded columns too (`ScoringModel`), so that `best_of` may
     choose among them."""
 
+    linear: ClassVar[bool] = False
+    """Whether it asks once, and its model is a `LinearScoreModel` in that answer's coordinates."""
+
     several_classes: ClassVar[bool] = False
     """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
 
@@ -156,6 +175,14 @@ class AnyLearner(ABC):
     def reads(self) -> Reads:
         """How `compute` reads the records. What says less than it needs fails on large data."""
         return Reads.ROWS
+
+    def reads_of(self, domain: Domain) -> Reads:
+        """`reads`, or more than that for a learner whose way depends on the declared facts.
+
+        Args:
+            domain: Of the learner's part of the records.
+        """
+        return self.reads
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:

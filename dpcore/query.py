@@ -34,6 +34,9 @@ class Sum:
         sign: `non_negative` where no entry of a contribution is below 0, `acute` where any two
             contributions have an inner product >= 0: the author's proof.
         exponent: log2 of the unit, of which C is at most 2^42; if left out, C is at least 2^41.
+        person: P > 0: all records of one person together add at most so much: their sum is clipped
+            to P, once each of them is clipped to C. Where a person is the unit alone. None: a
+            person adds what their records add.
     """
 
     clip: float = attrs.field(validator=positive)
@@ -41,6 +44,7 @@ class Sum:
         default="any", validator=one_of("any", "non_negative", "acute")
     )
     exponent: int | None = None
+    person: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
     def __attrs_post_init__(self) -> None:
         finest = self._finest
@@ -58,7 +62,8 @@ class Sum:
 
     @property
     def _finest(self) -> int:
-        return math.frexp(self.clip)[1] - _BITS
+        longest = self.clip if self.person is None else max(self.clip, self.person)
+        return math.frexp(longest)[1] - _BITS
 
 
 @attrs.frozen(kw_only=True)

@@ -3,9 +3,21 @@
 from typing import Any
 
 from dpcore.bridges import sklearn as _home
-from dpcore.bridges.sklearn import PrivateClassifier, PrivateRegressor, ReleaseWarning
+from dpcore.bridges.sklearn import (
+    ConstantModelWarning,
+    PrivateClassifier,
+    PrivateRegressor,
+    ReleaseWarning,
+    published,
+)
 
-__all__ = ["PrivateClassifier", "PrivateRegressor", "ReleaseWarning"]
+__all__ = [
+    "ConstantModelWarning",
+    "PrivateClassifier",
+    "PrivateRegressor",
+    "ReleaseWarning",
+    "published",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,17 +6,106 @@ on a budget of 1 that is spent. And the square of 1e-170 is no double.
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 
+_DEPTH = 2148  # every double is a multiple of 2^-1074, every square of one of 2^-2148
+_UNIT = 1 << _DEPTH
 
-def rounded_up(value: Fraction) -> float:
+
+@functools.total_ordering
+class Dyadic:
+    """A sum of doubles, or of their squares: an integer that counts units of 2^-2148. Exact.
+
+    All sums have the same unit, so that to add or to compare two of them is to add or to compare
+    two integers. It compares with every number that `Fraction` takes.
+
+    Args:
+        units: How many.
+    """
+
+    __slots__ = ("units",)
+
+    def __init__(self, units: int) -> None:
+        self.units = units
+
+    @classmethod
+    def square(cls, value: float) -> Dyadic:
+        """The square of a finite double."""
+        numerator, denominator = value.as_integer_ratio()
+        return cls(numerator * numerator << _DEPTH + 2 - 2 * denominator.bit_length())
+
+    def fraction(self) -> Fraction:
+        """The same number."""
+        return Fraction(self.units, _UNIT)
+
+    def __add__(self, other: Dyadic) -> Dyadic:
+        return Dyadic(self.units + other.units)
+
+    def __sub__(self, other: Dyadic) -> Dyadic:
+        return Dyadic(self.units - other.units)
+
+    def __mul__(self, count: int) -> Dyadic:
+        return Dyadic(self.units * int(count))
+
+    def __float__(self) -> float:
+        """The nearest double.
+
+        Raises:
+            OverflowError: it is beyond the doubles.
+        """
+        return self.units / _UNIT
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Dyadic):
+            return self.units == other.units
+        return self.fraction() == other if isinstance(other, Fraction | int | float) else False
+
+    def __lt__(self, other: Dyadic | Fraction | float) -> bool:
+        if isinstance(other, Dyadic):
+            return self.units < other.units
+        return self.fraction() < other
+
+    def __le__(self, other: Dyadic | Fraction | float) -> bool:
+        if isinstance(other, Dyadic):
+            return self.units <= other.units
+        return self.fraction() <= other
+
+    def __hash__(self) -> int:
+        return hash(self.fraction())
+
+    def __repr__(self) -> str:
+        return f"dyadic({self.fraction()!r})"
+
+
+def dyadic(value: Dyadic | Fraction | float) -> Dyadic:
+    """A number as a sum.
+
+    Raises:
+        ValueError: it is no sum of finite doubles or of their squares.
+    """
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("a sum is a finite number")
+        numerator, denominator = value.as_integer_ratio()
+        return Dyadic(numerator << _DEPTH + 1 - denominator.bit_length())
+    if isinstance(value, Dyadic):
+        return value
+    numerator, denominator = value.as_integer_ratio()
+    units, rest = divmod(numerator << _DEPTH, denominator)
+    if rest:
+        raise ValueError("a sum of doubles is a multiple of a power of two")
+    return Dyadic(units)
+
+
+def rounded_up(value: Dyadic | Fraction) -> float:
     """The least double that is at least `value`; infinite beyond them."""
     try:
         near = float(value)
     except OverflowError:
         return math.inf
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+    return near if dyadic(near) >= value else math.nextafter(near, math.inf)
 
 
 def root(square: Fraction) -> float:
@@ -28,15 +117,17 @@ def root(square: Fraction) -> float:
     return math.ldexp(math.sqrt(scaled), halves)
 
 
-def write(value: Fraction) -> str:
+def write(value: Dyadic | Fraction) -> str:
     """Every bit: hexadecimal text as of a float where it is one, else a quotient."""
-    near = rounded_up(value)
-    if Fraction(near) == value:
-        return near.hex()
-    return f"{value.numerator:x}/{value.denominator:x}"
+    units = dyadic(value).units
+    size, zeros = units.bit_length(), (units & -units).bit_length() - 1
+    if size - zeros <= 53 and size <= _DEPTH + 1024 and not 0 <= zeros < _DEPTH - 1074:
+        return (units / _UNIT).hex()  # a double: 53 bits, none below 2^-1074
+    shift = min(_DEPTH, zeros)  # to lowest terms
+    return f"{units >> shift:x}/{_UNIT >> shift:x}"
 
 
-def read(text: str) -> Fraction:
+def read(text: str) -> Dyadic:
     """What `write` wrote, or a float's hexadecimal text.
 
     Raises:
@@ -45,11 +136,11 @@ def read(text: str) -> Fraction:
     numerator, slash, denominator = text.partition("/")
     try:
         if slash:
-            found = Fraction(int(numerator, 16), int(denominator, 16))
+            found = dyadic(Fraction(int(numerator, 16), int(denominator, 16)))
         else:
-            found = Fraction(float.fromhex(text))
+            found = dyadic(float.fromhex(text))
     except (ArithmeticError, AttributeError):
         raise ValueError("a sum is a finite number") from None
-    if found < 0:
+    if found.units < 0:
         raise ValueError("a sum is not negative")
     return found

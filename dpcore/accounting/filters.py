@@ -19,12 +19,13 @@ import numpy as np
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting import exact
 from dpcore.accounting.conversions import pure_to_gdp, renyi_to_epsilon
+from dpcore.accounting.exact import Dyadic, dyadic
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, positive, probability
 from dpcore.errors import DpcoreError, NoClaimError, ParameterError
 from dpcore.events.base import Event
-from dpcore.events.gaussian import GaussianEvent, gaussian_epsilon, gaussian_mu
+from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 
 _FORGIVEN = Fraction(1, 2**48)  # relative: what the parts of a budget were rounded up by
 
@@ -63,14 +64,15 @@ class Filter(ABC):
         self.adjacency.require_covered_by(event.adjacency, event.label)
 
 
-def within(budget: float) -> Fraction:
+@functools.lru_cache(maxsize=256)
+def within(budget: float) -> Dyadic:
     """The most that events may add up to, each of which may be rounded up itself."""
-    return Fraction(budget) * (1 + _FORGIVEN)
+    return dyadic(Fraction(budget) * (1 + _FORGIVEN))
 
 
-def _sum(spent: Fraction, count: int, cost: float) -> Fraction | None:
+def _sum(spent: Dyadic, count: int, cost: float) -> Dyadic | None:
     """The exact sum; None where an event costs infinitely much."""
-    return spent + count * Fraction(cost) if math.isfinite(cost) else None
+    return spent + dyadic(cost) * count if math.isfinite(cost) else None
 
 
 def order_for(epsilon: float, delta: float) -> float:
@@ -116,7 +118,7 @@ class RenyiFilter(Filter):
     order: float = attrs.field(
         default=attrs.Factory(lambda self: order_for(self.epsilon, self.delta), takes_self=True)
     )
-    spent: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
+    spent: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
 
     def __attrs_post_init__(self) -> None:
         if not (math.isfinite(self.order) and self.order > 1):
@@ -134,7 +136,7 @@ class RenyiFilter(Filter):
 
     def left(self) -> float:
         """Of the budget, as a divergence at the order."""
-        return float(max(Fraction(0), Fraction(self.budget) - self.spent))
+        return max(0.0, float(dyadic(self.budget) - self.spent))
 
     def spend(self, event: Event, count: int = 1) -> RenyiFilter:
         """Add count times the divergence at the order."""
@@ -143,7 +145,7 @@ class RenyiFilter(Filter):
         if divergence is None:
             raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
         total = _sum(self.spent, count, float(divergence[0]))
-        if total is None or total > self.budget:
+        if total is None or total > dyadic(self.budget):
             needed = math.inf if total is None else exact.rounded_up(total)
             raise BudgetExceededError(
                 f"{count} x {event.label} needs a divergence of {needed!r} at order "
@@ -156,7 +158,7 @@ class RenyiFilter(Filter):
 
         Only a report: a valid guarantee before the filter's end is the budget.
         """
-        if self.spent == 0:
+        if self.spent.units == 0:
             return 0.0
         spent = exact.rounded_up(self.spent)
         return renyi_to_epsilon(np.array([self.order]), np.array([spent]), self.delta)
@@ -183,7 +185,7 @@ class GaussianFilter(Filter):
     adjacency: Adjacency
     epsilon: float = attrs.field(validator=positive)
     delta: float = attrs.field(validator=fraction)
-    mu_squared: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
+    mu_squared: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
     additions: int = 0
 
     def spend(self, event: Event, count: int = 1) -> GaussianFilter:
@@ -197,19 +199,26 @@ class GaussianFilter(Filter):
                     f"{event.label} is neither Gaussian nor known by a pure epsilon"
                 )
             mu = pure_to_gdp(pure)
-        whole = self._sum().compose(GaussianEvent(mu=mu, adjacency=self.adjacency), count)
-        if whole.mu_squared <= _ample(self.epsilon, self.delta):
-            return attrs.evolve(self, mu_squared=whole.mu_squared, additions=whole.additions)
-        epsilon = whole.epsilon(self.delta).upper
+        after = GaussianFilter(
+            adjacency=self.adjacency,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            mu_squared=self.mu_squared + Dyadic.square(mu) * count,
+            additions=self.additions + 1,
+        )
+        if after.mu_squared <= _ample(self.epsilon, self.delta):
+            return after
+        epsilon = after.epsilon_spent()
         if not epsilon <= self.epsilon:
             raise BudgetExceededError(
                 f"{count} x {event.label} needs epsilon={epsilon!r} in all at "
                 f"delta={self.delta!r}, the budget is {self.epsilon!r}"
             )
-        return attrs.evolve(self, mu_squared=whole.mu_squared, additions=whole.additions)
+        return after
 
-    def _sum(self) -> GdpAccountant:
-        return GdpAccountant(self.adjacency, self.mu_squared, self.additions)
+    def start(self) -> GaussianFilter:
+        """The same budget with nothing spent."""
+        return attrs.evolve(self, mu_squared=Dyadic(0), additions=0)
 
     def mu_left(self) -> float:
         """About the largest mu of one more release, rounded down."""
@@ -221,14 +230,16 @@ class GaussianFilter(Filter):
 
         Only a report: a valid guarantee before the filter's end is the budget.
         """
-        return self._sum().epsilon(self.delta).upper
+        whole = GdpAccountant(self.adjacency, self.mu_squared.fraction(), self.additions)
+        return whole.epsilon(self.delta).upper
 
 
 @functools.cache
-def _ample(epsilon: float, delta: float) -> float:
+def _ample(epsilon: float, delta: float) -> Dyadic:
     """A mu^2 below the budget's by far more than rounding: up to it no inversion is needed."""
     mu = gaussian_mu(epsilon, delta) * (1 - 1e-5)
-    return mu * mu if mu > 0 and gaussian_epsilon(delta, mu) <= epsilon else -1.0
+    ample = mu > 0 and gaussian_epsilon(delta, mu) <= epsilon
+    return dyadic(mu * mu) if ample else Dyadic(-1)
 
 
 @attrs.frozen(kw_only=True)
@@ -247,8 +258,8 @@ class BasicFilter(Filter):
     adjacency: Adjacency
     epsilon: float = attrs.field(validator=positive)
     delta: float = attrs.field(default=0.0, validator=probability)
-    spent_epsilon: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
-    spent_delta: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
+    spent_epsilon: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
+    spent_delta: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
 
     def spend(self, event: Event, count: int = 1) -> BasicFilter:
         """Add count times the claim."""

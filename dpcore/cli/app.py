@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "report": (
         "report:report",
-        "Write one HTML page of a run, from its public folder alone.",
+        "Write one HTML page of a run, from its public folder alone, or of a ledger.",
     ),
     "reproduce": (
         "reproduce:reproduce",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +13,11 @@ from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import columns, guarded, out
 from dpcore.cli.names import NamedCommands, options
 from dpcore.errors import ReplayError, SpecError, shown
-from dpcore.ledger.book import CREATED, UNCOVERED, Ledger, ledger_names
-from dpcore.ledger.journal import LedgerError, Row
+from dpcore.ledger.book import Ledger
+from dpcore.ledger.entries import latest
+from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.places import ledger_names, place_of
 from dpcore.ledger.planning import allowances
-from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT
 from dpcore.ledger.total import Notion, shown_down
 from dpcore.publish.folder import GUARANTEE_JSON
 from dpcore.publish.reading import read_bytes
@@ -31,7 +31,9 @@ ledger = typer.Typer(
     rich_markup_mode=None,
 )
 
-Name = Annotated[str, typer.Argument(help="The ledger's name.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(help="The ledger's name, or the path of its file.", show_default=False)
+]
 
 
 @ledger.command()
@@ -52,21 +54,25 @@ def create(
     order: Annotated[
         float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
     ] = None,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="The group of the ledger's folder may spend, too.")
+    ] = False,
 ) -> None:
-    """Create a ledger in the user's data folder: the total can never be changed."""
+    """Create a ledger, by name in your data folder or at a path: its total can never be changed."""
     with guarded():
         text = parse(adjacency, "--adjacency")
         with placed(text):
             relation = read_adjacency(text.plain())
         with options("epsilon", "delta", "notion", "failures", "order"):
             made = Ledger.create(
-                name,
+                place_of(name),
                 epsilon=epsilon,
                 delta=delta,
                 adjacency=relation,
                 notion=notion,
                 failures=failures,
                 order=order,
+                shared=shared,
             )
         out().print(f"Created {made.journal.path}", markup=False)
         _state(made)
@@ -79,7 +85,7 @@ def list_ledgers() -> None:
         table = columns("ledger", "epsilon", "delta", "adjacency", "left")
         for name in ledger_names():
             try:
-                found = Ledger.open(name)
+                found = Ledger.open(place_of(name))
                 total = found.total
                 left = found.left().describe()
                 table.add_row(
@@ -97,24 +103,12 @@ def show(
 ) -> None:
     """What was spent, on what, and what is left."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         _state(found)
-        shown: deque[Row] = deque(maxlen=last)
-        guarantees: dict[str, Any] = {}
-        entries = 0
-        for row in found.each_row():
-            if row.kind == COMMITTED:
-                guarantees[row.body["reservation"]] = row.body["guarantee"]
-            elif row.kind != CREATED:
-                entries += 1
-                if len(shown) == last:
-                    guarantees.pop(shown[0].digest, None)
-                shown.append(row)
+        shown, entries = latest(found.each_row(), last)
         table = columns("row", "time", "what", "cost", "status")
-        for row in shown:
-            status = _status(row, guarantees.get(row.digest))
-            cells = (str(row.number), row.body["time"], row.body["what"], _cost(row.body), status)
-            table.add_row(*cells)
+        for entry in shown:
+            table.add_row(*entry.cells)
         out().print(table)
         if entries > len(shown):
             out().print(
@@ -136,7 +130,7 @@ def plan(
 ) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
-        found = Ledger.open(name)
+        found = Ledger.open(place_of(name))
         left = found.left()
         console = out()
         console.print(f"left: {left.describe()}", markup=False)
@@ -166,7 +160,7 @@ def _shares(given: list[str]) -> dict[str, float]:
 def export(name: Name) -> None:
     """Everything recorded, as JSON."""
     with guarded():
-        for piece in Ledger.open(name).export():
+        for piece in Ledger.open(place_of(name)).export():
             sys.stdout.write(piece.decode())
 
 
@@ -179,16 +173,14 @@ def verify(
 ) -> None:
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
-        found = Ledger.open(name)
-        if faults := found.faults():
-            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(faults)}")
-        rows, end = 0, ""
-        for row in found.each_row():
-            rows, end = row.number, row.digest
+        found = Ledger.open(place_of(name))
+        told = found.verified()
+        if told.faults:
+            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(told.faults)}")
         for folder in run or []:
             _verify_run(found, folder)
         out().print(
-            f"{rows} rows, chained and recomputed; the chain ends in {end}",
+            f"{told.rows} rows, chained and recomputed; the chain ends in {told.end}",
             markup=False,
         )
 
@@ -217,22 +209,3 @@ def _state(found: Ledger) -> None:
         markup=False,
     )
     console.print(f"left: {spent.left().describe()}", markup=False)
-
-
-def _status(row: Row, guarantee: dict[str, Any] | None) -> str:
-    if row.kind == RESERVED:
-        looks = "".join(f"; uncovered: {look}" for look in row.body["uncovered"])
-        if guarantee is None:
-            return f"spent without a guarantee{looks}"
-        epsilon, delta = guarantee["epsilon"], guarantee["delta"]
-        return f"({epsilon:.6g}, {delta:g}), {guarantee['status']}{looks}"
-    told = {SPENT: "spent by other code", UNCOVERED: "uncovered, not charged"}
-    return told.get(row.kind) or f"refused: {row.body['reason']}"
-
-
-def _cost(body: dict[str, Any]) -> str:
-    """`691 x gaussian, 1 x laplace`; nothing for an uncovered look."""
-    kinds: dict[str, int] = {}
-    for event in body.get("events", ()):
-        kinds[event["kind"]] = kinds.get(event["kind"], 0) + event["count"]
-    return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())

@@ -12,6 +12,9 @@ from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
 from dpcore.errors import below
 from dpcore.guarantee import Guarantee
+from dpcore.learner import Published
+from dpcore.learning.features.error_bars import NOISE_OF_FIT, NONE, UNSTATED
+from dpcore.learning.features.model import LinearModel
 from dpcore.learning.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures
 from dpcore.publish.lock import Lock
 from dpcore.publish.whole_run import ledger_of
@@ -50,7 +53,7 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
 
 def reading(plan: Plan) -> dict[str, str]:
     """By release, how it reads the records, and what that needs."""
-    return {one.name: one.learner.reads.describe() for one in plan.schedule.releases}
+    return {one.name: one.learner.reads_of(one.part).describe() for one in plan.schedule.releases}
 
 
 def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
@@ -78,6 +81,19 @@ def show_bars(console: Console, plan: Plan) -> None:
     for scheduled in plan.schedule.releases:
         for sentence in scheduled.forecast(coins):
             console.print(f"{scheduled.name}: {sentence}", markup=False)
+
+
+def show_noise(console: Console, models: Mapping[str, Published]) -> None:
+    """The error bars of models that have some, or why they have none; and what bars cover."""
+    told = {
+        name: model.bars.describe()
+        for name, model in models.items()
+        if isinstance(model, LinearModel) and model.bars is not UNSTATED
+    }
+    for name, sentence in told.items():
+        console.print(f"{name}: {sentence}", markup=False)
+    if any(not sentence.startswith(NONE) for sentence in told.values()):
+        console.print(f"95 % intervals; {NOISE_OF_FIT}.", markup=False)
 
 
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:

@@ -1,4 +1,4 @@
-"""`dpcore report RUN`: one HTML page of a run, from its public folder alone."""
+"""`dpcore report`: one HTML page of a run, from its public folder alone, or of a ledger."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,28 +8,54 @@ import typer
 from dpcore.cli.console import guarded, out
 from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.errors import SpecError
+from dpcore.ledger.book import Ledger
+from dpcore.ledger.places import ledger_names, place_of
 from dpcore.publish.files import replace_file
 from dpcore.publish.folder import PUBLIC
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
+    what: Annotated[
+        str,
+        typer.Argument(metavar="RUN|LEDGER", help="A run folder, or a ledger by name or path.", show_default=False),
+    ],
     output: Annotated[
-        Path | None, typer.Option(help="The page; RUN/report.html if not given.")
+        Path | None,
+        typer.Option(help="The page. [default: RUN/report.html or ./LEDGER.html]"),
     ] = None,
+    operator: Annotated[
+        bool,
+        typer.Option(
+            help="Add what the operator alone may see, in RUN/operator: not covered by the "
+            "guarantee."
+        ),
+    ] = False,
     memory: MemoryOption = None,
     work: WorkOption = None,
 ) -> None:
-    """Write one HTML page of a run, from its public folder alone."""
+    """Write one HTML page of a run, from its public folder alone, or of a ledger."""
     with guarded():
         try:
-            from dpcore.publish.reporting import page  # needs an optional extra
+            from dpcore.publish.reporting import ledger, page  # needs an optional extra
         except ImportError:
             raise SpecError(
                 "a report needs Jinja2 and matplotlib: pip install dpcore[report]"
             ) from None
-        written = run / "report.html" if output is None else output
-        if written.resolve().parent == (run / PUBLIC).resolve():
-            raise SpecError(f"--output: {PUBLIC}/ holds what replays, and nothing else")
-        replace_file(written, page.report(run, memory=in_bytes(memory), work=in_number(work)))
+        run = Path(what)
+        place = place_of(what)
+        if (what in ledger_names() or isinstance(place, Path)) and not run.is_dir():
+            if operator:
+                raise SpecError("--operator is for runs: a ledger's page is its keepers' anyhow")
+            book = Ledger.open(place)
+            written = Path(f"{book.name}.html") if output is None else output
+            replace_file(written, ledger.ledger_report(book), private=True)
+        else:
+            own = run / "operator" / "report.html" if operator else run / "report.html"
+            written = own if output is None else output
+            if written.resolve().parent == (run / PUBLIC).resolve():
+                raise SpecError(f"--output: {PUBLIC}/ holds what replays, and nothing else")
+            told = page.report(
+                run, operator=operator, memory=in_bytes(memory), work=in_number(work)
+            )
+            replace_file(written, told, private=operator)
         out().print(str(written), markup=False)

@@ -50,7 +50,8 @@ def run(
         loaded = limited(load_spec(spec), memory, work)
         chosen = engine_choice(engine, scheduler, local_cluster)
 
-        from dpcore.cli.plans import show_figures, show_plan  # imported for a spec that is right
+        # imported for a spec that is right
+        from dpcore.cli.plans import show_figures, show_noise, show_plan
         from dpcore.publish.evaluation import UNCOVERED
         from dpcore.publish.whole_run import run as whole_run
 
@@ -69,6 +70,7 @@ def run(
             console = out()
             show_plan(console, made.guarantee, made.lock)
             show_figures(console, made.tables)
+            show_noise(console, made.models)
             for name, note in made.operator.get("stand-ins", {}).items():
                 console.print(f"{name}: {note}.", markup=False)
             if "evaluation" in made.operator:

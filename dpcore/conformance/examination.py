@@ -57,6 +57,7 @@ from dpcore.conformance.laws.mechanisms import (
     mechanism_verdicts,
 )
 from dpcore.conformance.laws.one_question import one_question_verdict
+from dpcore.conformance.laws.person_sums import person_sum_verdicts
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.laws.sums import sum_verdicts
 from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
@@ -148,6 +149,7 @@ class Examination:
             for case in cases:
                 yield from learner_verdicts(case, self._seed)
                 yield from sum_verdicts(case, self._seed)
+                yield from person_sum_verdicts(case, seed=self._seed)
             for kernel, domain in _kernels_within(cases):
                 yield from kernel_verdicts(kernel, domain, self._seed)
 

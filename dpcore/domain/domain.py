@@ -50,6 +50,8 @@ class Domain:
         exact: The public number of records, where the adjacency makes it public.
         limit: A public upper bound on a private number of records, if there is one.
         norm: Rows are scaled down to at most this l2 norm after encoding, if given.
+        groups: Columns by name that are no features: models never see them, evaluations may tell of
+            the groups that they form.
         people: Whose a record is, and how many of one person's are used: `limit` is then about the
             records that are used. None where a record is the unit.
     """
@@ -61,6 +63,7 @@ class Domain:
     limit: int | None = None
     norm: float | None = None
     people: People | None = None
+    groups: Mapping[str, Column] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         if not self.columns:
@@ -71,6 +74,8 @@ class Domain:
             raise ParameterError("domain", "labels without missing ones", "labels", self._labels)
         if self._target in self.columns:
             raise ParameterError("domain", "a target that is no feature", "target", self._target)
+        if taken := sorted({*self.groups} & {*self.columns, self._target}):
+            raise ParameterError("domain", "groups that are no features", "groups", taken[0])
         if self.people is not None and self.people.column in self.rules:
             raise ParameterError(
                 "domain", "a people's column that is neither feature nor target", "people",
@@ -92,7 +97,8 @@ class Domain:
         own = (self.columns, self._target, self._labels, self.exact, self.limit, self.norm)
         told = ", ".join(f"{name}={value!r}" for name, value in zip(fields, own, strict=True))
         whose = "" if self.people is None else f", people={self.people!r}"
-        return f"Domain({told}{whose})"
+        grouped = f", groups={self.groups!r}" if self.groups else ""
+        return f"Domain({told}{whose}{grouped})"
 
     @property
     def labelled(self) -> bool:
@@ -125,7 +131,7 @@ class Domain:
     def rules(self) -> dict[str, Column | Classes]:
         """What every declared column must hold, the target's last."""
         target = {self.target: self.labels} if self.labelled else {}
-        return {**self.columns, **target}
+        return {**self.columns, **self.groups, **target}
 
     @property
     def read(self) -> dict[str, Column | Classes | People]:

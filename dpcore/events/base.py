@@ -11,6 +11,7 @@ dominate the truth: an event never looks less lossy through one method than it i
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import re
 from abc import ABC, abstractmethod
@@ -42,6 +43,11 @@ class Direction(enum.Enum):
         return Direction.ADD if self is Direction.REMOVE else Direction.REMOVE
 
 
+@functools.lru_cache(maxsize=256)
+def _label(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.removesuffix("Event")).lower()
+
+
 class Event(ABC):
     """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
 
@@ -53,8 +59,7 @@ class Event(ABC):
     @property
     def label(self) -> str:
         """What messages call it: `poisson_sampled` where the class is `PoissonSampledEvent`."""
-        words = type(self).__name__.removesuffix("Event")
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
+        return _label(type(self).__name__)
 
     @abstractmethod
     def delta(self, epsilon: float, direction: Direction) -> float:

@@ -7,6 +7,7 @@ bit; another version, an unknown kind or a field too many or too few is refused.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NoReturn
 
@@ -45,7 +46,7 @@ def read_event(data: object, catalogue: Catalogue) -> Event:
     if not isinstance(data, dict) or data.get("version") != VERSION:
         got = data.get("version") if isinstance(data, dict) else data
         raise EventTextError(f"an event of version {VERSION} is needed, got version {got!r}")
-    event = _read({key: value for key, value in data.items() if key != "version"}, catalogue)
+    event = _read({key: data[key] for key in data if key != "version"}, catalogue)
     if not isinstance(event, Event):
         _damaged("an event", data)
     return event
@@ -100,10 +101,15 @@ def read_adjacency(data: object) -> Adjacency:
         _damaged("an adjacency", data)
     radius = math.inf if data["radius"] is None else read_number(data["radius"])
     try:
-        found = Adjacency(data["membership"], radius, data["label"])
+        found = _of_records(data["membership"], radius, data["label"])
         return found.of_persons(data["records"]) if "unit" in data else found
     except ParameterError:
         _damaged("an adjacency", data)
+
+
+@functools.lru_cache(maxsize=64)  # a ledger's rows tell the same few
+def _of_records(membership: bool, radius: float, label: bool) -> Adjacency:
+    return Adjacency(membership, radius, label)
 
 
 def _event(event: Event, catalogue: Catalogue) -> dict[str, Any]:
@@ -148,13 +154,18 @@ def _read(data: Any, catalogue: Catalogue) -> Any:
         made = catalogue.named(kind)
     except RegistryError as error:
         raise UnknownEventError(error.message) from None
-    known = {field.alias for field in fields_of(made)}
+    known = _aliases(made)
     if fields.keys() != known:
         _damaged(f"the fields {', '.join(sorted(known))}", sorted(fields))
     try:
         return made(**{key: _read(value, catalogue) for key, value in fields.items()})
     except (TypeError, ValueError, AttributeError) as error:
         raise EventTextError(f"an event that is impossible: {error}") from None
+
+
+@functools.cache
+def _aliases(made: type[Event]) -> frozenset[str]:
+    return frozenset(field.alias for field in fields_of(made))
 
 
 def _damaged(needed: str, got: object) -> NoReturn:

@@ -154,6 +154,14 @@ class Statistics:
         tables = {str(name): figures.settled() for name, figures in self.tables.items()}
         return Statistics(tables=tables)
 
+    def covering(self, more: str) -> Statistics:
+        """The same, with one more clause about what every interval covers."""
+        tables = {
+            name: attrs.evolve(figures, covers=f"{figures.covers}; {more}")
+            for name, figures in self.tables.items()
+        }
+        return Statistics(tables=tables)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All numbers, by table and column, and the keys as texts."""
         found: dict[str, NDArray[Any]] = {}

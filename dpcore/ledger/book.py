@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import re
 import secrets
 from collections.abc import Iterator
 from importlib import metadata
@@ -24,51 +23,29 @@ from dpcore.errors import (
     AdjacencyError,
     ContractError,
     DpcoreError,
-    ParameterError,
-    SpecError,
-    near,
 )
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.covered import covered
+from dpcore.ledger.covered import covered, settled
+from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
-from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, recomputed, stored
+from dpcore.ledger.places import path_of, unknown
+from dpcore.ledger.recomputing import (
+    COMMITTED,
+    RESERVED,
+    SPENT,
+    Verified,
+    recomputed,
+    stored,
+)
 from dpcore.ledger.total import Left, Notion, Spent, Total
 from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
-from dpcore.registry.user_folder import data_folder
 
-CREATED, REFUSED, UNCOVERED = "created", "refused", "uncovered"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_SUFFIX = ".ledger"
-_KEPT = 2.0**-10  # of delta, for leaks
-
-
-class UnknownLedgerError(SpecError):
-    """No ledger of that name."""
-
-
-def ledgers_folder() -> Path:
-    """Where ledgers live that go by a name: `ledgers` in the user's data folder."""
-    return data_folder() / "ledgers"
-
-
-def ledger_names() -> list[str]:
-    """Every ledger of this user, sorted."""
-    return sorted(path.stem for path in ledgers_folder().glob(f"[!.]*{_SUFFIX}"))
-
-
-def _path_of(place: str | Path) -> Path:
-    if isinstance(place, Path):
-        return place
-    if not _NAME.fullmatch(place):
-        raise ParameterError(
-            "a ledger", "a name of letters, digits, - and _ (a Path for a file)", "name", place
-        )
-    return ledgers_folder() / f"{place}{_SUFFIX}"
+_KEPT = 2.0**-4  # of delta, for leaks: epsilon falls by about 0.4 %
 
 
 def _now() -> str:
@@ -104,6 +81,7 @@ class Ledger:
         notion: Notion | None = None,
         failures: float | None = None,
         order: float | None = None,
+        shared: bool = False,
         registry: Registry | None = None,
     ) -> Ledger:
         """A new ledger, by name among the user's or at a path.
@@ -114,9 +92,11 @@ class Ledger:
             notion: How costs add up, as in `Total`; by default `gaussian`, and `basic` where delta
                 is 0.
             failures: Part of delta kept for failure probabilities, as in `Total`; by default a
-                thousandth of it where the notion is `gaussian`, so that counts and training runs
+                sixteenth of it where the notion is `gaussian`, so that counts and training runs
                 can be covered (`dpcore.ledger.covered`).
             order: Of the notion `renyi`.
+            shared: Whether the group of the ledger's folder may spend from it, too; by default it
+                is its owner's alone.
             registry: Whose plugins' events it stores; the default one if None.
 
         Raises:
@@ -134,7 +114,7 @@ class Ledger:
             notion=kind,
             **{name: value for name, value in options.items() if value is not None},
         )
-        path = _path_of(place)
+        path = path_of(place)
         body = {
             "name": path.stem,
             "id": secrets.token_hex(16),
@@ -142,7 +122,7 @@ class Ledger:
             "dpcore": metadata.version("dpcore"),
             **total.written(),
         }
-        journal, first = Journal.create(path, CREATED, body)
+        journal, first = Journal.create(path, CREATED, body, shared=shared)
         return cls(
             name=path.stem,
             total=total,
@@ -162,15 +142,10 @@ class Ledger:
             UnknownLedgerError: there is none.
             LedgerError: the file is no ledger, damaged, of a newer version, or a copy of another.
         """
-        path = _path_of(place)
+        path = path_of(place)
         journal = Journal(path)
         if not journal.exists():
-            if isinstance(place, Path):
-                raise UnknownLedgerError(f"no ledger at {place}")
-            raise UnknownLedgerError(
-                f"no ledger is called {place!r}{near(place, ledger_names())}; create one with "
-                f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
-            )
+            raise unknown(place)
         with journal.reading() as transaction:
             first = next(transaction.rows(), None)
         if first is None or not first.stands_first:
@@ -239,7 +214,7 @@ class Ledger:
         try:
             with self._reading() as transaction:
                 self._require_frame(transaction, charge)
-                return _settled(self._spent(transaction), charge)[0].left()
+                return settled(self._spent(transaction), charge)[0].left()
         except (BudgetExceededError, AdjacencyError) as error:
             raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
 
@@ -269,15 +244,23 @@ class Ledger:
     def faults(self) -> list[str]:
         """What is wrong with the file, its chain or its sums; empty if nothing is.
 
+        Raises: as `verified`.
+        """
+        return list(self.verified().faults)
+
+    def verified(self) -> Verified:
+        """The same, with how many rows there are and what their chain ends in: one reading.
+
         Raises:
             LedgerError: the plugin of an event is missing or not admitted: nothing is recomputed.
         """
         try:
             with self._reading() as transaction:
-                found = self.journal.faults()
-                return found or recomputed(self.total, transaction.rows(), self.events)
+                if found := self.journal.faults():
+                    return Verified(faults=tuple(found))
+                return recomputed(self.total, transaction.rows(), self.events)
         except DamagedRowError as error:
-            return [error.message]
+            return Verified(faults=(error.message,))
 
     def export(self) -> Iterator[bytes]:
         """Everything recorded, as the text of one JSON object, piece by piece."""
@@ -319,11 +302,12 @@ class Ledger:
         self, kind: str, charge: Charge, what: str, uncovered: tuple[str, ...]
     ) -> tuple[Row, Spent, tuple[str, ...]]:
         body = {"time": _now(), "what": what, **charge.written(self.events)}
+        covered(charge, self.spent())  # remembered: others need not wait while it is computed
         with self.writing() as transaction:
             latest = transaction.last(RESERVED, SPENT)
             try:
                 self._require_frame(transaction, charge)
-                after, settled = _settled(self._after(latest), charge)
+                after, added = settled(self._after(latest), charge)
             except (BudgetExceededError, AdjacencyError) as error:
                 transaction.append(REFUSED, {**body, "reason": str(error)})
                 reason = str(error)
@@ -335,9 +319,9 @@ class Ledger:
                     "all_assumptions": list(assumptions),
                     "after": after.state(),
                 }
-                if settled != charge:
+                if added != charge:
                     more["stands_for"] = body["events"]
-                    body |= settled.written(self.events)
+                    body |= added.written(self.events)
                 return transaction.append(kind, {**body, **more}), after, assumptions
         raise BudgetExceededError(f"the ledger {self.name!r} refuses: {reason}")
 
@@ -403,19 +387,6 @@ class Reservation(Once):
             body = {"reservation": self.recorded.digest, "guarantee": found.to_dict()}
             transaction.append(COMMITTED, body)
         return found
-
-
-def _settled(spent: Spent, charge: Charge) -> tuple[Spent, Charge]:
-    """What is spent after a charge, and the charge as it is added up.
-
-    Raises:
-        BudgetExceededError: it does not fit, as it stands or covered by a Gaussian.
-    """
-    one = covered(charge, spent)
-    if one != charge:
-        with contextlib.suppress(BudgetExceededError):
-            return spent.spend(one), one
-    return spent.spend(charge), charge
 
 
 def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:

@@ -2,7 +2,8 @@
 
 Every row's digest is SHA-256 over the digest before it and the row itself, so that no row can be
 changed, removed from the middle or put in between without a trace. A lost *end* of the chain (an
-older copy of the file put back) leaves none inside; the digests that published guarantees carry do.
+older copy of the file put back) leaves none inside; the digests that published guarantees carry do,
+and the counter beside the file (`dpcore.ledger.counter`).
 
 Every reading checks the digests of what it rests on: of all rows in order, of the latest row of a
 kind with whatever came after it, or of one row with the one before it.
@@ -28,6 +29,8 @@ import attrs
 import msgspec
 
 from dpcore.errors import DpcoreError
+from dpcore.ledger.counter import Counter
+from dpcore.ledger.sharing import SharingError, missing_access, remote, share
 
 APPLICATION = 0x64706C67  # "dplg" in the file's header
 STEPS: tuple[tuple[str, ...], ...] = (
@@ -80,7 +83,9 @@ def canonical(data: Any) -> str:
 
 def chained(before: str, number: int, kind: str, body: str) -> str:
     """The digest of a row after the row whose digest is `before`."""
-    return hashlib.sha256(canonical([before, number, kind, body]).encode()).hexdigest()
+    first, second, third = map(_ENCODER.encode, (before, kind, body))
+    text = f"[{first},{number},{second},{third}]"  # `canonical` of the four: texts alone are quick
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @attrs.frozen
@@ -89,6 +94,7 @@ class Transaction:
 
     _connection: sqlite3.Connection
     _cursors: list[sqlite3.Cursor] = attrs.field(factory=list)
+    _added: list[Row] = attrs.field(factory=list)
 
     def close(self) -> None:
         """End every reading of rows: one that somebody stopped would hold the lock."""
@@ -161,7 +167,19 @@ class Transaction:
         self._connection.execute(
             "INSERT INTO journal VALUES (?, ?, ?, ?)", (number, kind, text, digest)
         )
-        return Row(number, kind, body, digest)
+        self._added.append(Row(number, kind, body, digest))
+        return self._added[-1]
+
+    @property
+    def added(self) -> Row | None:
+        """The last row that this transaction added."""
+        return self._added[-1] if self._added else None
+
+    def digest_of(self, number: int) -> str | None:
+        """What the row of a number says its digest is; None where there is no such row."""
+        query = "SELECT digest FROM journal WHERE number = ?"
+        found = self._connection.execute(query, (number,)).fetchone()
+        return None if found is None else str(found[0])
 
 
 def _row(found: tuple[Any, ...], before: str, place: int) -> Row:
@@ -193,12 +211,23 @@ class Journal:
     path: Path
 
     @classmethod
-    def create(cls, path: Path, kind: str, body: dict[str, Any]) -> tuple[Journal, Row]:
+    def create(
+        cls, path: Path, kind: str, body: dict[str, Any], *, shared: bool = False
+    ) -> tuple[Journal, Row]:
         """A new file and its first row, readable by its owner alone; all of it or nothing.
 
+        Args:
+            shared: The folder's group may read and write it, too.
+
         Raises:
-            LedgerError: it exists, or cannot be written.
+            LedgerError: it exists, or cannot be written; its folder is on another machine, or not
+                fit for sharing.
         """
+        if kind_of_system := remote(path):
+            raise LedgerError(
+                f"{path}: on a network file system ({kind_of_system}), whose locks cannot be "
+                f"relied on: keep the ledger on a local disk"
+            )
         beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -207,12 +236,17 @@ class Journal:
                 with cls(beside)._connected(new=True) as connection:
                     connection.execute(f"PRAGMA application_id = {APPLICATION}")
                     _upgrade(connection)
-                with cls(beside).writing() as transaction:
+                if shared:
+                    share(beside)
+                with cls(beside)._appending() as transaction:
                     first = transaction.append(kind, body)
                 os.link(beside, path)  # unlike a renaming, never over an existing file
             finally:
                 beside.unlink(missing_ok=True)
+            cls(path)._count(first)
             _sync(path.parent)
+        except SharingError as error:
+            raise LedgerError(f"{path}: {error}") from None
         except FileExistsError:
             raise LedgerError(f"{path}: there is a ledger already") from None
         except OSError as error:
@@ -224,8 +258,23 @@ class Journal:
         """One transaction that no other process's can come between; nothing, if it raises.
 
         Raises:
-            LedgerError: another process holds the ledger for too long, or it cannot be written.
+            LedgerError: another process holds the ledger for too long, it cannot be written, or it
+                is behind its counter.
         """
+        with self._appending() as transaction:
+            try:
+                self._require_latest(transaction)
+            except PermissionError:
+                raise LedgerError(
+                    f"{self.path}: the ledger cannot be used: the file or its counter may not be "
+                    f"written by this user{missing_access(self.path)}"
+                ) from None
+            yield transaction
+        if transaction.added is not None:
+            self._count(transaction.added)
+
+    @contextlib.contextmanager
+    def _appending(self) -> Iterator[Transaction]:
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             transaction = Transaction(connection)
@@ -244,16 +293,33 @@ class Journal:
         """One consistent view.
 
         Raises:
-            LedgerError: the file cannot be read.
+            LedgerError: the file cannot be read, or is behind its counter.
         """
         with self._connected() as connection:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")
             transaction = Transaction(connection)
             try:
+                with contextlib.suppress(PermissionError):  # a reader may not know the counter
+                    self._require_latest(transaction)
                 yield transaction
             finally:
                 transaction.close()
+
+    def _require_latest(self, transaction: Transaction) -> None:
+        """Raise `DamagedRowError` where the file is behind its counter."""
+        if fault := Counter(self.path).fault(transaction.digest_of):
+            raise DamagedRowError(f"{self.path}: {fault}")
+
+    def _count(self, row: Row) -> None:
+        """Note the latest row beside the file, unless another process has noted a later one."""
+        try:
+            Counter(self.path).advance(row.number, row.digest, self.path.stat().st_mode & 0o777)
+        except OSError as error:
+            raise LedgerError(
+                f"{self.path}: the row is written, but its counter beside it is not "
+                f"({error.strerror}): what was reserved stays spent"
+            ) from None
 
     def faults(self) -> list[str]:
         """What is wrong with the file; empty if nothing is. Whoever reads the rows checks them."""
@@ -319,6 +385,8 @@ class Journal:
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
         name = getattr(error, "sqlite_errorname", "")
         hint = next((text for start, text in _HINTS.items() if name.startswith(start)), "")
+        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            hint += missing_access(self.path)
         raise LedgerError(f"{self.path}: the ledger cannot be used ({error}){hint}") from None
 
 

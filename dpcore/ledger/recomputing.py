@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import attrs
 import msgspec
 
 from dpcore.errors import DpcoreError
@@ -30,8 +31,23 @@ def stored(start: Spent, row: Row) -> Spent:
         raise LedgerError(f"row {row.number} is damaged: {error}") from None
 
 
-def recomputed(total: Total, rows: Iterable[Row], events: Catalogue) -> list[str]:
-    """What is wrong with the sums and the order of rows; empty if nothing is.
+@attrs.frozen(kw_only=True)
+class Verified:
+    """What a reading of all rows found.
+
+    Args:
+        faults: What is wrong; empty if nothing is. The rest is about what was read before that.
+        rows: How many there are.
+        end: The digest in which their chain ends.
+    """
+
+    faults: tuple[str, ...] = ()
+    rows: int = 0
+    end: str = ""
+
+
+def recomputed(total: Total, rows: Iterable[Row], events: Catalogue) -> Verified:
+    """Whether the sums and the order of rows are right.
 
     Raises:
         LedgerError: the plugin of an event is missing or not admitted.
@@ -39,24 +55,29 @@ def recomputed(total: Total, rows: Iterable[Row], events: Catalogue) -> list[str
     start = spent = total.start()
     open_ones: set[str] = set()
     charges: dict[bytes, Charge] = {}
+    read, end = 0, ""
     for row in rows:
+        fault = ""
         if row.kind in (RESERVED, SPENT):
             try:
                 spent = spent.spend(_charge(row.body, events, charges))
                 if spent.state() != row.body["after"] and not spent.covered_by(stored(start, row)):
-                    return [f"row {row.number} spends more than it says"]
+                    fault = f"row {row.number} spends more than it says"
             except UnknownEventError as error:
                 raise LedgerError(
                     f"row {row.number} cannot be recomputed: {error}; what is spent stays spent"
                 ) from None
             except (DpcoreError, KeyError, TypeError, ValueError) as error:
-                return [f"row {row.number} does not recompute: {error}"]
+                fault = f"row {row.number} does not recompute: {error}"
             open_ones.add(row.digest)
         elif row.kind == COMMITTED:
             if row.body.get("reservation") not in open_ones:
-                return [f"row {row.number} commits what was not reserved, or twice"]
-            open_ones.remove(row.body["reservation"])
-    return []
+                fault = f"row {row.number} commits what was not reserved, or twice"
+            open_ones.discard(row.body.get("reservation"))
+        if fault:
+            return Verified(faults=(fault,), rows=read, end=end)
+        read, end = row.number, row.digest
+    return Verified(rows=read, end=end)
 
 
 def _charge(body: dict[str, Any], events: Catalogue, charges: dict[bytes, Charge]) -> Charge:

@@ -20,6 +20,12 @@ at most :math:`\int_S w\,(dP-e^\epsilon dQ)` plus the probability of a leak. The
 `failures`. The integrand is not positive on pure histories; on the others it adds up to at most the
 excess of the mechanism that stops where the composed filter would, which is delta - failures.
 
+A charge that `dpcore.ledger.covered` made one Gaussian stands for a list that lies below it only
+together with what may follow, but for its leak. Then the excess of the others, by induction
+over what is left (`dpcore.accounting.smoothing`), is at most that of the filter's Gaussian and the
+leaks along a history; those are counted among the failures, too. Histories that stop being composed
+add nothing to it afterwards.
+
 Two filters that both cost delta may *not* be joined like this at full delta each: which one ends up
 binding depends on answers. That is why `notion` is fixed at the start.
 """
@@ -28,7 +34,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, Literal, TypeVar, cast
 
 import attrs
@@ -36,6 +41,7 @@ import numpy as np
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting import exact
+from dpcore.accounting.exact import Dyadic, dyadic
 from dpcore.accounting.filters import (
     BasicFilter,
     BudgetExceededError,
@@ -276,7 +282,7 @@ class Spent:
     total: Total
     pure: BasicFilter | None
     composed: Filter | None
-    failures: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
+    failures: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
     charges: int = 0
 
     def spend(self, charge: Charge) -> Spent:
@@ -288,16 +294,23 @@ class Spent:
         """
         for event, _ in charge.events:
             self.total.adjacency.require_covered_by(event.adjacency, event.label)
-        lowered = [(self.total.lowered(event), count) for event, count in charge.events]
-        claimed = sum((Fraction(failure) * count for (_, failure), count in lowered), Fraction(0))
-        events = [(event, count) for (event, _), count in lowered]
+        failures = self.failures + dyadic(charge.failures)
+        events = []
+        for given, count in charge.events:
+            event, failure = self.total.lowered(given)
+            if failure:
+                failures += dyadic(failure) * count
+            events.append((event, count))
         pure, why = _through(self.pure, events)
         composed, why_not = _through(self.composed, events)
-        failures = self.failures + Fraction(charge.failures) + claimed
         fits = failures <= within(self.total.failures)
         if fits and (pure is not None or composed is not None):
-            return attrs.evolve(
-                self, pure=pure, composed=composed, failures=failures, charges=self.charges + 1
+            return Spent(
+                total=self.total,
+                pure=pure,
+                composed=composed,
+                failures=failures,
+                charges=self.charges + 1,
             )
         if self.charges == 0 and self.total.alone(charge):
             return attrs.evolve(self, pure=None, composed=None, charges=1)
@@ -322,9 +335,9 @@ class Spent:
             mu = math.sqrt(max(0.0, 2 * self.composed.left() / self.composed.order))
         pure = 0.0
         if self.pure is not None:
-            pure = float(Fraction(self.total.epsilon) - self.pure.spent_epsilon)
+            pure = float(dyadic(self.total.epsilon) - self.pure.spent_epsilon)
         pure = pure if pure > 1e-12 * self.total.epsilon else 0.0  # what rounding left over
-        failures = max(0.0, float(Fraction(self.total.failures) - self.failures))
+        failures = max(0.0, float(dyadic(self.total.failures) - self.failures))
         return Left(epsilon=pure, mu=mu, failures=failures, delta=self.total.delta)
 
     def covered_by(self, stored: Spent) -> bool:

@@ -15,6 +15,7 @@ from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.mechanism import AnyMechanism
+from dpcore.pricing.of_clipped_persons import clips_persons, of_clipped_persons
 from dpcore.pricing.of_persons import of_persons
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
@@ -77,6 +78,8 @@ class Bounds:
         queries = self._queries(release, public)
         if isinstance(queries, Refused):
             return queries
+        if release.of is not None and (reason := _unfit_for_evaluated(queries)):
+            return Refused(reason)
         claims = _Claims(self, release)
         relation = ADD_REMOVE if self.adjacency.of_person else self.adjacency  # a bound's own step
         definite = bound.about(release.learner, public, relation, claims)
@@ -157,11 +160,12 @@ class Bounds:
         """What a bound claims of one query, if that serves the run."""
         claim = partial(bound.sensitivity, query, learner, public)
         try:
-            result = (
-                of_persons(query, self.adjacency, claim)
-                if self.adjacency.of_person
-                else claim(self.adjacency)
-            )
+            if clips_persons(query):
+                result = of_clipped_persons(query, learner, self.adjacency, claim)
+            elif self.adjacency.of_person:
+                result = of_persons(query, self.adjacency, claim)
+            else:
+                result = claim(self.adjacency)
         except UndeclaredError as error:
             return Refused(error.message)
         if isinstance(result, Refused):
@@ -229,6 +233,15 @@ class _Claims:
                 f"{type(mechanism).__name__} cannot price (gaussian can)"
             )
         return found
+
+
+def _unfit_for_evaluated(queries: tuple[Query, ...]) -> str:
+    """Why queries cannot be asked of evaluated records, or empty."""
+    if any(query.sampling is not None for query in queries):
+        return "evaluated records are not sampled: all of the hold-out is seen"
+    if any(query.sum is not None and query.sum.person is not None for query in queries):
+        return "evaluated records do not say whose they are: take clip: record"
+    return ""
 
 
 def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:

@@ -116,14 +116,15 @@ def _steps(found: Sensitivity, steps: int, adjacency: Adjacency) -> Sensitivity:
     path = f"{steps} times, a path over the records of one person" if steps > 1 else "one record"
     return attrs.evolve(
         found,
-        value=_times(found.value, steps),
-        range=None if found.range is None else _times(found.range, steps),
+        value=times(found.value, steps),
+        range=None if found.range is None else times(found.range, steps),
         adjacency=adjacency,
         source=f"{path}: {found.source}",
     )
 
 
-def _times(value: float, steps: int) -> float:
+def times(value: float, steps: int) -> float:
+    """The product, rounded up."""
     product = steps * value
     exact = Fraction(product) >= steps * Fraction(value)
     return product if exact else math.nextafter(product, math.inf)

@@ -16,6 +16,7 @@ from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below
 from dpcore.pricing.at_fault import at_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
+from dpcore.pricing.parts_of_releases import seen
 from dpcore.pricing.resources import require_room, with_queries
 from dpcore.pricing.statement import publication, statement
 from dpcore.randomness import PublicCoins
@@ -91,8 +92,6 @@ def _bounded(
 ) -> tuple[PublicCoins | None, list[list[Scheduled]]]:
     """The coins if a bound had to read them, and uncalibrated releases by group."""
     mu = request.budget.mu
-    part = part_domain(request.domain, request.adjacency, request.holdout)
-    bounds = Bounds(part, request.adjacency, request.registry, request.reproduce)
 
     def evaluate(at: PublicCoins) -> list[list[Scheduled]]:
         found: list[list[Scheduled]] = []
@@ -103,6 +102,8 @@ def _bounded(
             found.append([])
             for release, hint in zip(group, hints, strict=True):
                 with below("releases", next(number)):
+                    own = seen(request, release)
+                    bounds = Bounds(own.part, own.adjacency, request.registry, request.reproduce)
                     found[-1].append(bounds.release(release, hint, at))
         return found
 

@@ -16,11 +16,11 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
-from dpcore.domain.domain import Domain
 from dpcore.errors import ReplayError, below
 from dpcore.learner import AnyLearner, Public
 from dpcore.mechanism import AnyMechanism, free_field
 from dpcore.pricing.bounds_in_force import Bounds
+from dpcore.pricing.parts_of_releases import seen
 from dpcore.pricing.resources import require_room, with_queries
 from dpcore.pricing.statement import publication, stated
 from dpcore.query import Query
@@ -112,7 +112,7 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
     releases = []
     for number, (release, locked) in enumerate(zip(request.releases, terms.releases, strict=True)):
         with below("releases", number):
-            releases.append(_scheduled(request, release, locked, part, coins))
+            releases.append(_scheduled(request, release, locked, coins))
     look = _look(request, releases, terms)
     schedule = Schedule(request=request, releases=tuple(releases), look=look)
     gamma = failure_over_coins(schedule.asks)
@@ -132,12 +132,14 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
 
 
 def _scheduled(
-    request: Request, release: Release, locked: LockedRelease, part: Domain, coins: PublicCoins
+    request: Request, release: Release, locked: LockedRelease, coins: PublicCoins
 ) -> Scheduled:
     """One release under the lock's sensitivities and noise."""
+    own = seen(request, release)
+    part = own.part
     if locked.withholds_count:
         part = attrs.evolve(part, exact=None, limit=part.at_most)
-    bounds = Bounds(part, request.adjacency, request.registry, request.reproduce)
+    bounds = Bounds(part, own.adjacency, request.registry, request.reproduce)
     at_lock = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
     found = bounds.release(at_lock, locked.mu, coins)
     return attrs.evolve(

@@ -88,7 +88,7 @@ def require_room(request: Request, part: Domain) -> Resources:
     Raises:
         ResourceError: more than the limit, at the release that needs most.
     """
-    limits, blocks = _Limits.of(request), in_blocks(request)
+    limits, blocks = _Limits.of(request), in_blocks(request, part)
     table = _spooled(request) if blocks else _table(request.domain)
     whole = table
     for number, release in enumerate(request.releases):
@@ -104,9 +104,9 @@ def require_room(request: Request, part: Domain) -> Resources:
     return whole
 
 
-def in_blocks(request: Request) -> bool:
+def in_blocks(request: Request, part: Domain) -> bool:
     """Whether blocks of the records are in memory, not all of them."""
-    reads = Reads.most(release.learner.reads for release in request.releases)
+    reads = Reads.most(one.learner.reads_of(part) for one in request.releases if one.of is None)
     return request.blocks and reads.in_blocks
 
 
@@ -121,7 +121,7 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
         answers = Resources()
         for ask in one.asks.values():
             answers += _of_query(ask.query, one.part)
-        if in_blocks(request):
+        if in_blocks(request, one.part):
             answers = attrs.evolve(answers, disk=known.disk + _derived(one, request))
         with below("releases", number, "learner"):
             limits.require(known.memory + answers.memory, whole.work + answers.work)
@@ -184,7 +184,7 @@ def _ids(domain: Domain) -> int:
 def _table(domain: Domain) -> Resources:
     """Reading and encoding the records."""
     records = domain.at_most or 0
-    cells = records * (len(domain.columns) + 1)
+    cells = records * (len(domain.columns) + len(domain.groups) + 1)
     memory = _CELL * cells + 2 * _NUMBER * records * domain.width + _ids(domain)
     return Resources(memory, cells, 1)
 
@@ -192,7 +192,7 @@ def _table(domain: Domain) -> Resources:
 def _spooled(request: Request) -> Resources:
     """Reading and encoding in batches; the hold-out stays in memory, all else goes to disk."""
     domain = request.domain
-    records, columns = domain.at_most or 0, len(domain.columns) + 1
+    records, columns = domain.at_most or 0, len(domain.columns) + len(domain.groups) + 1
     held = math.ceil(records * request.holdout)
     memory = _table(_some(domain)).memory + _CELL * held * columns + _ids(domain)
     twice = 2 if held else 1
@@ -200,8 +200,10 @@ def _spooled(request: Request) -> Resources:
 
 
 def _derived(one: Scheduled, request: Request) -> int:
-    """What a descent derives once for all its steps: 32-bit rows, and two numbers a record."""
-    widths = [ask.query.real_size for ask in one.asks.values() if ask.query.at_most > 1]
+    """What a descent or a loop derives once for all its passes: 32-bit rows, and two numbers a
+    record."""
+    loops = one.learner.reads_of(one.part) is Reads.LOOPS
+    widths = [ask.query.real_size for ask in one.asks.values() if loops or ask.query.at_most > 1]
     return (request.domain.at_most or 0) * (4 * max(widths) + 2 * _NUMBER) if widths else 0
 
 

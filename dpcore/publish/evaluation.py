@@ -7,22 +7,28 @@ published ones, are seen by the operator only, and are no part of what the guara
 """
 
 import copy
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
 from dpcore.engines.records import EngineRecords
+from dpcore.errors import RequestError
 from dpcore.exact import Exact
-from dpcore.learner import Model
+from dpcore.interval import NormalSpread
+from dpcore.learner import LinearScoreModel, Model, ScoringModel
+from dpcore.learning.metrics.base import WHOLE, Held, Metric, ScoreLaw
+from dpcore.learning.metrics.groups import Groups
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.conversation import Conversation
-from dpcore.running.metrics import METRICS
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.reuse import Reuse
+from dpcore.running.schedule import Scheduled
 
 _PLACES, _ROWS = -30, 4096
 
@@ -30,9 +36,7 @@ UNCOVERED = (
     "Operator channel: computed from private records, NOT covered by the guarantee. Do not publish."
 )
 
-
-def _error(metric: str, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
-    return METRICS[metric].stated(METRICS[metric].mean(predicted, truth))
+PRIVATE, CONSTANT, WITHOUT_NOISE = "private", "constant", "without noise"
 
 
 def _typical(domain: Domain, train: Records | EngineRecords) -> float:
@@ -57,15 +61,25 @@ def _label_totals(domain: Domain, block: Records) -> tuple[Exact]:
     return (Exact.of(np.bincount(codes.astype(np.intp), minlength=domain.classes), 0),)
 
 
-def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str, Any]:
-    """Hold-out errors of each private model, the same learner without noise, and the constant.
+def evaluate(
+    plan: Plan, outcome: Outcome, metrics: Mapping[str, Metric], groups: Groups | None = None
+) -> dict[str, Any]:
+    """Hold-out metrics of each private model, the same learner without noise, and the constant.
 
     The constant is the training mean, or the most frequent class; neither it nor the model without
     noise is private. The errors of a function are those of stand-ins for its oracle (see above),
     never charged.
 
+    Args:
+        metrics: By name.
+        groups: Whose metrics are told beside those of all records.
+
     Returns:
-        {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}
+        {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}; what is told
+        of a group stands under "METRIC of GROUP".
+
+    Raises:
+        RequestError: a metric needs what a release's model does not tell.
     """
     opened = outcome.opened
     truth = opened.holdout_labels
@@ -73,7 +87,15 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
         return {}
     domain = plan.request.domain
     typical = _typical(domain, opened.train)
-    constant = domain.uncentre(np.full(truth.shape, typical))
+    everybody = Held(
+        predicted=domain.uncentre(np.full(truth.shape, typical)),
+        truth=truth,
+        target=domain.labels,
+        groups=groups,
+        codes=np.zeros(truth.size, np.intp) if groups is None else groups.codes(opened.holdout),
+        law=_without_noise(domain, np.full(truth.shape, typical)),
+        scores=_leaning(domain, np.full(truth.shape, typical)),
+    )
     found: dict[str, Any] = {}
     reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
@@ -87,13 +109,93 @@ def evaluate(plan: Plan, outcome: Outcome, metrics: tuple[str, ...]) -> dict[str
             reuse=reuse,
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        private, exact = scheduled.evaluated(held, cast(Model, model), opened.holdout)
+        shown = _shown(scheduled, metrics, held, cast(Model, model), opened.holdout)
+        told = {
+            who: _told(metrics, attrs.evolve(everybody, **seen))
+            for who, seen in ((PRIVATE, shown[0]), (CONSTANT, {}), (WITHOUT_NOISE, shown[1]))
+        }
         found[scheduled.name] = {
-            metric: {
-                "private": _error(metric, private, truth),
-                "constant": _error(metric, constant, truth),
-                "without noise": _error(metric, exact, truth),
-            }
-            for metric in metrics
+            name: {who: told[who].get(name, float("nan")) for who in told} for name in told[PRIVATE]
         }
     return found
+
+
+def _told(metrics: Mapping[str, Metric], held: Held) -> dict[str, float]:
+    """PRIVATE: all metrics of one predictor, by what they are about."""
+    return {
+        f"{name} of {part}" if part != WHOLE else name: float(value)
+        for name, metric in metrics.items()
+        for part, value in metric.measured(held).items()
+    }
+
+
+def _shown(
+    scheduled: Scheduled,
+    metrics: Mapping[str, Metric],
+    held: Conversation,
+    model: Model,
+    holdout: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """PRIVATE: what metrics need of a model, and of the same without noise."""
+    if not any(metric.needs_law or metric.needs_scores for metric in metrics.values()):
+        private, exact = scheduled.evaluated(held, model, holdout)
+        return {"predicted": private}, {"predicted": exact}
+    domain, without = scheduled.part, scheduled.without_noise(held)
+    if not (isinstance(model, ScoringModel) and isinstance(without, ScoringModel)):
+        raise RequestError(_lacking(scheduled, metrics, "scores of encoded records"))
+    encoded = domain.encode(holdout)
+    centred = without.score(encoded)
+    law = sure = _without_noise(domain, centred)
+    if sure is not None and any(metric.needs_law for metric in metrics.values()):
+        law = attrs.evolve(sure, **_noise(scheduled, model, encoded, metrics))
+    return (
+        {
+            "predicted": model.predict(holdout),
+            "law": law,
+            "scores": _leaning(domain, model.score(encoded)),
+        },
+        {
+            "predicted": without.predict(holdout),
+            "law": sure,
+            "scores": _leaning(domain, centred),
+        },
+    )
+
+
+def _noise(
+    scheduled: Scheduled,
+    model: ScoringModel,
+    encoded: NDArray[np.float64],
+    metrics: Mapping[str, Metric],
+) -> dict[str, Any]:
+    """PRIVATE: standard deviations of the scores, and whether the noise is normal."""
+    (ask, *more) = scheduled.asks.values()
+    spread = ask.spread
+    plain = scheduled.learner.linear and not more and ask.query.at_most == 1
+    if not plain or spread is None or not isinstance(model, LinearScoreModel):
+        needed = "a score that is linear in one noisy answer"
+        raise RequestError(_lacking(scheduled, metrics, needed))
+    return {
+        "std": spread.std * model.lengths(encoded),
+        "normal": isinstance(spread, NormalSpread),
+    }
+
+
+def _lacking(scheduled: Scheduled, metrics: Mapping[str, Metric], needed: str) -> str:
+    name = next(name for name, one in metrics.items() if one.needs_law or one.needs_scores)
+    return (
+        f"the metric {name} needs {needed}, which the learner of release {scheduled.name!r} "
+        f"({type(scheduled.learner).__name__}) does not have; leave the metric out"
+    )
+
+
+def _without_noise(domain: Domain, centred: NDArray[np.float64]) -> ScoreLaw | None:
+    """PRIVATE: the law of scores that are sure; None for classes."""
+    if domain.classes:
+        return None
+    return ScoreLaw(mean=centred + domain.labels.centre, std=np.zeros(centred.shape))
+
+
+def _leaning(domain: Domain, centred: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """PRIVATE: how much scores lean to the second of two classes, in [0, 1]."""
+    return (1 + np.clip(centred, -1.0, 1.0)) / 2 if domain.classes == 2 else None

@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.domain.domain import Table
+from dpcore.domain.names import encoded_names
 from dpcore.errors import ReplayError, RequestError
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.learner import Answer, Model, Published
@@ -50,17 +52,19 @@ def public_files(
     models: Mapping[str, Published],
     fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
+    evaluation: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """Every file of `public/`, by name: a function of the lock, the answers and nothing else.
 
     Args:
         fitted: The arrays of each model, by its name.
+        evaluation: What a paid look tells, from its answers.
     """
     asked = {
         name: Asked([a.query.name for a in given], [np.asarray(a.value) for a in given])
         for name, given in answers.items()
     }
-    return _files(lock, stacked(asked), means(answers), models, fitted, guarantee)
+    return _files(lock, stacked(asked), evaluation or {}, models, fitted, guarantee)
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
@@ -71,13 +75,13 @@ def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
 def _files(
     lock: Lock,
     kept: Mapping[str, NDArray[Any]],
-    means: Mapping[str, NDArray[Any]],
+    looked: Mapping[str, Any],
     models: Mapping[str, Published],
     fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
     named = {f"{name}.{key}": a for name, own in fitted.items() for key, a in own.items()}
-    evaluation = {EVALUATION: _json(stated(means))} if means else {}
+    evaluation = {EVALUATION: _json(looked)} if looked else {}
     predictions = {
         f"{name}.{PREDICTIONS}": _column(model)
         for name, model in models.items()
@@ -178,6 +182,23 @@ class Run:
         (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
 
+    def predict(self, table: Table) -> NDArray[Any]:
+        """Predictions of the only model, in the file's units, or classes; shape (n,).
+
+        Args:
+            table: Columns by name, a data frame among others, of any number of rows: models work on
+                some at a time.
+
+        Raises:
+            ValueError: there are several models, or none.
+            SourceError: a column is missing.
+        """
+        return self.model.predict(table)
+
+    def get_feature_names_out(self) -> tuple[str, ...]:
+        """Names of the encoded columns, in order of encoding: what coefficients are about."""
+        return encoded_names(self.spec.request.domain)
+
     @property
     def tables(self) -> dict[str, Figures]:
         """Every published table: `RELEASE`, or `RELEASE.NAME` where a release has several."""
@@ -246,7 +267,7 @@ def load_run(
     asked = unstacked(arrays, most)
     given = {name: tuple(one.values) for name, one in asked.items()}
     look = asked.get(RELEASE, Asked((), ()))
-    looked = dict(zip(look.queries, look.values, strict=True))
+    looked = stated(spec.request.look, dict(zip(look.queries, look.values, strict=True)))
     models = plan.rebuild(given, coins)
     fitted = {name: told_once(model) for name, model in models.items()}
     guarantee = plan.guarantee
@@ -262,7 +283,7 @@ def load_run(
         guarantee=guarantee,
         models=models,
         answers=given,
-        evaluation=stated(looked),
+        evaluation=looked,
         files=_files(lock, arrays, looked, models, fitted, guarantee),
     )
 

@@ -29,6 +29,7 @@ from dpcore.errors import (
 from dpcore.guarantee import ReleaseKind
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.places import place_of
 from dpcore.publish.evaluation import UNCOVERED, evaluate
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
@@ -213,8 +214,9 @@ class _Work:
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
         lock = lock_of(self.spec, self.plan, outcome.coins)
+        looked = stated(self.spec.request.look, means(outcome.answers))
         files = public_files(
-            lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee
+            lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee, looked
         )
         _publish(folder, channel, files)
         return Run(
@@ -225,7 +227,7 @@ class _Work:
             guarantee=outcome.guarantee,
             models=outcome.models,
             answers={name: tuple(a.value for a in got) for name, got in outcome.answers.items()},
-            evaluation=stated(means(outcome.answers)),
+            evaluation=looked,
             files=files,
         )
 
@@ -345,9 +347,14 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
     if spec.ledger is None:
         return given
     with spec.placed(), below("ledger"):
+        place = place_of(spec.ledger, spec.folder)
         if given is None:
-            return Ledger.open(spec.ledger, spec.registry)
-        if given.name != spec.ledger:
+            return Ledger.open(place, spec.registry)
+        if isinstance(place, Path):
+            same = given.journal.path.resolve() == place.resolve()
+        else:
+            same = given.name == place
+        if not same:
             raise SpecError(f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
     return given
 
@@ -375,7 +382,7 @@ def _operator(
     """Everything that may depend on records beyond the answers, marked as such, and written."""
     notes: dict[str, Any] = {"warning": UNCOVERED}
     if spec.metrics:
-        notes["evaluation"] = evaluate(plan, outcome, spec.metrics)
+        notes["evaluation"] = evaluate(plan, outcome, spec.metrics, spec.groups)
         if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
             notes["stand-ins"] = told
     notes["seconds"] = round(time.monotonic() - started, 3)

@@ -13,6 +13,7 @@ from dpcore.events.catalogue import CORE
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.metrics.base import Metric
 from dpcore.learning.theorems.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
@@ -131,6 +132,27 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
         {
             "dask": ("dpcore.engines.dask_cluster", "DaskCluster"),
             "local": ("dpcore.engines.choice", "Local"),
+        }
+    )
+
+
+@hookimpl
+def dpcore_metrics() -> Mapping[str, type[Metric]]:
+    """Metrics with bare names."""
+    means, rates = "dpcore.learning.metrics.means", "dpcore.learning.metrics.rates"
+    return Lazily(
+        {
+            "accuracy": (means, "Accuracy"),
+            "calibration_error": (rates, "CalibrationError"),
+            "excessive_risk": ("dpcore.learning.metrics.risk", "ExcessiveRisk"),
+            "false_positive_rate": (rates, "FalsePositiveRate"),
+            "mae": (means, "MeanAbsoluteError"),
+            "mse": (means, "MeanSquaredError"),
+            "parity": ("dpcore.learning.metrics.parity", "Parity"),
+            "positive_rate": (rates, "PositiveRate"),
+            "risk_gap": ("dpcore.learning.metrics.risk", "RiskGap"),
+            "rmse": (means, "RootMeanSquaredError"),
+            "true_positive_rate": (rates, "TruePositiveRate"),
         }
     )
 

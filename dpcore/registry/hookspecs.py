@@ -27,6 +27,7 @@ from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.metrics.base import Metric
 from dpcore.learning.theorems.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
@@ -78,6 +79,11 @@ def dpcore_sources() -> Mapping[str, type[Location]]:  # type: ignore[empty-body
 @hookspec
 def dpcore_engines() -> Mapping[str, type[EngineChoice]]:  # type: ignore[empty-body]  # same
     """Engines, by the name an operator gives to `dpcore run --engine`; no spec names one."""
+
+
+@hookspec
+def dpcore_metrics() -> Mapping[str, type[Metric]]:  # type: ignore[empty-body]  # same
+    """Metrics, by the name a spec gives under `evaluate.metrics`."""
 
 
 @hookspec

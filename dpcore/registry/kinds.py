@@ -13,6 +13,7 @@ from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.metrics.base import Metric
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 
@@ -51,5 +52,6 @@ EVENT = Kind("event", "events", Event)
 KERNEL = Kind("kernel", "kernels", Kernel)
 SOURCE = Kind("source", "sources", Location)
 ENGINE = Kind("engine", "engines", EngineChoice)
+METRIC = Kind("metric", "metrics", Metric)
 
-KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL, SOURCE, ENGINE)
+KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL, SOURCE, ENGINE, METRIC)

@@ -51,6 +51,7 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kernels: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
         """Names of one kind."""
@@ -90,24 +91,33 @@ class Installed:
         )
 
 
-def installed() -> tuple[Installed, ...]:
-    """Every plugin announced on this machine, without importing any, sorted by name."""
+def installed(plugin: str | None = None) -> tuple[Installed, ...]:
+    """Every plugin announced on this machine, without importing any, sorted by name.
+
+    Those that go by one name if `plugin` is given: the metadata of others are not parsed.
+    """
     found: dict[tuple[str, str, str], Installed] = {}
     for dist in metadata.distributions():
-        for announced in _announced(dist):
+        for announced in _announced(dist, plugin):
             key = (announced.name, canonicalize_name(announced.distribution), announced.value)
             found.setdefault(key, announced)
     return tuple(sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution)))
 
 
-def _announced(dist: metadata.Distribution) -> list[Installed]:
+def _announced(dist: metadata.Distribution, plugin: str | None) -> list[Installed]:
     """What one distribution announces; nothing where its own files are malformed.
 
     Anybody's distribution may be installed: what cannot be read is nobody's plugin, and whoever
     asks for it by name is told that it is not installed.
     """
     try:
-        points = [point for point in dist.entry_points if point.group == GROUP]
+        if GROUP not in (dist.read_text(_POINTS) or ""):
+            return []
+        points = [
+            point
+            for point in dist.entry_points
+            if point.group == GROUP and plugin in (None, point.name)
+        ]
         if not points:
             return []
         name, version, origin = dist.name, dist.version, _origin(dist)
@@ -337,7 +347,7 @@ def find(plugin: str, entry: Entry) -> Installed:
     Raises:
         RegistryError: it is not installed, another claims its name, or its version is out of range.
     """
-    named = [found for found in installed() if found.name == plugin]
+    named = installed(plugin)
     if len({canonicalize_name(found.distribution) for found in named}) > 1:
         both = " and ".join(sorted(f"{f.distribution} {f.version}" for f in named))
         raise RegistryError(f"plugin name {plugin} is claimed by {both}: uninstall one of them")

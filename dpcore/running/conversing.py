@@ -100,9 +100,12 @@ class Conversing(Scheduled):
         self, held: Conversation, model: Model, holdout: Table
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """The model's, and those of the same learner from exact answers."""
+        return model.predict(holdout), cast(Model, self.without_noise(held)).predict(holdout)
+
+    def without_noise(self, held: Conversation) -> Published:
+        """PRIVATE: the same learner's, from exact answers."""
         exact = [answer.value for answer in self.answers(attrs.evolve(held, door=wide_open))]
-        without_noise = cast(Model, self.rebuild(held.coins, exact))
-        return model.predict(holdout), without_noise.predict(holdout)
+        return self.rebuild(held.coins, exact)
 
     def _speaker(self, coins: PublicCoins) -> tuple[Learner, Public]:
         learner, part = self.before.copy()

@@ -13,11 +13,12 @@ from dpcore.learner import Answer, Model, Published
 from dpcore.randomness import SecretCoins
 from dpcore.running.ask import Ask
 from dpcore.running.conversation import Door
-from dpcore.running.metrics import METRICS
 from dpcore.running.opening import Opened
+from dpcore.running.private_look import PrivateLook
 
 
 def look(
+    what: PrivateLook,
     asks: tuple[Ask, ...],
     models: Mapping[str, Published],
     opened: Opened,
@@ -32,14 +33,14 @@ def look(
         number: Of this "release" among the run's, so that its noise is its own.
     """
     for ask in asks:
-        release, metric = ask.query.name.rsplit(".", 1)
-        predicted = _predictions(cast(Model, models[release]), opened, domain)
-        mean = np.array([METRICS[metric].mean(predicted, opened.holdout_labels)])
+        release = ask.query.name.split(".", 1)[0]
+        predicted = predictions(cast(Model, models[release]), opened, domain)
+        mean = what.mean(ask.query.name, predicted, opened.holdout_labels)
         value = door(ask, ask.query, mean, secret.noise(number, ask.query.name, 1))
         yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
 
 
-def _predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
+def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
     """PRIVATE: one row at a time, so that no record can move another's prediction.
 
     What a model cannot predict, or not as a finite number, counts as the middle of the range; of

@@ -2,6 +2,8 @@
 
 import math
 
+import attrs
+
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
@@ -22,6 +24,8 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
         ParameterError: the unit or the count does not fit the adjacency, or a part would be empty.
     """
     _require_unit(domain, adjacency)
+    if domain.groups:
+        domain = attrs.evolve(domain, groups={})  # learners never see them
     if adjacency.of_person:
         if domain.exact is not None:
             raise ParameterError(

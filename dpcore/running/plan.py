@@ -172,7 +172,9 @@ class Plan:
                 several; the engine is not ready; or it tells its progress, and the run is sealed.
         """
         for number, one in enumerate(self.schedule.releases):
-            reads = one.learner.reads
+            reads = one.learner.reads_of(one.part)
+            if one.release.of is not None:
+                continue  # the hold-out is in this memory
             if not (reads.in_blocks or engine.one_memory):
                 with below("releases", number, "learner"):
                     raise RequestError(
@@ -199,7 +201,9 @@ class Plan:
         coins = PublicCoins.draw() if self.coins is None else self.coins.again()
         with replaying.of(self.schedule.releases, coins.again()) as replayed:
             opened = open_records(self.schedule, table, secret, engine)
-            answers = release(self.schedule, opened.train, coins, secret, door, progress, encoded)
+            answers = release(
+                self.schedule, opened.train, coins, secret, door, progress, encoded, opened
+            )
             retold = replayed(answers)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:
@@ -207,11 +211,11 @@ class Plan:
         names = [scheduled.name for scheduled in self.schedule.releases]
         given = dict(zip(names, answers, strict=True))
         values = {name: tuple(a.value for a in group) for name, group in given.items()}
-        if self.schedule.look:
+        if self.schedule.look and (what := self.request.look) is not None:
             asks, number = self.schedule.look, len(names)
             domain = self.request.domain
             shown = self.rebuild(values, coins.again())  # these see the hold-out, and are dropped
-            given[RELEASE] = tuple(look(asks, shown, opened, domain, secret, number, door))
+            given[RELEASE] = tuple(look(what, asks, shown, opened, domain, secret, number, door))
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
         return Outcome(

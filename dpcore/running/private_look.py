@@ -8,6 +8,7 @@ the means by at most `Metric.sensitivity`; the cost is added to the rest of the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import numpy as np
@@ -17,15 +18,29 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
+from dpcore.learning.metrics.base import Metric
+from dpcore.learning.metrics.means import MeanMetric
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.query import Query
 from dpcore.rounding import gamma
 from dpcore.running.ask import Ask
-from dpcore.running.metrics import METRICS
 from dpcore.running.parts import held_out
 from dpcore.sensitivity import Sensitivity
 
 RELEASE = "evaluation"
+
+
+def _means(metrics: Mapping[str, Metric]) -> dict[str, MeanMetric]:
+    found = {}
+    for name, metric in metrics.items():
+        if not isinstance(metric, MeanMetric):
+            raise ParameterError(
+                "evaluate.private", "means of one term a record", "metrics", name, "private",
+                message=f"{name} is no mean of one term a record, so that it has no price here; "
+                f"by group, publish it with a release `of` the model",
+            )  # fmt: skip
+        found[name] = metric
+    return found
 
 
 @attrs.frozen(kw_only=True)
@@ -33,11 +48,11 @@ class PrivateLook:
     """What the hold-out is asked.
 
     Args:
-        metrics: Names of `METRICS`.
+        metrics: By name, each a mean of one term a record.
         epsilon: What one metric of one release costs, > 0.
     """
 
-    metrics: tuple[str, ...]
+    metrics: Mapping[str, MeanMetric] = attrs.field(converter=_means)
     epsilon: float
 
     def asks(
@@ -70,12 +85,13 @@ class PrivateLook:
         )
 
     def _ask(self, name: str, metric: str, domain: Domain, records: int) -> Ask:
-        reach = METRICS[metric].reach(domain.labels)
+        own = self.metrics[metric]
+        reach = own.reach(domain.labels)
         if reach is None:
             fits = "metrics that fit the kind of target"
             raise ParameterError("evaluate.private", fits, "metrics", metric, "evaluate")
         sensitivity = Sensitivity(
-            value=METRICS[metric].sensitivity(domain.labels, records),
+            value=own.sensitivity(domain.labels, records),
             distance=Distance.L1,
             adjacency=REPLACE_ONE,
             solver_error=reach * gamma(8),
@@ -85,11 +101,24 @@ class PrivateLook:
         mechanism = Laplace().at(1 / self.epsilon, query, sensitivity)
         return Ask(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
 
+    def mean(self, query: str, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+        """PRIVATE: what one query asks for."""
+        return np.array([self._metric(query).mean(predicted, truth)])
 
-def stated(means: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
-    """{release: {metric: value}} from released means, by query name."""
-    found: dict[str, dict[str, float]] = {}
-    for name, mean in means.items():
-        release, metric = name.rsplit(".", 1)
-        found.setdefault(release, {})[metric] = METRICS[metric].stated(float(mean[0]))
-    return found
+    def stated(self, means: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
+        """{release: {metric: value}} from released means, by query name."""
+        found: dict[str, dict[str, float]] = {}
+        for name, mean in means.items():
+            release, metric = name.split(".", 1)
+            found.setdefault(release, {})[metric] = self._metric(name).stated(float(mean[0]))
+        return found
+
+    def _metric(self, query: str) -> MeanMetric:
+        return self.metrics[query.split(".", 1)[1]]
+
+
+def stated(
+    look: PrivateLook | None, means: Mapping[str, NDArray[np.float64]]
+) -> dict[str, dict[str, float]]:
+    """What a paid look tells; nothing where there is none."""
+    return {} if look is None else look.stated(means)

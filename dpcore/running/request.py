@@ -35,6 +35,8 @@ class Release:
         point: What distinguishes this release in a sweep, by dotted path.
         predictions_at: Where the public points of a function release stand, if its answers there
             are what is published.
+        of: An earlier release of the run. This one is about its predictions on the hold-out: its
+            learner reads evaluated records (`dpcore.running.evaluated`).
     """
 
     learner: AnyLearner
@@ -45,6 +47,7 @@ class Release:
     query_shares: Mapping[str, float] = attrs.field(factory=dict)
     point: Mapping[str, Any] = attrs.field(factory=dict)
     predictions_at: str | None = None
+    of: str | None = None
 
 
 def _releases(given: Iterable[Release]) -> tuple[Release, ...]:

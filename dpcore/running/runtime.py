@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
-from dpcore.learner import Answer
+from dpcore.learner import Answer, Model
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
 from dpcore.running.conversation import Conversation, Door, through_mechanism
+from dpcore.running.evaluated import evaluated_records
 from dpcore.running.opening import Opened, in_memory, open_source, open_table
+from dpcore.running.reuse import Reuse
 from dpcore.running.schedule import Schedule
 
 
@@ -49,10 +51,13 @@ def release(
     door: Door = through_mechanism,
     progress: Callable[[], None] = lambda: None,
     points: Mapping[str, NDArray[np.float64] | None] | None = None,
+    opened: Opened | None = None,
 ) -> tuple[tuple[Answer, ...], ...]:
-    """Run every release on the learners' part; the answers in order of asking, by release.
+    """Run every release; the answers in order of asking, by release.
 
     Args:
+        records: The learners' part.
+        opened: PRIVATE: with the hold-out, for releases of other ones; needed where there are any.
         progress: Called after every answer.
         points: Encoded points to predict at, by the name of each function release.
 
@@ -68,7 +73,14 @@ def release(
         progress=progress,
     )
     asked = {} if points is None else points
-    return tuple(
-        tuple(one.answers(attrs.evolve(first, number=number, points=asked.get(one.name))))
-        for number, one in enumerate(schedule.releases)
-    )
+    given: dict[str, tuple[Answer, ...]] = {}
+    for number, one in enumerate(schedule.releases):
+        held = attrs.evolve(first, number=number, points=asked.get(one.name))
+        if (about := one.release.of) is not None:
+            assert opened is not None, "a release of another one needs the hold-out"
+            values = [answer.value for answer in given[about]]
+            model = cast(Model, schedule.named(about).rebuild(coins.again(), values))
+            seen = evaluated_records(one.part, model, opened, schedule.request.domain)
+            held = attrs.evolve(held, records=seen, reuse=Reuse())  # other records, nothing kept
+        given[one.name] = tuple(one.answers(held))
+    return tuple(given.values())

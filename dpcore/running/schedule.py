@@ -113,6 +113,10 @@ class Scheduled(ABC):
         return self.learner.forecast(self.public(coins), spreads)
 
     @abstractmethod
+    def without_noise(self, held: Conversation) -> Published | None:
+        """PRIVATE: the model from exact answers, for the operator; None of a function."""
+
+    @abstractmethod
     def evaluated(
         self, held: Conversation, model: Model, holdout: Table
     ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -134,8 +138,14 @@ class Schedule:
 
     @property
     def reads(self) -> Reads:
-        """How the records are read by the learner that needs most."""
-        return Reads.most(one.learner.reads for one in self.releases)
+        """How the records are read by the learner that needs most; a hold-out is in memory."""
+        return Reads.most(
+            one.learner.reads_of(one.part) for one in self.releases if one.release.of is None
+        )
+
+    def named(self, name: str) -> Scheduled:
+        """The release of a name."""
+        return next(one for one in self.releases if one.name == name)
 
     @property
     def in_blocks(self) -> bool:

@@ -179,6 +179,9 @@ class Serving(Scheduled):
         told = Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism)
         return found, (told,)
 
+    def without_noise(self, held: Conversation) -> None:
+        """None."""
+
     def evaluated(
         self, held: Conversation, model: Model, holdout: Table
     ) -> tuple[NDArray[Any], NDArray[Any]]:

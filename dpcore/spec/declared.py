@@ -23,7 +23,6 @@ from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, shown
 from dpcore.records.cells import day
-from dpcore.running.metrics import METRICS
 from dpcore.running.parts import part_domain
 from dpcore.spec.grammar import (
     AtMost,
@@ -48,7 +47,6 @@ class Declared:
 
     Args:
         points: The spec once for every point of its sweep.
-        metrics: What is evaluated, paid for or not.
     """
 
     text: SpecText
@@ -57,7 +55,6 @@ class Declared:
     budget: PrivacyBudget
     holdout: float
     points: tuple[Point, ...]
-    metrics: tuple[str, ...]
     on_invalid: Literal["refuse", "project"]
 
 
@@ -87,7 +84,6 @@ def declared(node: Node) -> Declared:
         budget=declared_budget(text.budget),
         holdout=holdout,
         points=swept,
-        metrics=_metrics(text, domain),
         on_invalid=_on_invalid(text),
     )
 
@@ -146,6 +142,7 @@ def _domain(here: Node, data: DataText) -> Domain:
     for name, column in columns.value.items():
         with below("columns", name):
             read[name] = _column(column)
+    grouped = _grouped(here, [*read, data.target])
     exact, limit = _count(domain)
     return Domain(
         columns=read,
@@ -154,8 +151,28 @@ def _domain(here: Node, data: DataText) -> Domain:
         exact=exact,
         limit=limit,
         norm=domain.norm,
-        people=_people(domain, [*read, data.target]),
+        people=_people(domain, [*read, *grouped, data.target]),
+        groups=grouped,
     )
+
+
+def _grouped(here: Node, used: Sequence[str | None]) -> dict[str, Column]:
+    """`data.domain.groups`.
+
+    Raises:
+        SpecError: at one that is a feature or the target, or is no column.
+    """
+    if "groups" not in cast(dict[str, Node], here.value):
+        return {}
+    given, found = child(here, "groups"), {}
+    if not isinstance(given.value, dict):
+        raise SpecError("needs a mapping of columns", "groups")
+    for name, column in given.value.items():
+        with below("groups", name):
+            if name in used:
+                raise SpecError(f"{shown(name)} is a feature or the target: it is there already")
+            found[name] = _column(column)
+    return found
 
 
 def _people(domain: DomainText, used: Sequence[str | None]) -> People | None:
@@ -265,29 +282,6 @@ def declared_budget(text: BudgetText) -> PrivacyBudget:
         raise SpecError("needs {epsilon, [delta]}, {rho, delta} or {mu, delta}")
 
 
-def _metrics(text: SpecText, domain: Domain) -> tuple[str, ...]:
-    """`evaluate.metrics`, each of them about the declared kind of target.
-
-    Raises:
-        SpecError: at a metric of ranges where the target is classes, or the reverse.
-    """
-    if text.evaluate is None:
-        return ()
-    if not domain.labelled:
-        raise SpecError(
-            "evaluates predictions of a target, and the domain declares none", "evaluate"
-        )
-    fitting = sorted(name for name in METRICS if METRICS[name].reach(domain.labels) is not None)
-    for number, metric in enumerate(text.evaluate.metrics):
-        if metric not in fitting:
-            kind = "classes" if domain.classes else "a range"
-            raise SpecError(
-                f"{metric} does not fit a target that is {kind}; valid: {', '.join(fitting)}",
-                ("evaluate", "metrics", str(number)),
-            )
-    return tuple(text.evaluate.metrics)
-
-
 def _on_invalid(text: SpecText) -> Literal["refuse", "project"]:
     """`refuse` unless asked otherwise; a sealed run projects and has no operator channel.
 
@@ -298,7 +292,7 @@ def _on_invalid(text: SpecText) -> Literal["refuse", "project"]:
         return text.on_invalid or "refuse"
     if text.on_invalid == "refuse":
         raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
-    if text.evaluate is not None and text.evaluate.private is None:
+    if text.evaluate is not None and text.evaluate.metrics and text.evaluate.private is None:
         raise SpecError(
             "a sealed run has no operator to show it to; pay for it with private", "evaluate"
         )

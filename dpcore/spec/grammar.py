@@ -14,6 +14,8 @@ from dpcore.spec.hover import annotate, summary
 Text = Annotated[str, Meta(min_length=1, extra={"needs": "text"})]
 
 _WORD = {"needs": "letters, digits, - and _"}
+_LEDGER = "^([A-Za-z0-9][A-Za-z0-9_-]{0,63}|.{1,400}[.]ledger)$"
+_PLACE = {"needs": "a name of at most 64 letters, digits, - and _, or a path that ends in .ledger"}
 _NAME = {"needs": "at most 64 letters, digits, - and _, the first a letter or a digit"}
 
 COLUMN_SCHEMA: dict[str, Any] = {
@@ -108,6 +110,7 @@ COLUMN_SCHEMA: dict[str, Any] = {
 LearnerText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/learner"})]
 BoundText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/bound"})]
 SourceText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/source"})]
+MetricText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/metric"})]
 AccountantText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/accountant"})]
 
 
@@ -191,6 +194,8 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
             add_remove.
         columns: The feature columns by name: a range or a list of categories each.
         target: The public range of the label, or its classes; left out where there is no target.
+        groups: Columns in the same forms that are no features: models never see them, evaluations
+            may tell of the groups that they form.
         norm: Encoded rows are scaled down to at most this l2 norm.
         people: Whose a record is. The guarantee is then about all records of one person; how many
             records there are is private.
@@ -210,6 +215,9 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
     target: Annotated[Any, Meta(extra_json_schema=COLUMN_SCHEMA)] = None
     norm: float | None = None
     people: PeopleText | None = None
+    groups: Annotated[
+        Any, Meta(extra_json_schema={"type": "object", "additionalProperties": COLUMN_SCHEMA})
+    ] = None
 
 
 class Csv(Struct, frozen=True, forbid_unknown_fields=True):
@@ -290,6 +298,8 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
         share: Part of the budget, relative to the other releases.
         predictions_at: For a function: a public CSV file of points; their predictions are
             published.
+        of: The name of an earlier release. This one is about its predictions on the hold-out: its
+            learner, of statistics, reads the hold-out's declared columns and one more, `predicted`.
     """
 
     learner: LearnerText
@@ -308,6 +318,7 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)] = "release"
     share: Annotated[float, Meta(gt=0)] = 1.0
     predictions_at: Text | None = None
+    of: Text | None = None
 
 
 class CoinsText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -335,13 +346,15 @@ class EvaluateText(Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         holdout: The share of the records that the learners do not see.
-        metrics: What is measured on it.
+        metrics: What is measured on it: components. Left out where releases `of` others tell all.
         private: Pay for the metrics and publish them; without it only the operator sees them.
+        by: Columns of categories; the operator sees every metric by the groups that they form.
     """
 
     holdout: Annotated[float, Meta(gt=0, lt=1)]
-    metrics: Annotated[list[Literal["accuracy", "mae", "mse", "rmse"]], Meta(min_length=1)]
+    metrics: Annotated[list[MetricText], Meta(min_length=1)] | None = None
     private: PrivateEvaluation | None = None
+    by: Text | Annotated[list[Text], Meta(min_length=1)] | None = None
 
 
 class SweepText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -384,7 +397,8 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
             (project).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
         sweep: A release for every combination of listed values.
-        ledger: Name of the budget that this and other runs on the same records share.
+        ledger: Name of the budget that this and other runs on the same records share, or the path
+            of its file, which ends in `.ledger`.
     """
 
     dpcore: Literal[1]
@@ -400,9 +414,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     on_invalid: Literal["refuse", "project"] | None = None
     accept_assumptions: list[Text] = []
     sweep: SweepText | None = None
-    ledger: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", extra=_NAME)] | None = (
-        None
-    )
+    ledger: Annotated[str, Meta(pattern=_LEDGER, extra=_PLACE)] | None = None
 
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -18,6 +18,7 @@ from dpcore.running.private_look import PrivateLook
 from dpcore.running.request import Release, Request
 from dpcore.spec.components import NAME, bind
 from dpcore.spec.declared import Declared, child
+from dpcore.spec.evaluated import Evaluated
 from dpcore.spec.grammar import ReleaseText
 from dpcore.spec.sweep import Point, releases
 from dpcore.strict_yaml.conversion import convert
@@ -25,8 +26,11 @@ from dpcore.strict_yaml.located import Node
 from dpcore.strict_yaml.places import placed
 
 
-def requested(said: Declared, node: Node, registry: Registry) -> Request:
+def requested(said: Declared, node: Node, registry: Registry, looks: Evaluated) -> Request:
     """The request of the spec at `node`.
+
+    Args:
+        looks: What it evaluates.
 
     Raises:
         SpecError: a component is unknown or does not take what it is given.
@@ -34,7 +38,8 @@ def requested(said: Declared, node: Node, registry: Registry) -> Request:
     text, points = said.text, said.points
     look = None
     if text.evaluate and text.evaluate.private:
-        look = PrivateLook(metrics=said.metrics, epsilon=text.evaluate.private.epsilon)
+        with below("evaluate"):
+            look = PrivateLook(metrics=looks.metrics, epsilon=text.evaluate.private.epsilon)
     accountant = None
     if text.accountant is not None:
         accountant = _accountant(child(node, "accountant"), said.adjacency, registry)
@@ -88,8 +93,12 @@ def _releases(swept: tuple[Point, ...], registry: Registry) -> tuple[Release, ..
             with placed(point.node), below(*keys):
                 release = _release(node, registry)
                 if len(swept) > 1:
+                    about = None if release.of is None else f"{release.of}-{number}"
                     release = attrs.evolve(
-                        release, name=f"{release.name}-{number}", point=dict(point.values)
+                        release,
+                        name=f"{release.name}-{number}",
+                        point=dict(point.values),
+                        of=about,
                     )
                 if any(release.name == other.name for other in found):
                     raise SpecError(f"two releases are called {release.name!r}", "name")
@@ -121,6 +130,7 @@ def _release(node: Node, registry: Registry) -> Release:
         share=text.share,
         query_shares=shares,
         predictions_at=text.predictions_at,
+        of=text.of,
     )
 
 

@@ -12,6 +12,7 @@ from dpcore.registry.kinds import (
     KERNEL,
     LEARNER,
     MECHANISM,
+    METRIC,
     SOURCE,
 )
 from dpcore.registry.registry import Registry
@@ -24,7 +25,7 @@ def json_schema(registry: Registry) -> dict[str, Any]:
     schema, definitions = spec_schema()
     for named in (ACCOUNTANT, EVENT):
         definitions[named.definition] = {"enum": registry.names(named)}
-    for kind in (LEARNER, BOUND, MECHANISM, FEATURES, KERNEL):
+    for kind in (LEARNER, BOUND, MECHANISM, FEATURES, KERNEL, METRIC):
         definitions[kind.definition], inner = component_schema(kind, registry)
         definitions.update(inner)
     definitions[SOURCE.definition], inner = _source_schema(registry)

@@ -22,6 +22,8 @@ from dpcore.strict_yaml.located import Node, of_plain, parse, read
 from dpcore.strict_yaml.places import place, placed
 
 if TYPE_CHECKING:
+    from dpcore.learning.metrics.base import Metric
+    from dpcore.learning.metrics.groups import Groups
     from dpcore.pricing.relocking import Terms
     from dpcore.randomness import PublicCoins
     from dpcore.records.location import Location
@@ -40,7 +42,8 @@ class Spec:
         request: What is priced. A sweep's points are releases one after the other.
         source: As written: a path relative to the spec or LOADER:NAME; or a component.
         path: Of its file; None for one rebuilt from a lock.
-        metrics: What the operator wants to see of the hold-out without paying.
+        metrics: What the operator wants to see of the hold-out without paying, by name.
+        groups: By which groups; None for none.
         ledger: Name of the ledger that every run is charged to, if any.
         registry: Where every component was found.
     """
@@ -51,7 +54,8 @@ class Spec:
     source: Location | str
     path: Path | None
     csv: Csv
-    metrics: tuple[str, ...]
+    metrics: Mapping[str, Metric]
+    groups: Groups | None
     ledger: str | None
     registry: Registry
 
@@ -137,11 +141,14 @@ def _with_components(
     said: Declared, node: Node, path: Path | None, registry: Registry | None
 ) -> Spec:
     from dpcore.registry.registry import Registry
+    from dpcore.spec.evaluated import evaluated, require_measurable
     from dpcore.spec.requested import location_of, requested
 
     registry = Registry.default() if registry is None else registry
     source = location_of(node, registry)
-    request = requested(said, node, registry)
+    looks = evaluated(said, node, registry)
+    request = requested(said, node, registry, looks)
+    require_measurable(looks, request)
     return Spec(
         text=node.plain(),
         points=said.points,
@@ -149,7 +156,8 @@ def _with_components(
         source=source,
         path=path,
         csv=said.text.data.csv,
-        metrics=said.metrics if request.look is None else (),
+        metrics=looks.metrics if request.look is None else {},
+        groups=looks.groups,
         ledger=said.text.ledger,
         registry=registry,
     )

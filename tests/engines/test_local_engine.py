@@ -13,7 +13,9 @@ from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, ReleaseError, SourceError
+from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
+from dpcore.learning.metrics.means import MeanAbsoluteError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.publish.evaluation import evaluate
@@ -22,6 +24,10 @@ from dpcore.records.source import TablePart
 from dpcore.running.opening import in_memory
 from dpcore.sampling.selection import Coins, Others
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
+from dpcore_linear.output_perturbation import OutputPerturbation
+from dpcore_random_features import Ridge
+from dpcore_random_features.ball_ridge import BallRidgeLearner
+from dpcore_random_features.huber_ridge import HuberRidgeLearner
 
 from doubles import domain, table
 
@@ -110,7 +116,10 @@ def test_the_same_records_are_held_out_of_a_table_and_of_a_source(adjacency):
         held = [sorted(outcome.opened.holdout_labels) for outcome in (whole, parted)]
         assert held[0] == held[1]
         assert len(whole.opened.train) == len(parted.opened.train)
-        errors = [evaluate(made, o, ("mae",))["release"]["mae"] for o in (whole, parted)]
+        errors = [
+            evaluate(made, o, {"mae": MeanAbsoluteError()})["release"]["mae"]
+            for o in (whole, parted)
+        ]
         assert errors[1] == pytest.approx(errors[0], abs=1e-6)
 
 
@@ -124,8 +133,11 @@ def test_the_same_records_are_held_out_of_a_table_and_of_a_source(adjacency):
                                SufficientStatistics(features=Identity()))),
             {"fits": Gaussian(), "choice": PermuteAndFlip()},
         ),
+        (BallRidgeLearner(features=CosSin(count=3), total_regularization=9.0, radius=0.2), None),
+        (HuberRidgeLearner(features=CosSin(count=3), total_regularization=9.0, clip=0.2), None),
+        (OutputPerturbation(features=Identity(), total_regularization=50.0, clip=0.5), None),
     ],
-    ids=["sufficient_statistics", "chosen_ridge", "best_of"],
+    ids=["sufficient_statistics", "chosen_ridge", "best_of", "ball", "huber", "output"],
 )  # fmt: skip
 def test_products_losses_and_choices_are_the_same_bits_in_blocks(learner, mechanism):
     made, rows = plan(learner, mechanism=mechanism, adjacency=ADD_REMOVE), table(400)
@@ -133,6 +145,15 @@ def test_products_losses_and_choices_are_the_same_bits_in_blocks(learner, mechan
     for threads, block in [(1, 4096), (3, 51)]:
         with LocalEngine(threads=threads, rows=block) as engine:
             assert released(made, Cut(rows, CUTS[2]), engine) == expected
+
+
+def test_ridge_is_the_same_bits_in_blocks():
+    made, rows = plan(Ridge(features=CosSin(count=3), regularization=0.3)), table(400)
+    expected = released(made, rows)
+    for threads, block in [(1, 4096), (2, 64), (7, 33)]:
+        with LocalEngine(threads=threads, rows=block) as engine:
+            assert released(made, Cut(rows, CUTS[2]), engine) == expected
+            assert repr(engine._held).count("_Blocks") == 1  # the source never became a table
 
 
 def clipped():

@@ -6,13 +6,17 @@ import pytest
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Engine, PublicCoins, Reads
 from dpcore.errors import RequestError, ResourceError
+from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.pricing.price import price
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore_linear import ClippedGradient, StagedGradient
 from dpcore_random_features import Ridge
+from dpcore_random_features.huber_ridge import HuberRidgeLearner
+from dpcore_random_features.projected_min_norm import ProjectedMinNorm
 from dpcore_sgd import Regression
 
 from doubles import domain, table
@@ -80,8 +84,35 @@ def test_blocks_need_no_memory_for_all_records():
     with pytest.raises(ResourceError, match="of memory, the limit is 1 GB"):
         plan(clipped(), domain=domain(10**9), memory=10**9)
     with pytest.raises(ResourceError, match="of memory, the limit is 1 GB"):
-        plan(Ridge(features=Identity(), regularization=0.5), domain=domain(10**9), blocks=True,
+        plan(ProjectedMinNorm(features=Identity(), radius=0.5), domain=domain(10**9), blocks=True,
              memory=10**9)  # fmt: skip
+
+
+def test_minimisers_read_sums_unless_there_are_more_features_than_records():
+    ridge = Ridge(features=CosSin(count=20), regularization=0.5)
+    assert ridge.reads is Reads.FOLDS
+    assert huber().reads is Reads.LOOPS
+    for learner in (ridge, BestOf(candidates=(ridge, clipped()))):
+        assert plan(learner, {"fits": Gaussian(), "choice": PermuteAndFlip()}
+                    if learner is not ridge else None).schedule.reads is Reads.FOLDS  # fmt: skip
+        assert learner.reads_of(domain(40)) is Reads.FOLDS
+        assert learner.reads_of(domain(39)) is Reads.ROWS
+    few = plan(ridge, domain=domain(39), blocks=True)
+    assert not few.schedule.in_blocks
+    with pytest.raises(RequestError, match="Ridge reads rows, which needs all records"):
+        few.run(table(39), engine=Several())
+
+
+def test_a_loop_states_the_room_of_what_it_derives():
+    once, often = (
+        plan(one, domain=domain(10**6), blocks=True)
+        for one in (Ridge(features=Identity(), regularization=0.5), huber())
+    )
+    assert often.resources.disk - once.resources.disk == 10**6 * (4 * 2 + 16)
+
+
+def huber():
+    return HuberRidgeLearner(features=Identity(), total_regularization=50.0, clip=0.3)
 
 
 def test_a_sealed_run_of_a_private_count_rests_on_room_for_every_count():

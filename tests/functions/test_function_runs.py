@@ -12,6 +12,7 @@ from dpcore import REPLACE_ONE, PrivacyBudget, Release, SecretCoins, Status, pri
 from dpcore.cli.app import app
 from dpcore.errors import SpecError
 from dpcore.guarantee import ReleaseKind
+from dpcore.learning.metrics.means import MeanAbsoluteError, MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.per_query import PerQuery
@@ -73,7 +74,7 @@ def test_what_cannot_stand_together_is_refused():
         priced(function(), function(name="other", predictions_at=None))
     with pytest.raises(SpecError, match="parameters predict anywhere"):
         priced(function(), mean(predictions_at="points.csv"))
-    look = PrivateLook(metrics=("mse",), epsilon=0.1)
+    look = PrivateLook(metrics={"mse": MeanSquaredError()}, epsilon=0.1)
     with pytest.raises(SpecError, match="the operator's own evaluation works"):
         priced(function(), mean(), look=look, holdout=0.2)
 
@@ -84,7 +85,7 @@ def test_a_function_is_evaluated_by_stand_ins_that_nobody_is_charged_for(mechani
     plan = priced(function(mechanism), mean(), holdout=0.5, epsilon=1e6)
     outcome = plan.run(table(40), points={"curve": POINTS})
     published = outcome.models["curve"].arrays()["predictions"].copy()
-    found = evaluate(plan, outcome, ("mse",))
+    found = evaluate(plan, outcome, {"mse": MeanSquaredError()})
     assert set(found) == {"curve", "mean"}
     truth, rows = outcome.opened.holdout_labels, outcome.opened.holdout
     fitted = np.mean(outcome.opened.train.labels)
@@ -108,7 +109,7 @@ def test_evaluating_changes_nothing_that_is_published():
         plan.run(table(40), points={"curve": POINTS}, secret=SecretCoins.rehearsal(5))
         for _ in range(2)
     ]
-    evaluate(plan, outcomes[0], ("mse", "mae"))
+    evaluate(plan, outcomes[0], {"mse": MeanSquaredError(), "mae": MeanAbsoluteError()})
     for name in ("curve", "mean"):
         first, second = (o.models[name].arrays() for o in outcomes)
         assert all(np.array_equal(first[key], second[key]) for key in first)
@@ -119,7 +120,10 @@ def test_the_noise_of_a_stand_in_is_not_that_of_the_published_answers():
     plan = priced(function(), holdout=0.5)
     secret = SecretCoins.rehearsal(5)
     outcome = plan.run(table(40), points={"curve": POINTS}, secret=secret)
-    one, two = (evaluate(plan, outcome, ("mse",))["curve"]["mse"]["private"] for _ in range(2))
+    one, two = (
+        evaluate(plan, outcome, {"mse": MeanSquaredError()})["curve"]["mse"]["private"]
+        for _ in range(2)
+    )
     assert one != two  # coins of the operator's own, new every time
 
 
@@ -208,7 +212,7 @@ def test_a_ledger_is_charged_for_every_planned_answer_and_for_no_stand_in():
     plan = priced(function(PerQuery(questions=3)), mean(), holdout=0.5)
     before = plan.charge()
     assert [count for _, count in before.events] == [3, 1]
-    evaluate(plan, plan.run(table(40), points={"curve": POINTS}), ("mse",))
+    evaluate(plan, plan.run(table(40), points={"curve": POINTS}), {"mse": MeanSquaredError()})
     assert plan.charge() == before
 
 

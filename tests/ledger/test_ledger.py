@@ -34,8 +34,8 @@ from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger import journal
-from dpcore.ledger.book import UnknownLedgerError, ledger_names
 from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.places import UnknownLedgerError, ledger_names
 from dpcore.ledger.total import Total
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.conversation import wide_open
@@ -100,7 +100,9 @@ def test_its_file_is_its_owners_alone_from_the_start(ledger):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     ledger.reserve(charge())
-    assert [p.name for p in path.parent.iterdir()] == ["people.ledger"]
+    names = sorted(one.name for one in path.parent.iterdir())
+    assert names == [".people.ledger.seen", "people.ledger"]
+    assert all(stat.S_IMODE((path.parent / name).stat().st_mode) == 0o600 for name in names)
 
 
 def test_an_unknown_name_says_the_way_out(ledger):
@@ -210,7 +212,7 @@ def test_failures_over_coins_are_charged_to_delta(home):
     bound = LabelMeanBound(validity=OverCoins(1e-6))
     probable = plan(0.4, bound=bound)
     assert probable.charge().failures == 1e-6
-    strict = Ledger.create("strict", epsilon=1.0, delta=1e-4, adjacency=REPLACE_ONE)
+    strict = Ledger.create("strict", epsilon=1.0, delta=1e-4, failures=1e-7, adjacency=REPLACE_ONE)
     strict.reserve(charge())
     with pytest.raises(BudgetExceededError, match="failure probabilities"):
         probable.reserve(strict)

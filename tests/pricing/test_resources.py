@@ -71,8 +71,7 @@ def test_a_small_run_states_its_price():
 
 
 def test_a_private_count_is_neither_needed_nor_told():
-    learner = "{name: random_features.ball_ridge, features: identity, "
-    learner += "total_regularization: 30, radius: 250}"
+    learner = "{name: random_features.projected_min_norm, features: identity, radius: 250}"
     given = {"adjacency": "add_remove", "learner": learner, "mechanism": "gaussian"}
     plans = [spec(records=records, **given).price() for records in ("private", "{at_most: 90}")]
     assert plans[0].resources.memory < plans[1].resources.memory

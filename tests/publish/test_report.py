@@ -17,6 +17,7 @@ import dpcore
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Assumption, Status
+from dpcore.learning.features.error_bars import EvenNoise
 from dpcore.publish import reporting
 from dpcore.publish.privacy_curve import curve_of
 from dpcore.running.ask import failure_over_coins
@@ -157,7 +158,7 @@ evaluate: {holdout: 0.5, metrics: [mse], private: {epsilon: 0.5}}
 """
 
 
-def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path):
+def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path, monkeypatch):
     (tmp_path / "paid.yaml").write_text(PAID)
     random = np.random.default_rng(0)
     people = {name: random.uniform(-1, 1, 40) for name in "aby"}
@@ -166,6 +167,12 @@ def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path):
     (value,) = made.evaluation["release"].values()
     assert f"{value:.6g}" in words
     assert "release: the parameters of a model" in words
+    bars = EvenNoise(std=0.5, longest=1.0)
+    told = attrs.evolve(made, models={"release": attrs.evolve(made.model, bars=bars)})
+    monkeypatch.setattr(page, "replay", lambda *args, **kwargs: told)
+    words = " ".join(" ".join(Seen(page.report(made.folder).decode()).words).split())
+    assert "coefficients +- 0.979982 each" in words
+    assert "noise only" in words
     assert "low bits are not covered" in words
     assert "Laplace(" in words
 

@@ -250,7 +250,7 @@ def test_a_wrong_registry_file_is_a_located_error(text):
 
 
 def test_a_plugin_that_is_not_installed_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("dpcore.registry.registry.installed", lambda: ())
+    monkeypatch.setattr("dpcore.registry.registry.installed", lambda plugin: ())
     with pytest.raises(RegistryError, match="pip install dpcore-random-features"):
         find("random-features", Index.packaged().entries["random-features"])
 

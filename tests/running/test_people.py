@@ -16,13 +16,14 @@ from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SourceError
 from dpcore.exact import Exact
 from dpcore.learning.features.identity import Identity
+from dpcore.learning.metrics.means import MeanAbsoluteError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.conversation import Conversation
 from dpcore.running.opening import open_source, open_table
 from dpcore.running.private_look import PrivateLook
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 from dpcore_linear import ClippedGradient
-from dpcore_statistics import Count
+from dpcore_statistics import Count, Mean
 
 from doubles import domain, table
 
@@ -105,10 +106,11 @@ def test_k_1_of_single_records_is_todays_run_to_the_bit(holdout):
 def test_a_person_split_across_parts_and_blocks_is_one_person(cuts):
     rows = visits()
     for holdout in (0.0, 0.3):
-        made = of_persons(holdout=holdout)
-        expected = released(made, rows)
-        with LocalEngine(threads=2, rows=32) as engine:
-            assert released(made, Pieces(rows, cuts), engine) == expected
+        for learner in (None, Mean(column="b", clip="person")):
+            made = of_persons(holdout=holdout, learner=learner)
+            expected = released(made, rows)
+            with LocalEngine(threads=2, rows=32) as engine:
+                assert released(made, Pieces(rows, cuts), engine) == expected
 
 
 def test_persons_are_held_out_as_a_whole():
@@ -247,7 +249,7 @@ def test_a_persons_column_is_no_feature_and_no_target(column):
 
 
 def test_no_private_look_at_persons():
-    look = PrivateLook(metrics=("mae",), epsilon=0.1)
+    look = PrivateLook(metrics={"mae": MeanAbsoluteError()}, epsilon=0.1)
     with pytest.raises(NoClaimError, match="private look"):
         of_persons(look=look, holdout=0.2)
 

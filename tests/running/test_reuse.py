@@ -22,6 +22,7 @@ from dpcore.fingerprint import fingerprint
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.features.model import LinearModel
+from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.per_query import PerQuery
 from dpcore.publish.evaluation import evaluate
@@ -175,7 +176,7 @@ def test_an_evaluation_fits_equal_learners_once():
     )
     outcome = plan.run(table(20, 2), secret=SecretCoins.rehearsal(1))
     COMPUTED.clear()
-    found = evaluate(plan, outcome, ("mse",))
+    found = evaluate(plan, outcome, {"mse": MeanSquaredError()})
     assert COMPUTED == ["sum"]
     assert found["a"]["mse"]["without noise"] == found["b"]["mse"]["without noise"]
 

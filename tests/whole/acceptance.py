@@ -85,9 +85,13 @@ APART = {
     "ntk.printed",
     "ntk.regression",
     "statistics.bounded_mean",
+    "statistics.group_errors",
+    "statistics.group_parity",
+    "statistics.group_rates",
     "statistics.private_keys",
 }
-"""Take mechanisms of different kinds, one for each query; they have tests of their own."""
+"""Take mechanisms of different kinds, one for each query, or read another release's predictions;
+they have tests of their own."""
 MECHANISMS = {
     "gaussian_sampling": {"lam0": 1.0},
     "per_query": {"questions": 3},
@@ -127,7 +131,9 @@ Four notes:
 * `linear.chosen_ridge`, `best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own
   for each of their queries, and are not in the tables. [Their page](ntk.md) says what is accepted
   of the last two. `statistics.bounded_mean` and `statistics.private_keys` have a mechanism of their
-  own ([statistics](statistics.md)).
+  own ([statistics](statistics.md)). `statistics.group_errors`, `statistics.group_parity` and
+  `statistics.group_rates` read another release's predictions ([fairness](fairness.md#publish)), and
+  accept what the other statistics accept.
 * Statistics are asked here in l2, as under a budget with a delta; with `distance: l1` they take
   `laplace` and, for counts, `discrete_laplace`.
 

@@ -11,9 +11,9 @@ from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.effort import Effort
 from dpcore.errors import NoClaimError, ParameterError, SpecError, UnfitTargetError
+from dpcore.learning.metrics.means import Accuracy, MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.publish.evaluation import evaluate
-from dpcore.running.metrics import METRICS
 from dpcore.running.private_look import PrivateLook
 from dpcore.spec.spec import spec_of_text
 
@@ -103,7 +103,7 @@ def test_the_falsifier_uses_labels_that_classes_can_have():
 
 def test_accuracy_moves_by_at_most_one_record():
     rng = np.random.default_rng(5)
-    metric, most = METRICS["accuracy"], 0.0
+    metric, most = Accuracy(), 0.0
     for _ in range(200):
         truth, predicted = rng.choice(["no", "yes"], (2, 10))
         before = metric.mean(predicted, truth)
@@ -119,7 +119,7 @@ def test_metrics_are_about_one_kind_of_target():
         text = SPEC.replace("TARGET", target).replace("METRIC", metric)
         with pytest.raises(SpecError, match=right):
             spec_of_text(text, "spec.yaml")
-    look = PrivateLook(metrics=("mse",), epsilon=1)
+    look = PrivateLook(metrics={"mse": MeanSquaredError()}, epsilon=1)
     with pytest.raises(ParameterError, match="kind of target"):
         look.asks(("release",), with_classes(TWO), REPLACE_ONE, 0.2)
 
@@ -132,6 +132,8 @@ def test_a_spec_with_classes_runs_evaluates_and_predicts_classes():
     rows["y"] = np.where(rows["a"] > 0, "yes", "no")
     outcome = plan.run(rows)
     assert set(outcome.models["release"].predict(rows)) <= {"no", "yes"}
-    (errors,) = (found["accuracy"] for found in evaluate(plan, outcome, ("accuracy",)).values())
+    (errors,) = (
+        found["accuracy"] for found in evaluate(plan, outcome, {"accuracy": Accuracy()}).values()
+    )
     assert errors["without noise"] > errors["constant"]
     assert "y: one of no, yes" in plan.guarantee.paragraph()

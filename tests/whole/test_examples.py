@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.publish.evaluation import evaluate
 from dpcore.publish.lock import describe
 from dpcore.sources.text import load_table
@@ -30,7 +31,7 @@ def wins(spec, table, runs):
     won = 0
     for _ in range(runs):
         plan = spec.price()
-        errors = evaluate(plan, plan.run(table), ("mse",))["release"]["mse"]
+        errors = evaluate(plan, plan.run(table), {"mse": MeanSquaredError()})["release"]["mse"]
         won += errors["private"] < errors["constant"]
     return won
 

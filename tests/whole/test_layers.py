@@ -36,8 +36,9 @@ registry
 ledger
 running
 pricing
-bridges spec
+spec
 publish
+bridges
 conformance
 cli sklearn
 """.strip().splitlines()

@@ -195,6 +195,32 @@ class Composed:
             return math.inf
         return self._crossing(np.maximum(self.tilted - self.cell_error, 0.0), target, -1)
 
+    def curve_above(self) -> tuple[Array, Array]:
+        """Epsilons, increasing, and upper ends of the curve there, where they tell something.
+
+        The sum of the class's module at each loss, every error added as in `epsilon_above`.
+        """
+        tilt, step = self.saddle.tilt, len(self.losses)
+        middle = float(self.losses[int(np.argmax(self.tilted))])
+        x = self.losses - middle
+        tilted = np.maximum(self.tilted, 0.0) + self.cell_error
+        error = gamma(2 * step + 16)
+        weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
+        first = np.cumsum(weights[::-1])[::-1] * (1 + error)
+        weights = tilted * _subtracted(-(tilt + 1) * x)
+        second = np.cumsum(weights[::-1])[::-1] * (1 - error)
+        inside = np.abs((tilt + 1) * x) < _FAR  # elsewhere weights were cut off
+        inside[-1] = False
+        at = np.nonzero(inside)[0]
+        excess = first[at + 1] - np.exp(x[at]) * second[at + 1] + gamma(8) * first[at + 1]
+        scale = self.saddle.log_moment - tilt * middle + self.relative
+        outside = self.saddle.log_moment - tilt * self.saddle.high + self.relative
+        heights = np.maximum(excess, 0.0) * (math.exp(min(scale, 700.0)) * (1 + gamma(64)))
+        heights += self.saddle.above * math.exp(min(outside, 700.0)) * (1 + gamma(64))
+        heights += up(self.infinite, roundings=5000)
+        slack = self.slack + gamma(128) * (1 + abs(middle) + np.abs(self.losses[at]))
+        return self.losses[at] + slack, np.minimum(heights, 1.0)
+
     def _crossing(self, tilted: Array, target: float, sign: int) -> float:
         """Where the curve of `tilted`, erring to one side, equals `target`; 0 at least.
 
@@ -211,7 +237,8 @@ class Composed:
         weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
         error = sign * gamma(2 * len(x) + 16)
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
-        weights = tilted * np.exp(np.clip(-(tilt + 1) * x, -_FAR, _FAR))
+        far = -(tilt + 1) * x
+        weights = tilted * (_subtracted(far) if sign > 0 else np.exp(np.clip(far, -_FAR, _FAR)))
         second = np.cumsum(weights[::-1])[::-1] * (1 - error)
         log_scale = self.saddle.log_moment - tilt * middle + sign * self.relative
         goal = np.full_like(x, math.exp(min(_FAR, math.log(target) - log_scale)))
@@ -236,6 +263,13 @@ class Composed:
             crossing = float(x[at + 1] if sign > 0 else x[at])
         allowance = self.slack + gamma(128) * (1 + abs(middle) + abs(crossing))
         return max(0.0, (middle + crossing) + sign * allowance)
+
+
+def _subtracted(exponents: Array) -> Array:
+    """Exponentials that are subtracted from an upper end: 0 where they would be cut off below."""
+    with np.errstate(under="ignore"):
+        found = np.exp(np.minimum(exponents, _FAR))
+    return np.asarray(np.where(exponents > -_FAR, found, 0.0))
 
 
 def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:

@@ -39,7 +39,7 @@ from dpcore.events.base import Direction, Event, VectorEvent
 from dpcore.rounding import down, gamma
 
 _PASSES = 40  # over all points, before the hull is taken point by point, which costs as much
-_FARTHEST = 600.0  # e^loss and its reciprocal stay far from overflow
+FARTHEST = 600.0  # e^loss and its reciprocal stay far from overflow
 Array = NDArray[np.float64]
 
 
@@ -130,11 +130,11 @@ class Extent:
         Raises:
             NoClaimError: losses beyond 600 nats are not negligible.
         """
-        if top > _FARTHEST:
+        if top > FARTHEST:
             raise NoClaimError(
-                f"{event.label} loses more than {_FARTHEST} nats: too much for a grid"
+                f"{event.label} loses more than {FARTHEST} nats: too much for a grid"
             )
-        return cls(max(-reverse, -_FARTHEST), top, event.anchor(direction) is not None)
+        return cls(max(-reverse, -FARTHEST), top, event.anchor(direction) is not None)
 
     def knots(self, top: float, step: float) -> Array:
         """top, top - step, ... to at most `bottom`; at least three, in increasing order."""
@@ -239,7 +239,7 @@ class AsAttained(VectorEvent):
 
     def infinite_mass(self, direction: Direction) -> float:
         """What the curve keeps at the farthest loss."""
-        return float(self.curve_lower(np.array([_FARTHEST]), direction)[0])
+        return float(self.curve_lower(np.array([FARTHEST]), direction)[0])
 
 
 def _curve_above(
@@ -254,7 +254,7 @@ def _curve_above(
 def _above(knots: Array, curve: Array, step: float) -> Masses:
     masses = _polygon(knots, curve, step, 1.0, float(curve[-1]))
     if not np.any(masses.mass > 0):
-        raise NoClaimError(f"no privacy loss below {_FARTHEST} nats has positive probability")
+        raise NoClaimError(f"no privacy loss below {FARTHEST} nats has positive probability")
     return masses
 
 

@@ -6,12 +6,13 @@ and are composed by `dpcore.accounting.losses.convolution`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.losses.convolution import (
@@ -24,6 +25,7 @@ from dpcore.accounting.losses.convolution import (
     variance,
 )
 from dpcore.accounting.losses.masses import (
+    FARTHEST,
     AsAttained,
     Extent,
     Masses,
@@ -47,6 +49,7 @@ _GAP = 0.5  # width of the interval over copies * (tilt + 1) * step^2, a first g
 
 Spent = dict[Event, int]
 T = TypeVar("T")
+Array = NDArray[np.float64]
 
 
 def spend(spent: Spent, event: Event, count: int) -> Spent:
@@ -115,6 +118,37 @@ class PldAccountant(Accountant):
         if all(event.attained for event in below):
             return found
         return Interval(min(self._lower(below, delta), found.upper), found.upper)
+
+    def curve_above(
+        self, direction: Direction, deltas: Sequence[float], step: float
+    ) -> tuple[Array, Array]:
+        """Epsilons, increasing, and upper ends of the composed curve there.
+
+        Args:
+            deltas: Around which of the curve's heights it is wanted; a few tell all in between.
+            step: Grid step in nats, at least; wider where windows would be too large.
+
+        Raises:
+            NoClaimError: as `epsilon`.
+        """
+        above = self._merged(+1)
+        aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
+        if not max(aim.implied for aim in aims) < FARTHEST:
+            raise NoClaimError(f"at delta={min(deltas)!r} the loss is more than {FARTHEST} nats")
+        centres = np.array([aim.implied for aim in aims])
+        edges = [-FARTHEST, *(0.5 * (centres[1:] + centres[:-1])), FARTHEST]
+        epsilons, heights = [], []
+        for aim, low, high in zip(aims, edges, edges[1:], strict=False):
+            finest = max(step, aim.least_step())
+            groups = [
+                Group(masses_above(event, direction, aim.extents[event], finest), count)
+                for event, count in above.items()
+            ]
+            at, height = aim.composed(groups, finest).curve_above()
+            near = (at > low) & (at <= high)  # each tilt where it is the best one
+            epsilons.append(at[near])
+            heights.append(height[near])
+        return np.concatenate(epsilons), np.minimum.accumulate(np.concatenate(heights))
 
     def _lower(self, spent: Spent, delta: float) -> float:
         """What the events that one pair attains cost without the others."""

@@ -15,11 +15,18 @@ except ImportError:
         "dpcore.bridges.sklearn needs scikit-learn >= 1.6: pip install dpcore[sklearn]"
     ) from None
 
-from dpcore.bridges.sklearn.base import ReleaseWarning
 from dpcore.bridges.sklearn.classifiers import PrivateClassifier
+from dpcore.bridges.sklearn.published import published
 from dpcore.bridges.sklearn.regressors import PrivateRegressor
+from dpcore.bridges.sklearn.warned import ConstantModelWarning, ReleaseWarning
 
-__all__ = ["PrivateClassifier", "PrivateRegressor", "ReleaseWarning"]
+__all__ = [
+    "ConstantModelWarning",
+    "PrivateClassifier",
+    "PrivateRegressor",
+    "ReleaseWarning",
+    "published",
+]
 
 _PLUGINS = {
     "KernelRidge": "kernel-ridge",

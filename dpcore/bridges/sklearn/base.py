@@ -11,33 +11,36 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.bridges.sklearn.declared import (
-    cells_of,
-    columns_of,
-    domain_of,
-    names_of,
-    table_of,
+from dpcore.bridges.sklearn.chosen import mechanisms, predicting
+from dpcore.bridges.sklearn.declared import columns_of, domain_of, labels_of, names_of, require
+from dpcore.bridges.sklearn.intake import (
+    checked_frame,
+    collected,
+    columns_of_array,
+    is_column,
+    is_frame,
+    no_cell_shown,
 )
+from dpcore.bridges.sklearn.warned import ReleaseWarning, warn_of_constant, warn_of_steps
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
+from dpcore.domain.domain import Domain
+from dpcore.domain.names import encoded_names
 from dpcore.errors import ContractError, ParameterError
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import Learner
+from dpcore.learner import AnyLearner, Learner
+from dpcore.learning.coefficients import Line, line_of
 from dpcore.ledger.book import Ledger
-from dpcore.mechanism import AnyMechanism
 from dpcore.pricing.price import price
-from dpcore.randomness import PublicCoins
-from dpcore.registry.kinds import LEARNER, MECHANISM
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
-
-
-class ReleaseWarning(UserWarning):
-    """A clone is fitted, as a search or a cross-validation does: each fit is a release."""
+from dpcore.running.plan import Plan
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -56,6 +59,8 @@ class PrivateEstimator(BaseEstimator):
         on_invalid: `refuse` rows that do not fit what is declared, or `project` them into it.
         ledger: Charged by every fit: a name, a path or a `Ledger`.
         public_key: Of the public coins, to draw the same features again; never of the noise.
+        rehearsal: Seed of known noise, for tests: fits can be repeated, nothing is charged, and
+            what they publish is not private at all (`guarantee_` says so, and `fit` warns).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
         registry: Where components are looked up; the default one if None.
     """
@@ -68,87 +73,150 @@ class PrivateEstimator(BaseEstimator):
     on_invalid: Literal["refuse", "project"] = "refuse"
     ledger: str | Path | Ledger | None = None
     public_key: int | None = None
+    rehearsal: int | None = None
     accept_assumptions: tuple[str, ...] = ()
     registry: Registry | None = None
 
     _is_clone = False  # not a parameter: set by `__sklearn_clone__`
 
-    def _learner(self, registry: Registry) -> Learner:
+    def _learner(self, registry: Registry) -> AnyLearner:
         raise NotImplementedError
 
-    def _mechanism(self, registry: Registry) -> AnyMechanism | None:
+    def _mechanism(self, registry: Registry) -> Any:
         return None
 
-    def _bound(self) -> SensitivityBound | None:
+    def _bound(self, registry: Registry) -> SensitivityBound | None:
         return None
 
     def _labels(self) -> Range | Classes:
         raise NotImplementedError
 
-    def _release(self, rows: NDArray[Any], labels: NDArray[Any]) -> Self:
+    def _check_labels(self, labels: NDArray[Any]) -> None:
+        """Raise `ValueError` where labels are plainly for another kind of estimator."""
+
+    @property
+    def _strict(self) -> bool:
+        """Whether an array's values are checked before they are looked up in the domain."""
+        return self.on_invalid == "refuse" and not isinstance(self.columns, Mapping)
+
+    def _taken(self, X: Any, y: Any, **options: Any) -> tuple[list[Any], Any]:  # noqa: N803
+        """Columns of X, and y; what is declared is looked at before any value is."""
+        require(self.columns, self.on_invalid)
+        self._labels()
+        X = collected(X)  # noqa: N806
+        with no_cell_shown():
+            labels = y if is_column(y) else None
+            if not is_frame(X):
+                found = self._checked(X, **({} if labels is not None else {"y": y, **options}))
+                rows, checked = (found, labels) if labels is not None else found
+                columns = columns_of_array(rows, X, strict=self._strict)
+            else:
+                checked = labels if labels is not None else validate_data(self, y=y, **options)
+                columns = checked_frame(self, X, reset=True)
+            check_consistent_length(X, checked)
+        if labels is None:
+            self._check_labels(checked)
+        return columns, labels_of(y, checked)
+
+    def _checked(self, X: Any, **options: Any) -> Any:  # noqa: N803  # scikit-learn's name
+        """X, and y if given, as arrays; their values are checked only if `refuse` asks for it."""
+        listed = isinstance(X, list | tuple) and not self._strict
+        numeric = not (listed or isinstance(self.columns, Mapping))
+        kind = "numeric" if numeric else None
+        return validate_data(self, X, dtype=kind, ensure_all_finite=self._strict, **options)
+
+    def _release(self, columns: list[Any], labels: Any) -> Self:
         """Price, charge, and release."""
-        if self.on_invalid not in ("refuse", "project"):
-            raise ParameterError("fit", "refuse or project", "on_invalid", self.on_invalid)
         registry = Registry.default() if self.registry is None else self.registry
+        names = names_of(self.columns, getattr(self, "feature_names_in_", None), len(columns))
+        plan = self._priced(names, len(labels), registry)
+        self._warn()
+        book = opened(self.ledger, registry)
+        name, secret, reservation = type(self).__name__, None, None
+        if self.rehearsal is not None:
+            secret = SecretCoins.rehearsal(self.rehearsal)
+            if book is not None:
+                book.note(f"{name}: a rehearsal with known coins")
+        elif book is not None:
+            reservation = plan.reserve(book, name)
+        domain = plan.request.domain
+        table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
+        self.domain_: Domain = domain
+        for stale in {"predictor_", "model_"} & {*vars(self)}:
+            delattr(self, stale)
+        if isinstance(plan.request.releases[0].learner, FunctionLearner):
+            self.predictor_ = plan.open(table, secret=secret, reservation=reservation)
+            self.guarantee_ = self.predictor_.guarantee
+        else:
+            outcome = plan.run(table, secret=secret, reservation=reservation)
+            self.model_, self.guarantee_ = outcome.model, outcome.guarantee
+            warn_of_constant(name, self._predicted, domain)
+        return self
+
+    def _priced(self, names: tuple[str, ...], records: int, registry: Registry) -> Plan:
+        """The plan of one fit."""
         adjacency = REPLACE_ONE if self.adjacency is None else self.adjacency
-        names = names_of(self.columns, getattr(self, "feature_names_in_", None), rows.shape[1])
-        domain = domain_of(
-            columns_of(self.columns, names), self._labels(), len(rows), adjacency, self.norm
-        )
-        learner = self._learner(registry)
-        answers = isinstance(learner, FunctionLearner)
-        usual = registry.component(MECHANISM, "gaussian_process" if answers else "gaussian")
-        plan = price(
+        declared = columns_of(self.columns, names)
+        domain = domain_of(declared, self._labels(), records, adjacency, self.norm)
+        budget = PrivacyBudget(epsilon=float(self.epsilon), delta=float(self.delta))
+        learner = predicting(self._learner(registry))
+        key = self.rehearsal if self.public_key is None else self.public_key
+        return price(
             domain=domain,
             adjacency=adjacency,
-            budget=PrivacyBudget(epsilon=float(self.epsilon), delta=float(self.delta)),
+            budget=budget,
             learner=learner,
-            mechanism=self._mechanism(registry) or usual(),
-            bound=self._bound(),
-            coins=None if self.public_key is None else PublicCoins(self.public_key),
+            mechanism=mechanisms(self._mechanism(registry), learner, domain, budget, registry),
+            bound=self._bound(registry),
+            coins=None if key is None else PublicCoins(key),
             on_invalid=self.on_invalid,
             accept_assumptions=self.accept_assumptions,
             registry=registry,
         )
-        self._warn()
-        book = opened(self.ledger, registry)
-        reservation = None if book is None else plan.reserve(book, type(self).__name__)
-        table = {**table_of(rows, names), domain.target: labels}
-        if answers:
-            self.predictor_ = plan.open(table, reservation=reservation)
-            self.guarantee_ = self.predictor_.guarantee
-        else:
-            outcome = plan.run(table, reservation=reservation)
-            self.model_, self.guarantee_ = outcome.model, outcome.guarantee
-        self.domain_ = domain
-        return self
 
     def _warn(self) -> None:
-        if self._is_clone:
+        name = type(self).__name__
+        if self.rehearsal is not None:
+            told = f"{name} is fitted with known noise (rehearsal): its model is not private"
+            warnings.warn(told, ReleaseWarning, stacklevel=4)
+        elif self._is_clone:
             counted = "are charged to its ledger" if self.ledger is not None else "are not counted"
             warnings.warn(
-                f"{type(self).__name__} is fitted as a clone, as searches and cross-validation do: "
+                f"{name} is fitted as a clone, as searches and cross-validation do: "
                 f"every fit is a release of its own, and their costs add up; they {counted}",
                 ReleaseWarning,
                 stacklevel=4,
             )
+        warn_of_steps(self)
 
-    def _rows(self, X: ArrayLike, **options: Any) -> Any:  # noqa: N803  # scikit-learn's name
-        """X, and y if given, as arrays; their values are checked only if `refuse` asks for it."""
-        strict = self.on_invalid == "refuse" and not isinstance(self.columns, Mapping)
-        exact = None if strict else cells_of(X)
-        numeric = exact is None and not isinstance(self.columns, Mapping)
-        checked = validate_data(
-            self, X, dtype="numeric" if numeric else None, ensure_all_finite=strict, **options
-        )
-        if "y" not in options:
-            return checked if exact is None else exact
-        rows, labels = checked
-        return rows if exact is None else exact, labels
-
-    def _table(self, X: ArrayLike) -> dict[str, NDArray[Any]]:  # noqa: N803
+    def _table(self, X: ArrayLike) -> dict[str, Any]:  # noqa: N803
+        """The columns of X by name."""
         check_is_fitted(self)
-        return table_of(self._rows(X, reset=False), tuple(self.domain_.columns))
+        rows: Any = collected(X)
+        with no_cell_shown():
+            if is_frame(rows):
+                columns = checked_frame(self, rows, reset=False)
+            else:
+                checked = self._checked(rows, reset=False)
+                columns = columns_of_array(checked, rows, strict=self._strict)
+        return dict(zip(self.domain_.columns, columns, strict=True))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the encoded columns, which `coef_` is about: see `encoded_names`."""
+        check_is_fitted(self)
+        if input_features is not None and [*map(str, input_features)] != [*self.domain_.columns]:
+            raise ParameterError(
+                "get_feature_names_out", "the features of the fit", "input_features",
+                list(input_features),
+            )  # fmt: skip
+        return np.array(encoded_names(self.domain_), dtype=object)
+
+    def _line(self) -> Line:
+        check_is_fitted(self)
+        found = line_of(self.model_) if hasattr(self, "model_") else None
+        if found is None:
+            raise AttributeError(f"what {type(self).__name__} published is no line in its columns")
+        return found
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
         """Predictions in the units of y, or classes; shape (n,).
@@ -158,7 +226,9 @@ class PrivateEstimator(BaseEstimator):
         Raises:
             ExhaustedError: more different points than an oracle was paid for.
         """
-        table = self._table(X)
+        return self._predicted(self._table(X))
+
+    def _predicted(self, table: Mapping[str, Any]) -> NDArray[Any]:
         oracle = hasattr(self, "predictor_")
         return np.asarray(self.predictor_.ask(table) if oracle else self.model_.predict(table))
 
@@ -176,7 +246,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # secret coins: no two fits are alike
+        tags.non_deterministic = self.rehearsal is None  # secret coins: no two fits are alike
         tags.input_tags.allow_nan = self.on_invalid != "refuse"
         tags.input_tags.sparse = False
         tags.target_tags.required = True
@@ -188,34 +258,6 @@ def opened(ledger: str | Path | Ledger | None, registry: Registry) -> Ledger | N
     if ledger is None or isinstance(ledger, Ledger):
         return ledger
     return Ledger.open(ledger, registry)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class OfAnyLearner(PrivateEstimator):
-    """An estimator of whatever learner it is given.
-
-    A function learner's estimator holds the records it was fitted on, behind an oracle. What it
-    predicts may be published; the estimator may not, and is not pickled or copied: a second oracle
-    would answer with the noise of the first.
-
-    Args:
-        learner: What to fit; `tables.shape_functions` if None.
-        mechanism: `gaussian` if None, or `gaussian_process` for a function.
-        bound: Overrides the learner's own preference.
-    """
-
-    learner: Learner | None = None
-    mechanism: AnyMechanism | None = None
-    bound: SensitivityBound | None = None
-
-    def _learner(self, registry: Registry) -> Learner:
-        return self.learner or component(registry, "tables.shape_functions")
-
-    def _mechanism(self, registry: Registry) -> AnyMechanism | None:
-        return self.mechanism
-
-    def _bound(self) -> SensitivityBound | None:
-        return self.bound
 
 
 def component(registry: Registry, name: str, **fields: Any) -> Learner:

@@ -31,6 +31,17 @@ def names_of(columns: object, given: Sequence[str] | None, width: int) -> tuple[
     return tuple(f"x{i}" for i in range(width)) if given is None else tuple(given)
 
 
+def require(columns: object, on_invalid: object) -> None:
+    """Raise `ParameterError` where nothing is declared of the features, or no rule of misfits."""
+    if columns is None:
+        raise ParameterError(
+            "fit", "columns=(low, high), or one for each feature: public, not read off X",
+            "columns", None,
+        )  # fmt: skip
+    if on_invalid not in ("refuse", "project"):
+        raise ParameterError("fit", "refuse or project", "on_invalid", on_invalid)
+
+
 def columns_of(columns: Any, names: Sequence[str]) -> dict[str, Column]:
     """A declared column for each feature.
 
@@ -41,11 +52,6 @@ def columns_of(columns: Any, names: Sequence[str]) -> dict[str, Column]:
     Raises:
         ParameterError: it is none of these.
     """
-    if columns is None:
-        raise ParameterError(
-            "fit", "columns=(low, high), or one for each feature: public, not read off X",
-            "columns", None,
-        )  # fmt: skip
     if isinstance(columns, Mapping):
         return {name: _column(columns[name], name) for name in names}
     try:
@@ -111,30 +117,6 @@ def domain_of(
         exact=records if adjacency.replaces else None,
         norm=norm,
     )
-
-
-def table_of(rows: NDArray[Any], names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Columns by name."""
-    return {name: rows[:, i] for i, name in enumerate(names)}
-
-
-def cells_of(rows: Any) -> NDArray[Any] | None:
-    """A data frame or a list of rows as an array of cells, shape (n, p), each as it was given.
-
-    None for an array, whose entries have one type already, and for what has no such shape. numpy
-    would give all cells of a table one type, chosen by looking at every record.
-    """
-    names = getattr(rows, "columns", None)
-    if names is not None and not isinstance(rows, np.ndarray):
-        columns = [list(cells(rows[name])) for name in names]
-    elif isinstance(rows, list | tuple) and all(isinstance(row, list | tuple) for row in rows):
-        columns = [list(column) for column in zip(*rows, strict=True)]
-    else:
-        return None
-    found = np.empty((len(columns[0]) if columns else 0, len(columns)), dtype=object)
-    for i, column in enumerate(columns):
-        found[:, i] = np.fromiter(column, dtype=object, count=len(column))
-    return found
 
 
 def labels_of(labels: Any, checked: NDArray[Any]) -> NDArray[Any]:

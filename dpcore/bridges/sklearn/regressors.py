@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from dpcore.bridges.sklearn.base import OfAnyLearner, PrivateEstimator
-from dpcore.bridges.sklearn.declared import labels_of, range_of
+from dpcore.bridges.sklearn.any_learner import OfAnyLearner
+from dpcore.bridges.sklearn.base import PrivateEstimator
+from dpcore.bridges.sklearn.declared import range_of
 from dpcore.domain.columns import Range
 
 
@@ -39,8 +41,22 @@ class Regressor(RegressorMixin, PrivateEstimator):
             BudgetExceededError: the ledger refuses; nothing was released.
             SourceError: `on_invalid` is `refuse` and a row does not fit.
         """
-        rows, labels = self._rows(X, y=y, y_numeric=True)
-        return self._release(rows, labels_of(y, labels))
+        columns, labels = self._taken(X, y, y_numeric=True)
+        return self._release(columns, labels)
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Of a model that is a line: what one unit of each of `get_feature_names_out()` adds.
+
+        Raises:
+            AttributeError: the model is no line, or is an oracle.
+        """
+        return self._line().values
+
+    @property
+    def intercept_(self) -> float:
+        """Of a model that is a line, in the units of y."""
+        return self._line().intercept
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

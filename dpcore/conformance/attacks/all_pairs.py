@@ -69,7 +69,9 @@ class Candidates:
         assert isinstance(case.learner, SummingLearner), "it is attackable"
         learner, public = copy.deepcopy(case.learner), case.public
         found = np.zeros((len(self.raw), int(np.prod(ask.shape))))
-        for place, record in enumerate(self.rows.project(self.raw, self.labels).alone()):
+        records = self.rows.project(self.raw, self.labels)
+        owned = attrs.evolve(records, persons=np.arange(len(records), dtype=np.int32))
+        for place, record in enumerate(owned.alone()):
             try:
                 found[place] = learner.total_of(ask, record, public).floats().reshape(-1)
             except (DpcoreError, ValueError, ArithmeticError):

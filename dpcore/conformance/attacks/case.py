@@ -21,6 +21,7 @@ from dpcore.interval import Spread
 from dpcore.learner import Answer, AnyLearner, Learner, Public
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.pricing.of_clipped_persons import clips_persons, of_clipped_persons
 from dpcore.pricing.of_persons import of_persons
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -121,7 +122,9 @@ class Case:
 
     def _claim(self, query: Query) -> AnySensitivity | Refused:
         claim = partial(self.bound.sensitivity, query, self.learner, self.public)
-        if self.adjacency.of_person:  # as pricing does it
+        if clips_persons(query):  # as pricing does it
+            return of_clipped_persons(query, self.learner, self.adjacency, claim)
+        if self.adjacency.of_person:
             return of_persons(query, self.adjacency, claim)
         return claim(self.adjacency)
 

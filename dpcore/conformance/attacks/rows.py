@@ -54,6 +54,8 @@ class Rows:
         for name, column in self.domain.columns.items():
             table[name] = _values(column, raw[:, start : start + column.width])
             start += column.width
+        for name, column in self.domain.groups.items():  # no learner sees them: all the same
+            table[name] = _values(column, np.ones((len(raw), column.width)))
         if self.domain.labelled:
             table[self.domain.target] = _target(self.domain.labels, np.asarray(labels))
         return table

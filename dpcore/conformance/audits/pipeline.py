@@ -68,6 +68,9 @@ class Pipeline:
         points: Mapping[str, NDArray[np.float64]] | None = None,
         seed: int = 0,
     ) -> None:
+        schedule = attrs.evolve(  # what is told of a hold-out has no records here
+            schedule, releases=tuple(one for one in schedule.releases if one.release.of is None)
+        )
         self._coins, self._seed, self._points = coins, seed, dict(points or {})
         self._pair = before, after
         self._tellers = [

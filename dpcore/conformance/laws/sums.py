@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -91,7 +92,7 @@ class _Sums:
         raw = np.vstack([rows.corners(rng, third), rows.anywhere(rng, third)])
         raw = np.vstack([raw, raw[rng.permutation(2 * third)[:third]]])
         labels = rng.choice([-1.0, 1.0, 0.3, -0.7], len(raw)) * rows.label_bound
-        return rows.project(raw, labels)
+        return one_each(rows.project(raw, labels))
 
     @cached_property
     def asks(self) -> list[Query]:
@@ -115,6 +116,11 @@ class _Sums:
         return rows if rows.shape == (len(records), *query.shape) else None
 
 
+def one_each(records: Records) -> Records:
+    """Every record is another person's."""
+    return attrs.evolve(records, persons=np.arange(len(records), dtype=np.int32))
+
+
 def _universe(trial: _Sums) -> Records:
     """All combinations of a few cells of every column, or as many of them as are compared."""
     domain, rng = trial.case.domain, trial.rng()
@@ -126,7 +132,7 @@ def _universe(trial: _Sums) -> Records:
         picked = [
             tuple(one[rng.integers(len(one))] for one in cells.values()) for _ in range(_UNIVERSE)
         ]
-    return domain.project(dict(zip(cells, zip(*picked, strict=True), strict=True)))
+    return one_each(domain.project(dict(zip(cells, zip(*picked, strict=True), strict=True))))
 
 
 def _small_universe(trial: _Sums) -> str:

@@ -50,7 +50,7 @@ class SumBound(SensitivityBound):
             distance=query.distance,
             adjacency=claim,
             source=f"an exact sum of contributions at most {query.sum.clip!r} long ({claim})",
-            premises=() if learner.isolate or _proved(learner) else (ROW_WISE,),
+            premises=() if learner.isolate or proves_partial(learner) else (ROW_WISE,),
         )
 
 
@@ -60,7 +60,7 @@ def moved_by_sum(query: Query) -> ByRelation:
     return ByRelation(add_remove=query.sum.clip, replace_one=_replaced(query.sum, query))
 
 
-def _proved(learner: SummingLearner) -> bool:
+def proves_partial(learner: SummingLearner) -> bool:
     """Whether the author answers for the sum of a block by a proof."""
     return type(learner).partial is not SummingLearner.partial
 

@@ -30,6 +30,11 @@ class Features(ABC):
         by entry, not of a product of matrices, whose last bits depend on a row's place."""
         return False
 
+    @property
+    def linear(self) -> bool:
+        """Whether features are affine functions of the encoded row, so that models are lines."""
+        return False
+
     @abstractmethod
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         """Features of encoded rows, shape (n, p) to (n, width); each row at most `norm` long."""

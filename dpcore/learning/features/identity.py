@@ -12,6 +12,7 @@ from dpcore.randomness import PublicCoins
 
 class _Same(Features):
     row_wise = True
+    linear = True
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         return encoded

@@ -1,5 +1,6 @@
 """FeatureRegression: one-shot learners that publish a model linear in features."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -7,10 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
-from dpcore.learner import Public
+from dpcore.domain.domain import Domain
+from dpcore.interval import Spread
+from dpcore.learner import Answer, Public
 from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.features.error_bars import even_noise
 from dpcore.learning.features.model import LinearModel
 from dpcore.learning.learners.one_shot import OneShot
+from dpcore.learning.solvers.short_rows import FoldedRows, ShortRows
 from dpcore.query import Query
 from dpcore.records.records import Records
 
@@ -24,6 +29,7 @@ class FeatureRegression(OneShot):
     """
 
     scores: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
 
     features: FeatureMap
 
@@ -32,9 +38,45 @@ class FeatureRegression(OneShot):
         width = self.features.width(public.domain)
         return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
 
+    def wide(self, domain: Domain) -> bool:
+        """Whether there are surely more features than records, by public facts alone: sums of
+        products of features are more numbers than the rows then."""
+        return domain.at_most is not None and domain.at_most < self.features.width(domain)
+
+    def folded(self, records: Records, public: Public, *, kept: bool = False) -> FoldedRows:
+        """PRIVATE: the records' features and labels as integers, seen by exact sums over blocks.
+
+        Args:
+            kept: Whether many sums follow one another.
+        """
+        domain = public.domain
+        return FoldedRows(
+            records=records,
+            features=self.features.drawn(domain, public.coins),
+            units=ShortRows(
+                kappa=self.features.norm(domain),
+                label_bound=domain.label_bound,
+                width=self.features.width(domain),
+            ),
+            kept=kept,
+        )
+
     def mapped(self, records: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the records' features, shape (n, width), rows at most kappa long."""
         return self.features.drawn(public.domain, public.coins)(records.features)
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """How far the noise moves coefficients and predictions."""
+        if "coefficients" not in spreads:
+            return ()
+        longest = self.features.norm(public.domain)
+        return (even_noise(spreads["coefficients"], longest).describe(),)
+
+    def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
+        """With error bars: coefficients are released as they are."""
+        model = self.assemble({name: one.value for name, one in answers.items()}, public)
+        longest = self.features.norm(public.domain)
+        return attrs.evolve(model, bars=even_noise(answers["coefficients"].spread, longest))
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """A linear model in the features."""

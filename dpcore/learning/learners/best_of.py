@@ -128,6 +128,10 @@ class BestOf(Learner):
         """What the candidate that needs most reads; the choice is a sum of losses."""
         return Reads.most(candidate.reads for candidate in self.candidates)
 
+    def reads_of(self, domain: Domain) -> Reads:
+        """The same at a domain."""
+        return Reads.most(candidate.reads_of(domain) for candidate in self.candidates)
+
     def part(self, public: Public) -> Public:
         """What a candidate knows: its own share of the budget."""
         if public.mu is None:

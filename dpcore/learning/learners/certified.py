@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
-from dpcore.learner import Public
+from dpcore.learner import Public, Reads
 from dpcore.learning.features.regression import FeatureRegression
 from dpcore.learning.solvers.certified import Certified
 from dpcore.learning.solvers.huber_ridge import HuberRidge
@@ -36,6 +36,15 @@ class CertifiedRegression(FeatureRegression):
 
     total_regularization: float = attrs.field(validator=positive)
 
+    @property
+    def reads(self) -> Reads:
+        """Exact sums in many passes; see `reads_of`."""
+        return Reads.LOOPS
+
+    def reads_of(self, domain: Domain) -> Reads:
+        """All rows at once where they are fewer than the features."""
+        return Reads.ROWS if self.wide(domain) else self.reads
+
     @abstractmethod
     def problem(self, domain: Domain) -> Certified:
         """The public parameters of the minimisation."""
@@ -51,17 +60,25 @@ class CertifiedRegression(FeatureRegression):
 
     def solver_error(self, domain: Domain) -> float:
         """The public tolerance, or infinity where none is reached on every dataset."""
-        return self.problem(domain).error(self.taper(domain).records, self.features.width(domain))
+        problem = self.problem(domain)
+        reached = problem.error if self.wide(domain) else problem.folded_error
+        return reached(self.taper(domain).records, self.features.width(domain))
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """The exact minimiser to within the declared error; tapered."""
-        weight = self.taper(public.domain).weight(len(records))
+        domain = public.domain
+        weight = self.taper(domain).weight(len(records))
         if weight == 0:
             return np.zeros(query.shape)
-        phi, tolerance = self.mapped(records, public), self.solver_error(public.domain)
-        return weight * self.problem(public.domain).solve(phi, records.labels, tolerance)
+        problem, tolerance = self.problem(domain), self.solver_error(domain)
+        if self.wide(domain):
+            found = problem.solve(self.mapped(records, public), records.labels, tolerance)
+        else:
+            many = self.reads is Reads.LOOPS
+            found = problem.solve_folded(self.folded(records, public, kept=many), tolerance)
+        return weight * found
 
 
 @attrs.frozen(kw_only=True)

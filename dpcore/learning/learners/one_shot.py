@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -41,6 +42,8 @@ class OneShot(Learner):
 
     def model(self, state: State) -> Published:
         """Assemble."""
-        return self.assemble(
-            {answer.query.name: answer.value for answer in state.answers}, state.public
-        )
+        return self.assembled({answer.query.name: answer for answer in state.answers}, state.public)
+
+    def assembled(self, answers: Mapping[str, Answer], public: Public) -> Published:
+        """`assemble`, for whoever needs the law of the noise too."""
+        return self.assemble({name: answer.value for name, answer in answers.items()}, public)

@@ -8,11 +8,15 @@ exactly its own contribution (`dpcore.learning.bounds.sum`).
 What the author answers for is that row i of `contributions` depends on row i of the block and on
 public facts alone. The guarantee prints that as a premise, unless `isolate` hands over one record a
 call. Whoever writes `partial` too proves that one record's partial is at most `clip` long.
+
+Where a query clips persons (`Sum.person`), `contributions` of all records of one person are added
+and clipped together (`dpcore.learning.learners.by_person`), whatever `partial` says.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, final
 
@@ -23,6 +27,7 @@ from numpy.typing import NDArray
 from dpcore.errors import ContractError
 from dpcore.exact import Exact
 from dpcore.learner import Learner, Public, Reads
+from dpcore.learning.learners.by_person import total_of_persons
 from dpcore.learning.solvers.clipping import clipped_integers
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
@@ -69,18 +74,24 @@ class SummingLearner(Learner):
 
         An override is additive, and of one record never longer than `clip`: the author's proof.
         """
+        assert query.sum is not None, "total_of asks sums only"
+        whole = self._clipped(query, block, public)
+        return Exact.of(whole.sum(axis=0).reshape(query.shape), query.sum.unit)
+
+    @final
+    def _clipped(self, query: Query, block: Records, public: Public) -> NDArray[np.int64]:
+        """Every record's contribution, clipped, in the query's unit. Shape (rows, size)."""
         declared, rows = query.sum, np.asarray(self.contributions(query, block, public))
         assert declared is not None, "total_of asks sums only"
         if rows.shape != (len(block), *query.shape) or rows.dtype.kind not in "biuf":
             raise ContractError(f"contributions to {query.name!r} must be real, one for each row")
-        whole = clipped_integers(
+        return clipped_integers(
             rows.reshape(len(block), -1).astype(np.float64),
             declared.clip,
             declared.unit,
             query.distance,
             positive=declared.sign == "non_negative",
         )
-        return Exact.of(whole.sum(axis=0).reshape(query.shape), declared.unit)
 
     @final
     def total_of(self, query: Query, records: Records, public: Public) -> Exact:
@@ -91,6 +102,9 @@ class SummingLearner(Learner):
         """
         if query.sum is None:
             raise ContractError(f"{type(self).__name__} plans {query.name!r} without `sum`")
+        if query.sum.person is not None:
+            own = partial(self._own, query, public)
+            return total_of_persons(own, query, records, self.rows_at_once)
         zero = (Exact.zeros(query.shape, query.sum.unit),)
         (total,) = records.fold(partial(self._part, query, public), zero, self.rows_at_once)
         return total
@@ -104,6 +118,19 @@ class SummingLearner(Learner):
         for record in block.alone():
             total += self._of(query, record, public)
         return (total,)
+
+    def _own(self, query: Query, public: Public, block: Records) -> NDArray[np.int64]:
+        """Every record's integers, shape (rows, size); zeros of those that fail alone."""
+        if not self.isolate:
+            try:
+                return self._clipped(query, block, public)
+            except (Exception, SystemExit):
+                pass  # one by one
+        found = np.zeros((len(block), query.real_size), dtype=np.int64)
+        for place, record in enumerate(block.alone()):
+            with suppress(Exception, SystemExit):
+                found[place] = self._clipped(query, record, public)[0]
+        return found
 
     def _of(self, query: Query, block: Records, public: Public) -> Exact:
         """A block's sum; where that fails, of the records that do not fail alone."""
@@ -144,5 +171,14 @@ def sums_exactly(learner: object) -> bool:
     core = SummingLearner
     return isinstance(learner, core) and all(
         getattr(type(learner), name) is getattr(core, name)
-        for name in ("statistic", "compute", "total_of", "_part", "_of", "_tried")
+        for name in (
+            "statistic",
+            "compute",
+            "total_of",
+            "_part",
+            "_of",
+            "_tried",
+            "_own",
+            "_clipped",
+        )
     )

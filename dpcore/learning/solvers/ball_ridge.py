@@ -23,6 +23,8 @@ tolerance of `error` reachable for every dataset.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import attrs
 import numpy as np
@@ -32,6 +34,7 @@ from numpy.typing import NDArray
 from dpcore.errors import CertificateError
 from dpcore.learning.solvers.ball import into_ball
 from dpcore.learning.solvers.certified import Certified
+from dpcore.learning.solvers.short_rows import FoldedRows, Sums
 from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.learning.theorems.sum_form import (
@@ -84,20 +87,27 @@ class BallRidge(Certified):
         be worth making. (Below R, nu is found to Lam/8, so that the solutions at both ends are at
         most 2R long.)
         """
+        return self._error(records, width, depth(records), min(records, (width - 1) // 2))
+
+    def folded_error(self, records: int, width: int) -> float:
+        """As `error`, where every entry of the primal system is rounded once: a depth of 1."""
+        return self._error(records, width, 1, 0)
+
+    def _error(self, records: int, width: int, deep: int, few: int) -> float:
+        """By the depth of the sums, and the most records at which the dual system is taken."""
         kappa, lam, radius = self.kappa, self.total_regularization, self.radius
         if not plain(kappa, self.label_bound, lam, radius, records):
             return math.inf
         pulled = self.pull(records)
-        relative = gamma(depth(records) + 2) + 2 * width * gamma(3 * width + 1)
+        relative = gamma(deep + 2) + 2 * width * gamma(3 * width + 1)
         residual = 4 * relative * pulled
         worst = relative * (1 + records * kappa * kappa / lam)
-        few = min(records, (width - 1) // 2)
         if few:
             dual = gamma(width + few + 2) + 2 * few * gamma(3 * few + 1)
             condition = 1 + few * kappa * kappa / lam
             residual += 4 * dual * condition * self.pull(few)
             worst = max(worst, dual * condition)
-        residual += (gamma(128) + 3 * gamma(width + depth(records) + 8)) * pulled
+        residual += (gamma(128) + 3 * gamma(width + deep + 8)) * pulled
         tolerance = 4 * residual
         one_record = kappa * (self.label_bound + kappa * radius)
         if not (worst <= 0.125 and tolerance <= one_record and tolerance <= lam * radius):
@@ -114,17 +124,34 @@ class BallRidge(Certified):
         """
         if features.shape[0] == 0:
             return np.zeros(features.shape[1])
+        distance = partial(distance_to_minimiser, self, features, labels)
+        return self._solve(_System.of(self, features, labels), distance, tolerance)
+
+    def solve_folded(self, rows: FoldedRows, tolerance: float) -> NDArray[np.float64]:
+        """As `Certified.solve_folded`, from one pass, with what `solve` says of the tolerance."""
+        if len(rows) == 0:
+            return np.zeros(rows.units.width)
+        sums = rows.sums()
+        distance = partial(_distance_by_sums, self, sums)
+        return self._solve(_System.of_sums(self, sums), distance, tolerance)
+
+    def _solve(
+        self,
+        system: "_System",
+        distance: Callable[[NDArray[np.float64], float], float],
+        tolerance: float,
+    ) -> NDArray[np.float64]:
         if math.isinf(tolerance):
             with np.errstate(all="ignore"):
-                found, _ = _search(self, features, labels, 0.0)
+                found, _ = _search(self, system, 0.0)
                 return into_ball(found, self.radius)
         slack = tolerance * self.total_regularization / 8
-        found, shift = _search(self, features, labels, slack)
+        found, shift = _search(self, system, slack)
         result = into_ball(found, self.radius)
         moved = up(norm(result - found), roundings=5)
-        distance = distance_to_minimiser(self, features, labels, found, shift) + moved
-        if not distance <= tolerance:
-            raise CertificateError("ball_ridge", distance, tolerance)
+        reached = distance(found, shift) + moved
+        if not reached <= tolerance:
+            raise CertificateError("ball_ridge", reached, tolerance)
         return result
 
 
@@ -145,36 +172,53 @@ def distance_to_minimiser(
         shift: nu >= 0; whichever is given, the result is valid.
     """
     records, width = features.shape
+    data = pull(features, features @ coefficients - labels)
+    return _distance(problem, coefficients, shift, data, records, width + depth(records))
+
+
+def _distance_by_sums(
+    problem: BallRidge, sums: Sums, coefficients: NDArray[np.float64], shift: float
+) -> float:
+    """The same from exact sums, of which each became a float by one rounding."""
+    data = sums.gram @ coefficients - sums.moments
+    return _distance(problem, coefficients, shift, data, sums.records, sums.moments.size + 1)
+
+
+def _distance(
+    problem: BallRidge,
+    coefficients: NDArray[np.float64],
+    shift: float,
+    data: NDArray[np.float64],
+    records: int,
+    deep: int,
+) -> float:
+    """By the data's part of the gradient, which errs by at most gamma_{deep + 2} of
+    n kappa (kappa |c| + M)."""
     kappa, lam = problem.kappa, problem.total_regularization
     length: float = up(norm(coefficients), roundings=4)
     inside = shift == 0 and length <= problem.radius
     gap = 0.0 if inside else abs(length - problem.radius) + gamma(16) * length
-    data = pull(features, features @ coefficients - labels)
     residual: float = up(norm(data + (lam + shift) * coefficients), roundings=4)
     size = records * kappa * (kappa * length + problem.label_bound) + (lam + shift) * length
-    residual += gamma(width + depth(records) + 8) * size
+    residual += gamma(deep + 8) * size
     residual += (records * kappa * kappa + lam + shift) * gap
     return up(residual / lam + gap, roundings=5000)
 
 
 def _search(
-    problem: BallRidge,
-    features: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    slack: float,
+    problem: BallRidge, system: "_System", slack: float
 ) -> tuple[NDArray[np.float64], float]:
     """Coefficients and nu: nu = 0 inside the ball, else a point of norm about R.
 
     Args:
         slack: How far nu may be off, times R.
     """
-    system = _System.of(problem, features, labels)
     outside = system.at(0.0)
     if outside is not None and outside.length <= problem.radius:
         return outside.coefficients, 0.0
     inside = system.at(2 * system.pulled / problem.radius)
     if inside is None or not inside.length <= problem.radius:
-        return np.zeros(features.shape[1]), 0.0
+        return np.zeros(system.features.shape[1]), 0.0
     low = 0.0
     goal = max(slack / problem.radius, 2.0**-50 * inside.shift)
     for step in range(_STEPS):
@@ -236,6 +280,18 @@ class _System:
             regularization=problem.total_regularization,
             dual=dual,
             pulled=norm(right),
+        )
+
+    @classmethod
+    def of_sums(cls, problem: BallRidge, sums: Sums) -> "_System":
+        """Primal."""
+        return cls(
+            features=np.empty((0, sums.moments.size)),
+            matrix=sums.gram,
+            right=sums.moments,
+            regularization=problem.total_regularization,
+            dual=False,
+            pulled=norm(sums.moments),
         )
 
     def at(self, shift: float) -> _Solution | None:

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.learning.solvers.short_rows import FoldedRows
 from dpcore.learning.theorems.by_relation import ByRelation
 
 
@@ -47,4 +48,18 @@ class Certified(ABC):
 
         Raises:
             CertificateError: the certificate does not reach it, which is at least `error`.
+        """
+
+    @abstractmethod
+    def folded_error(self, records: int, width: int) -> float:
+        """What `solve_folded` reaches, as `error`."""
+
+    @abstractmethod
+    def solve_folded(self, rows: FoldedRows, tolerance: float) -> NDArray[np.float64]:
+        """PRIVATE: the minimiser of the rounded records, by exact sums; else as `solve`.
+
+        The same bits however records are cut into blocks.
+
+        Raises:
+            CertificateError: the certificate does not reach the tolerance.
         """

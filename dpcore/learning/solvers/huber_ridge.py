@@ -14,6 +14,8 @@ its largest over every dataset and every point the steps can visit. So it is alw
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import attrs
 import numpy as np
@@ -22,6 +24,8 @@ from numpy.typing import NDArray
 
 from dpcore.errors import CertificateError
 from dpcore.learning.solvers.certified import Certified
+from dpcore.learning.solvers.huber_folds import FoldedHuber
+from dpcore.learning.solvers.short_rows import FoldedRows
 from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.learning.theorems.sum_form import huber_ridge, huber_ridge_norm
@@ -71,12 +75,32 @@ class HuberRidge(Certified):
         long, and, being non-expansive up to noise, stay within max(X, noise/Lam) of it. Infinity
         stands for an error not below one record's pull kappa B/Lam.
         """
+        return self._error(records, partial(self.noise, records, width))
+
+    def _error(self, records: int, noise: Callable[[float], float]) -> float:
         lam, one_record = self.total_regularization, self.kappa * self.clip
         if not plain(self.kappa, self.label_bound, lam, self.clip, records):
             return math.inf
         longest = 3 * self.norm(records) + one_record / lam  # of the search, where noise matters
-        tolerance = 8 * self.noise(records, width, longest)
+        tolerance = 8 * noise(longest)
         return up(tolerance / lam, roundings=5000) if tolerance <= one_record else math.inf
+
+    def folded_error(self, records: int, width: int) -> float:
+        """As `error`, with the noise of sums in integers."""
+        return self._error(records, partial(self._folded.noise, records, width))
+
+    def solve_folded(self, rows: FoldedRows, tolerance: float) -> NDArray[np.float64]:
+        """As `Certified.solve_folded`: many passes."""
+        return self._folded.minimise(rows, tolerance, self.norm(len(rows)))
+
+    @property
+    def _folded(self) -> FoldedHuber:
+        return FoldedHuber(
+            kappa=self.kappa,
+            label_bound=self.label_bound,
+            total_regularization=self.total_regularization,
+            clip=self.clip,
+        )
 
     def solve(
         self, features: NDArray[np.float64], labels: NDArray[np.float64], tolerance: float

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
+import numpy as np
 from markupsafe import Markup
 
 from dpcore.accounting.certainty import Curve
+from dpcore.domain.classes import Classes
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Status, rounded_up
+from dpcore.learning.features.error_bars import NOISE_OF_FIT, NoBars
+from dpcore.learning.features.model import LinearModel
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.publish.folder import PUBLIC, Run
 from dpcore.publish.privacy_curve import curve_of
+from dpcore.publish.reporting.operators import Looked, operators
 from dpcore.publish.reporting.pictures import privacy_curve, trade_off
+from dpcore.publish.reporting.shapes import shapes_of
+from dpcore.publish.reporting.templates import filled
 from dpcore.publish.terms import terms_of
 from dpcore.publish.whole_run import replay
 from dpcore.publish.wording import describe_mechanism, describe_sensitivity
@@ -35,23 +40,32 @@ _SMALL = 0.01  # deltas above it are drawn, and no line of a table
 _ACCUSED = (0.01, 0.05, 0.1)  # rates of false accusations that the page lists
 
 
-def report(folder: Path | str, *, memory: int | None = None, work: int | None = None) -> bytes:
+def report(
+    folder: Path | str,
+    *,
+    operator: bool = False,
+    memory: int | None = None,
+    work: int | None = None,
+) -> bytes:
     """One self-contained HTML page of a published run: equal `public/` give equal bytes.
 
     Args:
+        operator: Add what the operator alone may see, marked as that: NOT covered by the guarantee.
         memory, work: As for `replay`.
 
     Raises:
         ReplayError: the folder is damaged, of something else, or a rehearsal's; or its lock states
             less than its noise costs.
         NoClaimError: the run guarantees nothing.
+        SourceError: the operator's file is missing or damaged.
     """
     run = replay(folder, memory=memory, work=work)
     if run.channel != PUBLIC:
         raise ReplayError(f"{folder}: has no {PUBLIC}/: a report shows what was published alone")
     if run.guarantee.status is Status.NONE:
         raise NoClaimError(f"{folder}: the run guarantees nothing, so there is nothing to report")
-    return _filled(run, curve_of(_plan(run))).encode()
+    looked = operators(run.folder) if operator else None
+    return _filled(run, curve_of(_plan(run)), looked).encode()
 
 
 def _plan(run: Run) -> Plan:
@@ -60,14 +74,11 @@ def _plan(run: Run) -> Plan:
     return run.spec.relocked(terms, run.lock.coins() or PublicCoins(0))
 
 
-def _filled(run: Run, curve: Curve) -> str:
+def _filled(run: Run, curve: Curve, looked: Looked | None) -> str:
     """The template with what it shows; every text is escaped there."""
     told, plan = run.guarantee, run.lock.plan
-    source = resources.files(__package__).joinpath("page.html").read_text("utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(source).render(
+    return filled(
+        "page.html",
         accused=[(f"{100 * one:g} %", _percent(curve.found(one))) for one in _ACCUSED],
         conditional=told.status is Status.CONDITIONAL,
         curve=[(rounded_up(d), rounded_up(e)) for d, e in _some(curve)],
@@ -79,6 +90,7 @@ def _filled(run: Run, curve: Curve) -> str:
         else "huge",
         guarantee=told,
         number=_number,
+        operator=looked,
         pictures=[
             Markup(privacy_curve(curve, told.epsilon, told.delta)),
             Markup(trade_off(curve)),
@@ -90,8 +102,17 @@ def _filled(run: Run, curve: Curve) -> str:
         releases=[(name, _released(model)) for name, model in run.models.items()],
         right=_percent(curve.right),
         run=run,
+        shapes=shapes_of(run.models, _classes(run)),
         tables={name: _table(figures) for name, figures in run.tables.items()},
     )
+
+
+def _classes(run: Run) -> tuple[str, ...]:
+    """Names of the target's classes; none of a number."""
+    domain = run.spec.request.domain
+    if not (domain.labelled and isinstance(domain.labels, Classes)):
+        return ()
+    return tuple(map(str, domain.labels.named(np.arange(domain.labels.count))))
 
 
 def _released(model: Any) -> str:
@@ -101,6 +122,8 @@ def _released(model: Any) -> str:
         return f"{count} {'table' if count == 1 else 'tables'} of numbers with error bars"
     if isinstance(model, Predictions):
         return f"predictions at {len(model.values)} points"
+    if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
+        return f"the parameters of a model; {model.bars.describe()} (95 %; {NOISE_OF_FIT})"
     return "the parameters of a model"
 
 

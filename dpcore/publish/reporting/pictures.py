@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib.style
@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from dpcore.accounting.certainty import Curve
 
 _SIZE = (4.8, 3.2)
-_INK, _LINE = "#010203", "#030201"  # stand for the page's own colours until the picture is drawn
+_STEPS = 1000  # of one line
+INK, LINE = "#010203", "#030201"  # stand for the page's own colours until the picture is drawn
 _INKS = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 _UNDATED = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
@@ -26,13 +27,13 @@ def privacy_curve(curve: Curve, epsilon: float, delta: float) -> str:
     """Epsilon over delta, with the stated pair."""
 
     def draw(axes: Any) -> None:
-        axes.plot(curve.deltas, curve.epsilons, color=_LINE, linewidth=1.8)
+        axes.plot(curve.deltas, curve.epsilons, color=LINE, linewidth=1.8)
         if delta > 0:
-            axes.plot([delta], [epsilon], "o", color=_INK, markersize=5)
+            axes.plot([delta], [epsilon], "o", color=INK, markersize=5)
         axes.set(xlabel="delta", ylabel="epsilon at most", xscale="log")
         axes.set_ylim(bottom=0)
 
-    return _drawn(draw, "privacy curve")
+    return drawn(draw, "privacy curve")
 
 
 def trade_off(curve: Curve) -> str:
@@ -40,22 +41,42 @@ def trade_off(curve: Curve) -> str:
     alphas = np.linspace(0.0, 1.0, 101)
 
     def draw(axes: Any) -> None:
-        axes.plot(alphas, [curve.found(float(one)) for one in alphas], color=_LINE, linewidth=1.8)
-        axes.plot([0, 1], [0, 1], color=_INK, linewidth=1, linestyle="--")
+        axes.plot(alphas, [curve.found(float(one)) for one in alphas], color=LINE, linewidth=1.8)
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle="--")
         axes.set(xlabel="wrongly accused", ylabel="recognised at most")
         axes.set(xlim=(0, 1), ylim=(0, 1.02))
 
-    return _drawn(draw, "trade-off")
+    return drawn(draw, "trade-off")
 
 
-def _drawn(draw: Callable[[Any], None], salt: str) -> str:
-    """An `<svg>` element. Names inside depend on `salt`, so that two may stand in one page."""
+def spending(shares: Sequence[float]) -> str:
+    """The share of a budget that is spent after each charge."""
+    spent = np.concatenate([[0.0], np.cumsum(shares)])
+    if spent.size > _STEPS:
+        spent_at = np.unique(np.linspace(0, spent.size - 1, _STEPS).astype(int))
+    else:
+        spent_at = np.arange(spent.size)
+
+    def draw(axes: Any) -> None:
+        axes.step(spent_at, 100 * spent[spent_at], where="post", color=LINE, linewidth=1.8)
+        axes.axhline(100, color=INK, linewidth=1, linestyle="--")
+        axes.set(xlabel="charges", ylabel="% of the budget", ylim=(0, 105), xlim=(0, None))
+        axes.xaxis.get_major_locator().set_params(integer=True)
+
+    return drawn(draw, "spending")
+
+
+def drawn(draw: Callable[[Any], None], salt: str) -> str:
+    """An `<svg>` element. Names inside depend on `salt`, so that two may stand in one page.
+
+    What is drawn in `INK` and `LINE` gets the colours of the page.
+    """
     fixed = {"svg.hashsalt": salt, "svg.fonttype": "none", "font.size": 11}
-    with matplotlib.style.context(["default", {**fixed, **dict.fromkeys(_INKS, _INK)}]):
+    with matplotlib.style.context(["default", {**fixed, **dict.fromkeys(_INKS, INK)}]):
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.add_subplot()
         draw(axes)
-        axes.grid(alpha=0.25, color=_INK)
+        axes.grid(alpha=0.25, color=INK)
         axes.spines[["top", "right"]].set_visible(False)
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata=_UNDATED)
@@ -66,4 +87,4 @@ def _drawn(draw: Callable[[Any], None], salt: str) -> str:
     text = re.sub(
         r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true">', text
     )
-    return text.replace(_INK, "currentColor").replace(_LINE, "var(--line)")
+    return text.replace(INK, "currentColor").replace(LINE, "var(--line)")

@@ -25,6 +25,11 @@ class _Affine(Features):
         """As the other map."""
         return self.inner.row_wise
 
+    @property
+    def linear(self) -> bool:
+        """As the other map."""
+        return self.inner.linear
+
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         rows = self.inner(encoded)
         return np.hstack([np.full((rows.shape[0], 1), self.weight), self.scale * rows])

@@ -38,6 +38,7 @@ from dpcore import (
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError
 from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore.learning.features.model import in_blocks
 from dpcore.learning.solvers.integers import (
     BLOCK,
     IntegerRows,
@@ -175,7 +176,10 @@ class StagedModel:
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred predictions, shape (n,)."""
-        return (2 * (self.features(encoded) @ self.coefficients) - 1) * self.domain.label_bound
+        found = in_blocks(
+            lambda rows: self.features(rows) @ self.coefficients, encoded, self.coefficients.size
+        )
+        return np.asarray((2 * found - 1) * self.domain.label_bound)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Coefficients, and what standardises and weighs the columns."""

@@ -8,7 +8,8 @@ Algorithm 2.
 """
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Adjacency,
+    Answer,
     Distance,
     Domain,
     Exact,
@@ -25,6 +27,7 @@ from dpcore import (
     OneShot,
     Public,
     Query,
+    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -32,12 +35,15 @@ from dpcore import (
     Sum,
     SummingLearner,
 )
-from dpcore.checks import positive
+from dpcore.checks import one_of, positive
 from dpcore.errors import NoClaimError
+from dpcore.interval import Spread
 from dpcore.learning.features.base import row_by_row
+from dpcore.learning.learners.by_person import of_whole_persons
 from dpcore.learning.solvers.sums import plain
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore_linear.exact_sums import BLOCK, GramUnits
+from dpcore_linear.gram_bars import gram_bars
 
 _FAILURE = 0.05  # of the bound on the noise's norm, which only helps to choose a regularization
 
@@ -56,6 +62,10 @@ class SufficientStatistics(SummingLearner, OneShot):
         features: Map from encoded columns to features.
         total_regularization: Lam > 0, of the sum form; chosen after the release if None.
         gram_weight: > 0; above 1 the Gram matrix gets more of the noise and the moments less.
+        clip: What the noise hides: `record`, k records of a person; `person`, one person whose
+            records' sums are added and clipped to the length of `counts_for` of them, so that k
+            costs nothing. For domains with `people`.
+        counts_for: How many whole records a person counts for at most, where persons are clipped.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.sufficient_statistics",)
@@ -67,6 +77,15 @@ class SufficientStatistics(SummingLearner, OneShot):
         default=None, validator=attrs.validators.optional(positive)
     )
     gram_weight: float = attrs.field(default=1.0, validator=positive)
+    clip: Literal["record", "person"] = attrs.field(
+        default="record", validator=one_of("record", "person")
+    )
+    counts_for: float = attrs.field(default=1.0, validator=positive)
+
+    @property
+    def reads(self) -> Reads:
+        """Sums; all records in one memory where persons are clipped."""
+        return Reads.ROWS if self.clip == "person" else super().reads
 
     def units(self, domain: Domain) -> GramUnits:
         """What is counted: one record's part of either sum is about 1 (or 1/gram_weight) long."""
@@ -85,7 +104,10 @@ class SufficientStatistics(SummingLearner, OneShot):
             )
         units = self.units(public.domain)
         declared = Sum(clip=units.add_remove, exponent=units.exponent)
-        return (Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declared),)
+        query = Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declared)
+        if self.clip == "person":
+            query = of_whole_persons(query, self.counts_for, public.domain)
+        return (query,)
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record its own products."""
@@ -99,26 +121,44 @@ class SufficientStatistics(SummingLearner, OneShot):
         drawn = self.features.drawn(public.domain, public.coins)
         return row_by_row(drawn, block.features, self.features.width(public.domain))
 
-    def regularization(self, least: float, public: Public) -> float:
-        """Lam, given the least eigenvalue of the clipped matrix."""
+    def regularization(self, least: float, public: Public, spread: Spread | None = None) -> float:
+        """Lam, given the least eigenvalue of the clipped matrix.
+
+        Args:
+            spread: The law of the noise, which is read where a person is the unit; else the noise
+                is that of the planned budget.
+        """
         if self.total_regularization is not None:
             return self.total_regularization
         assert public.mu is not None, "the plan needs one of both"
         units = self.units(public.domain)
         noise = units.a * units.replace_one / public.mu
+        if public.domain.people is not None and spread is not None:
+            noise = units.a * spread.std
         longest = math.sqrt(2 * units.width) + math.sqrt(2 * math.log(2 / _FAILURE))
         return max(noise * longest - least, 1e-9 * noise)
 
+    def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
+        """With error bars, by the law of the noise."""
+        answer = answers["statistics"]
+        return self._fitted(answer.value, public, answer.spread)
+
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """Ridge on the positive part of the released matrix."""
-        gram, moments = self.units(public.domain).parted(answers["statistics"])
+        return self._fitted(answers["statistics"], public, None)
+
+    def _fitted(self, vector: NDArray[Any], public: Public, spread: Spread | None) -> LinearModel:
+        units = self.units(public.domain)
+        gram, moments = units.parted(vector)
         values, vectors = np.linalg.eigh(gram)
         values = np.maximum(values, 0.0)
-        shift = self.regularization(float(values[0]), public)
+        values += self.regularization(float(values[0]), public, spread)
+        theta = vectors @ ((vectors.T @ moments) / values)
         return LinearModel(
             domain=public.domain,
             features=self.features.drawn(public.domain, public.coins),
-            coefficients=vectors @ ((vectors.T @ moments) / (values + shift)),
+            coefficients=theta,
+            bars=gram_bars(units, spread, (values, vectors), theta),
         )
 
 

@@ -69,6 +69,10 @@ class QuadraticModel:
         rows = self.inputs(self.inputs.domain.encode(table))
         return outputs(self.state, rows, self.neurons.hidden(rows) / self.neurons.feature_norm)
 
+    def probabilities(self, table: Table) -> NDArray[np.float64]:
+        """Of every class, shape (n, classes)."""
+        return Targets(domain=self.inputs.domain).probabilities(self.outputs(table))
+
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes. Shape (n,)."""
         return Targets(domain=self.inputs.domain).decode(self.outputs(table))

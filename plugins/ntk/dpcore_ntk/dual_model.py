@@ -33,6 +33,10 @@ class DualModel:
         kernel = ntk_between(rows, hidden(rows), self.points, hidden(self.points))
         return np.asarray(kernel @ self.coefficients)
 
+    def probabilities(self, table: Table) -> NDArray[np.float64]:
+        """Of every class, shape (n, classes)."""
+        return Targets(domain=self.domain).probabilities(self.outputs(table))
+
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes. Shape (n,)."""
         return Targets(domain=self.domain).decode(self.outputs(table))

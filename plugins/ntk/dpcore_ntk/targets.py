@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
+from dpcore.learning.probabilities import of_indicators, of_scores
 from dpcore.rounding import up
 
 LONGEST = 1.0
@@ -57,6 +58,18 @@ class Targets:
     def encode(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """The targets of labels, shape (n,) to (n, count)."""
         return self.indicators(labels) - self.centre
+
+    def probabilities(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Outputs, shape (n, count), to probabilities of every class, shape (n, classes).
+
+        Raises:
+            AttributeError: the target is a number.
+        """
+        if not self.domain.classes:
+            raise AttributeError("a target that is a number has no probabilities of classes")
+        if not self.several:
+            return of_scores(outputs[:, 0])
+        return of_indicators(outputs + self.centre)
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
         """Outputs, shape (n, count), to predictions in the file's units, or classes."""

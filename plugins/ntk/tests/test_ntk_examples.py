@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from dpcore import Registry, Status
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError
+from dpcore.learning.metrics.means import Accuracy
 from dpcore.publish.evaluation import evaluate
 from dpcore.sources.text import load_table
 from dpcore.spec.spec import load_spec, spec_of_text
@@ -79,7 +80,7 @@ def accuracy(spec, runs):
     table = load_table(spec.source, None, spec.csv, spec.request.domain)
     plan = spec.price()
     found = [
-        evaluate(plan, plan.run(table), ("accuracy",))["release"]["accuracy"]["private"]
+        evaluate(plan, plan.run(table), {"accuracy": Accuracy()})["release"]["accuracy"]["private"]
         for _ in range(runs)
     ]
     return float(np.mean(found))

@@ -6,7 +6,7 @@ of norm at most 1 and :math:`\lambda_{min}(AA^*/N)\ge1-2\eta`: conditional, as n
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -35,12 +35,11 @@ from dpcore.checks import one_of, positive, positive_integer
 from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
 from dpcore.learning.features.frequencies import gaussian_frequencies
+from dpcore.learning.features.model import in_blocks
 from dpcore.learning.features.turns import Turns, cosines, sines
 from dpcore.learning.solvers.kaczmarz import kaczmarz
 from dpcore.learning.solvers.min_norm import fit_min_norm
 from dpcore.rounding import up
-
-_ENTRIES = 1 << 22  # of a matrix of waves that are held at a time
 
 IMAGINARY = (
     "Algorithm 1 adds real noise to complex coefficients, so that their imaginary part is "
@@ -64,11 +63,21 @@ class WaveModel:
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, shape (n,)."""
-        waves, rows = Waves(self.frequencies, self.phases), self.domain.encode(table)
-        step = max(1, _ENTRIES // max(1, self.coefficients.size))
-        parts = [rows[start : start + step] for start in range(0, rows.shape[0], step)]
-        found = [np.real(waves(part) @ self.coefficients) for part in parts]
-        return self.domain.uncentre(np.concatenate([np.zeros(0), *found]))
+        return self.domain.uncentre(self.score(self.domain.encode(table)))
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Re phi . c, shape (n,)."""
+        return self._of_waves(encoded, lambda waves: np.real(waves @ self.coefficients))
+
+    def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """||phi||, shape (n,): what noise of 1 on every real coordinate moves a score by."""
+        return self._of_waves(encoded, lambda waves: np.linalg.norm(waves, axis=1))
+
+    def _of_waves(
+        self, encoded: NDArray[np.float64], said: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> NDArray[np.float64]:
+        waves = Waves(self.frequencies, self.phases)
+        return in_blocks(lambda rows: said(waves(rows)), encoded, self.coefficients.size)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients and what was drawn."""
@@ -121,6 +130,7 @@ class MinNorm(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.liao_lemma_9",)
     total: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
     waves: Literal["complex", "cosines"] = attrs.field(
         default="complex", validator=one_of("complex", "cosines")

@@ -16,18 +16,25 @@ from dpcore import (
     REPLACE_ONE,
     Adjacency,
     Distance,
+    Domain,
     FeatureRegression,
     Learner,
     LearnerCoins,
     Public,
     Query,
+    Reads,
     Records,
     Refused,
     Sensitivity,
     SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.learning.solvers.ridge import ridge_error, solve_ridge
+from dpcore.learning.solvers.ridge import (
+    ridge_error,
+    solve_ridge,
+    solve_summed,
+    summed_ridge_error,
+)
 from dpcore.learning.theorems.ridge import ridge_replace_one
 
 
@@ -36,7 +43,9 @@ class Ridge(FeatureRegression):
     r"""Minimise :math:`\frac1m\sum(\phi(x_i)\cdot c-y_i)^2+\lambda\|c\|^2` and publish c.
 
     Total: the system to solve is positive definite for every dataset of the domain, and the bound
-    refuses parameters at which floating-point Cholesky could break down.
+    refuses parameters at which floating-point Cholesky could break down. Where there are at least
+    as many records as features, it is the minimiser of records rounded to 20 binary places, made
+    of exact sums (`dpcore.learning.solvers.short_rows`).
 
     Args:
         features: Map from encoded columns to features.
@@ -48,12 +57,23 @@ class Ridge(FeatureRegression):
 
     regularization: float = attrs.field(validator=positive)
 
+    @property
+    def reads(self) -> Reads:
+        """Exact sums in one pass; see `reads_of`."""
+        return Reads.FOLDS
+
+    def reads_of(self, domain: Domain) -> Reads:
+        """All rows at once where they are fewer than the features."""
+        return Reads.ROWS if self.wide(domain) else self.reads
+
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """The exact minimiser, to within the declared solver error."""
-        phi = self.mapped(records, public)
-        return solve_ridge(phi, records.labels, public.domain.records * self.regularization)
+        total = public.domain.records * self.regularization
+        if self.wide(public.domain):
+            return solve_ridge(self.mapped(records, public), records.labels, total)
+        return solve_summed(self.folded(records, public).sums(), total)
 
 
 @attrs.frozen(kw_only=True)
@@ -71,7 +91,8 @@ class RidgeReplaceOne(SensitivityBound):
             return Refused(f"T4 needs a public number of records, which {adjacency} hides")
         records, label_bound = public.domain.records, public.domain.label_bound
         kappa, lam = learner.features.norm(public.domain), learner.regularization
-        error = ridge_error(records, query.shape[0], kappa, label_bound, lam)
+        bound = ridge_error if learner.wide(public.domain) else summed_ridge_error
+        error = bound(records, query.shape[0], kappa, label_bound, lam)
         if math.isinf(error):
             return Refused(
                 f"regularization={lam!r} is too small for floating-point Cholesky on every "

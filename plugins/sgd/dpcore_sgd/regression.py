@@ -9,12 +9,14 @@ Wang & Guo's Algorithm 1 is `order: with_replacement`, `clip: none`, `average: 0
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import attrs
 from numpy.typing import NDArray
 
 from dpcore import (
+    Answer,
     Distance,
     FeatureMap,
     LearnerCoins,
@@ -29,7 +31,9 @@ from dpcore import (
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
+from dpcore.interval import Spread
 from dpcore.learning.features.cos_sin import CosSin
+from dpcore.learning.features.error_bars import even_noise
 from dpcore.learning.solvers.block_descent import Descent, FeatureRows, descend
 from dpcore.learning.theorems.descent import StepReach
 
@@ -177,6 +181,19 @@ class Regression(OneShot):
         )
         block = self.block(phi.shape[1])
         return descend(FeatureRows(phi), records.labels, records.order, descent, block=block)
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """How far the noise moves coefficients and predictions."""
+        if "coefficients" not in spreads:
+            return ()
+        longest = self.map(public.domain).norm(public.domain)
+        return (even_noise(spreads["coefficients"], longest).describe(),)
+
+    def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
+        """With error bars: the coefficients are released as they are."""
+        model = self.assemble({name: one.value for name, one in answers.items()}, public)
+        longest = self.map(public.domain).norm(public.domain)
+        return attrs.evolve(model, bars=even_noise(answers["coefficients"].spread, longest))
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """A linear model in the features."""

@@ -37,6 +37,7 @@ from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
+from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore.publish.evaluation import evaluate
@@ -443,7 +444,10 @@ def test_insurance_at_epsilon_1_is_learnt_without_tuning():
     spec = spec_of_text(text, "insurance.yaml")
     table = load_table("insurance.csv", Path(folder), spec.csv, spec.request.domain)
     plan = spec.price()
-    errors = [evaluate(plan, plan.run(table), ("mse",))["release"]["mse"] for _ in range(5)]
+    errors = [
+        evaluate(plan, plan.run(table), {"mse": MeanSquaredError()})["release"]["mse"]
+        for _ in range(5)
+    ]
     assert np.mean([error["private"] / error["constant"] for error in errors]) < 0.7
 
 

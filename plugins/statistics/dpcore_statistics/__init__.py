@@ -11,6 +11,9 @@ from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore_statistics.bounds import BoundedMean, BoundedMeanBound
 from dpcore_statistics.count import Count
 from dpcore_statistics.distinct import Distinct, DistinctBound
+from dpcore_statistics.group_errors import GroupErrors
+from dpcore_statistics.group_parity import GroupParity
+from dpcore_statistics.group_rates import GroupRates
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.keys import KeysBound, PrivateKeys
@@ -33,6 +36,9 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
         "statistics.count": Count,
         "statistics.distinct": Distinct,
         "statistics.group_by": GroupBy,
+        "statistics.group_errors": GroupErrors,
+        "statistics.group_parity": GroupParity,
+        "statistics.group_rates": GroupRates,
         "statistics.histogram": Histogram,
         "statistics.mean": Mean,
         "statistics.private_keys": PrivateKeys,
@@ -72,5 +78,17 @@ def dpcore_events() -> Mapping[str, type[Event]]:
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest specs that use them."""
     folder = Path(__file__).parent / "examples"
-    names = ("basics", "bounds", "clinic", "groups", "keys", "quantiles", "replaced", "tables")
+    names = (
+        "basics",
+        "bounds",
+        "clinic",
+        "fairness",
+        "groups",
+        "keys",
+        "odds",
+        "persons",
+        "quantiles",
+        "replaced",
+        "tables",
+    )
     return {f"statistics.{name}": folder / f"{name}.yaml" for name in names}

@@ -20,6 +20,9 @@ from dpcore.interval import NormalSpread, Spread
 
 Ends = tuple[float, float]
 
+FINE = 2.0
+"""Steps of its grid from which on a discrete Gaussian is as wide as the normal law says."""
+
 EVERYTHING: Ends = (-math.inf, math.inf)
 
 
@@ -59,6 +62,37 @@ def ratio(
         half = spread.within(miss / 2)
         found = quotients((top - half, top + half), bottom / weight, half / weight)
     return cut(found, -reach, reach)
+
+
+def share(
+    top: float, rest: float, cells: tuple[int, int], spread: Spread | None, miss: float
+) -> Ends:
+    r"""Where the share S/(S + R) lies, of counts that are sums of noisy cells.
+
+    With normal noise of width s on every cell, :math:`\tilde S-r(\tilde S+\tilde R)` at the true
+    share r has variance :math:`s^2(k_S(1-r)^2+k_Rr^2)`: Fieller's set, exact at every size. Of
+    other noise, and of less than two steps of a grid, a box: all cells in their intervals together.
+
+    Args:
+        top, rest: Noisy S and R. cells: (k_S, k_R), how many cells each is the sum of.
+    """
+    if spread is None:
+        return 0.0, 1.0
+    of_top, of_rest = cells
+    if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
+        n, wide = top + rest, (normal_quantile(spread, miss) * spread.width) ** 2
+        a = n * n - wide * (of_top + of_rest)
+        b, c = top * n - wide * of_top, top * top - wide * of_top
+        if n <= 0 or a <= 0:
+            return 0.0, 1.0
+        root = math.sqrt(max(0.0, b * b - a * c))
+        return cut(((b - root) / a, (b + root) / a), 0.0, 1.0)
+    half = spread.within(miss / (of_top + of_rest))
+    tops = [max(0.0, top + sign * of_top * half) for sign in (-1, 1)]
+    rests = [max(0.0, rest + sign * of_rest * half) for sign in (-1, 1)]
+    low = tops[0] / (tops[0] + rests[1]) if tops[0] > 0 else 0.0
+    high = tops[1] / (tops[1] + rests[0]) if rests[0] > 0 else 1.0
+    return low, high
 
 
 def fieller(top: float, wide: float, bottom: float, narrow: float) -> Ends:

@@ -33,21 +33,17 @@ MOST_GROUPS = MOST_CELLS // 2
 
 
 @attrs.frozen(kw_only=True)
-class GroupBy(Statistic):
-    """The number of records in every group, and the mean of a column there; empty groups too.
-
-    Total: as every statistic.
+class Grouped(Statistic):
+    """What statistics by group share: groups that do not overlap, of public keys.
 
     Args:
         by: Columns whose combinations are the groups: categories, or ranges cut by `edges` or
             `bins`.
-        column: Of the means: a declared range; counts alone if left out.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
     """
 
     by: tuple[str, ...]
-    column: str | None = None
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
     bins: dict[str, int] = attrs.field(factory=dict)
 
@@ -58,7 +54,7 @@ class GroupBy(Statistic):
             ParameterError: a key stands twice or there is none, edges are about another column, or
                 there are too many groups.
         """
-        if not self.by or len({*self.by}) < len(self.by):
+        if len({*self.by}) < len(self.by):
             raise ParameterError("group_by", "different columns", "by", self.by)
         for field, given in (("edges", self.edges), ("bins", self.bins)):
             if extra := sorted({*given} - {*self.by}):
@@ -71,6 +67,33 @@ class GroupBy(Statistic):
         if found.size > MOST_GROUPS:
             raise ParameterError("group_by", f"1 to {MOST_GROUPS} groups", "by", found.size)
         return found
+
+    def group_of(self, block: Records, public: Public) -> NDArray[np.intp]:
+        """PRIVATE: every record's group, -1 where it does not count. Shape (n,)."""
+        return np.where(self.chosen(block, public), self.groups(public).index(block), -1)
+
+
+@attrs.frozen(kw_only=True)
+class GroupBy(Grouped):
+    """The number of records in every group, and the mean of a column there; empty groups too.
+
+    Total: as every statistic.
+
+    Args:
+        by: Columns whose combinations are the groups: categories, or ranges cut by `edges` or
+            `bins`.
+        column: Of the means: a declared range; counts alone if left out.
+        edges: Of the cells of a range, by column: increasing.
+        bins: In place of edges, by column: so many equal parts of the range.
+    """
+
+    column: str | None = None
+
+    def groups(self, public: Public) -> Marginal:
+        """The groups, of one column or more."""
+        if not self.by:
+            raise ParameterError("group_by", "different columns", "by", self.by)
+        return super().groups(public)
 
     def count_weight(self, public: Public) -> float:
         """w: what costs nothing under replacement in l2, else sqrt(1/2)."""
@@ -105,7 +128,7 @@ class GroupBy(Statistic):
 
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """PRIVATE: every record's group, -1 where it does not count, and its (w, t)."""
-        cell = np.where(self.chosen(block, public), self.groups(public).index(block), -1)
+        cell = self.group_of(block, public)
         if self.column is None:
             return cell, np.ones((len(block), 1))
         column = number_column(public.domain, self.column)
@@ -124,14 +147,7 @@ class GroupBy(Statistic):
 
         A record's partial is its pair of integers in one group, so no longer than the clip.
         """
-        assert query.sum is not None, "groups are summed"
-        cell, pairs = self._pairs(block, public)
-        unit = query.sum.unit
-        whole = clipped_integers(pairs, query.sum.clip, unit, query.distance, positive=False)
-        found = np.zeros((query.shape[0], pairs.shape[1]), dtype=np.int64)
-        kept = cell >= 0
-        np.add.at(found, cell[kept], whole[kept])
-        return Exact.of(found.reshape(query.shape), unit)
+        return summed_by_group(query, *self._pairs(block, public))
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """`count` and `mean`: the intervals of each table hold together."""
@@ -176,6 +192,21 @@ class GroupBy(Statistic):
             f"each of {count} counts +- {half / self.count_weight(public):.6g}, all together",
             f"each mean of {self.column} about +- {wide:.6g}/n for n values in the group",
         )
+
+
+def summed_by_group(query: Query, cell: NDArray[np.intp], pairs: NDArray[Any]) -> Exact:
+    """PRIVATE: each record's own numbers, clipped and rounded, added to its group.
+
+    Args:
+        cell: Of every record; -1 adds nothing. pairs: Shape (n, numbers).
+    """
+    assert query.sum is not None, "groups are summed"
+    unit = query.sum.unit
+    whole = clipped_integers(pairs, query.sum.clip, unit, query.distance, positive=False)
+    found = np.zeros((query.shape[0], pairs.shape[1]), dtype=np.int64)
+    kept = cell >= 0
+    np.add.at(found, cell[kept], whole[kept])
+    return Exact.of(found.reshape(query.shape), unit)
 
 
 def _narrowed(spread: Spread | None, weight: float) -> Spread | None:

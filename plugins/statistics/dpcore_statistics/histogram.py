@@ -15,7 +15,7 @@ from dpcore.interval import Spread, apart
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.rounding import up
-from dpcore_statistics.bars import around, cut
+from dpcore_statistics.bars import cut
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
 from dpcore_statistics.statistic import Statistic
 
@@ -196,7 +196,8 @@ def counted(
     """
     most = float("inf") if domain.at_most is None else float(domain.at_most)
     miss = apart(1 - level, counts.size)
-    ends = [cut(around(float(count), spread, miss), 0.0, most) for count in counts]
+    half = float("inf") if spread is None else spread.within(miss)
+    ends = [cut((float(count) - half, float(count) + half), 0.0, most) for count in counts]
     return Figures(
         about=about,
         estimate=counts,

@@ -15,16 +15,18 @@ from dpcore import (
     Distance,
     Public,
     Query,
+    Reads,
     Records,
     Refused,
     Sensitivity,
     SensitivityBound,
     SummingLearner,
 )
-from dpcore.checks import fraction
+from dpcore.checks import fraction, one_of, positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
 from dpcore.learning.figures import Statistics
+from dpcore.learning.learners.by_person import of_whole_persons
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.rounding import up
@@ -60,6 +62,10 @@ class Statistic(SummingLearner):
         level: With what probability an error bar holds.
         distance: The norm of the noise: `l2` for Gaussian mechanisms, `l1` for Laplace ones; by
             default l2 where the budget has a delta, else l1.
+        clip: What the noise hides: `record`, k records of a person; `person`, one person whose
+            records are added and then clipped to the length of `counts_for` of them, so that k
+            costs nothing. For domains with `people`.
+        counts_for: How many whole records a person counts for at most, where persons are clipped.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.sums",)
@@ -72,10 +78,21 @@ class Statistic(SummingLearner):
     where: dict[str, Any] = attrs.field(factory=dict)
     level: float = attrs.field(default=0.95, validator=fraction)
     distance: Literal["l1", "l2"] | None = None
+    clip: Literal["record", "person"] = attrs.field(
+        default="record", validator=one_of("record", "person")
+    )
+    counts_for: float = attrs.field(default=1.0, validator=positive)
 
     def __attrs_post_init__(self) -> None:
         if self.distance not in (None, "l1", "l2"):
             raise ParameterError("statistics", "l1 or l2", "distance", self.distance)
+        if self.clip == "record" and self.counts_for != 1:
+            raise ParameterError("statistics", "clip: person", "counts_for", self.counts_for)
+
+    @property
+    def reads(self) -> Reads:
+        """Sums; all records in one memory where persons are clipped."""
+        return Reads.ROWS if self.clip == "person" else super().reads
 
     @property
     def miss(self) -> float:
@@ -98,6 +115,10 @@ class Statistic(SummingLearner):
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """What is published: a function of the answer and of public facts."""
 
+    def entries(self, query: Query) -> int:
+        """How many numbers of one contribution may be other than 0: no others are rounded."""
+        return query.real_size
+
     def norm(self, public: Public) -> Distance:
         """The norm in use."""
         return norm_in_use(public, self.distance)
@@ -113,7 +134,20 @@ class Statistic(SummingLearner):
             ParameterError: a column or a condition is none that the domain knows.
         """
         require_conditions(public.domain, self.where)
-        return (self.query(public),)
+        query = self.query(public)
+        return (query if self.clip == "record" else self._of_persons(query, public),)
+
+    def _of_persons(self, query: Query, public: Public) -> Query:
+        """The same, with persons clipped; several integers become reals, since they are scaled."""
+        query = of_whole_persons(query, self.counts_for, public.domain)
+        assert query.sum is not None, "statistics are sums"
+        if query.values != "integers":
+            return query
+        if query.real_size > 1:
+            return attrs.evolve(query, values="reals", sum=attrs.evolve(query.sum, exponent=None))
+        if not float(self.counts_for).is_integer():
+            raise ParameterError("a count", "a whole number", "counts_for", self.counts_for)
+        return query
 
     def start(self, public: Public) -> Asked:
         """No answer yet."""
@@ -131,7 +165,13 @@ class Statistic(SummingLearner):
     def model(self, state: Asked) -> Statistics:
         """The tables."""
         assert state.answer is not None, "the query is answered"
-        return self.tables(state.answer, state.public)
+        found = self.tables(state.answer, state.public)
+        return found if self.clip == "record" else found.covering(self._clipping())
+
+    def _clipping(self) -> str:
+        """What a bar says of persons."""
+        whole = "1 record" if self.counts_for == 1 else f"{self.counts_for:g} records"
+        return f"the records of one person are clipped together, to the length of {whole}"
 
     def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
         """What `expected` says of the one query's noise."""
@@ -150,10 +190,11 @@ class Statistic(SummingLearner):
 class StatisticBound(SensitivityBound):
     """The learner's own theorem (`moved`), and what rounding contributions to the unit adds.
 
-    A contribution is a row of d numbers, each rounded to a multiple of u and at most `clip` long
-    after that. So a record that comes or goes moves the sum by at most `clip`, and a replaced one
-    by what is claimed of exact contributions, and u sqrt(d) (l2) or u d (l1) for the two roundings;
-    as much again covers the floating-point arithmetic of a contribution. Integers are not rounded.
+    A contribution is a row with d numbers other than 0, each rounded to a multiple of u and at most
+    `clip` long after that. So a record that comes or goes moves the sum by at most `clip`, and a
+    replaced one by what is claimed of exact contributions, and u sqrt(d) (l2) or u d (l1) for the
+    two roundings; as much again covers the floating-point arithmetic of a contribution. Integers
+    are not rounded.
     """
 
     def is_about(self, learner: AnyLearner) -> bool:
@@ -171,7 +212,7 @@ class StatisticBound(SensitivityBound):
         if value == 0:
             return Refused(f"{query.name!r} is public under {claim}: no record moves it")
         if query.values != "integers":
-            value = up(value + 2 * _rounding(query), roundings=8)
+            value = up(value + 2 * _rounding(query, learner.entries(query)), roundings=8)
         return Sensitivity(
             value=value,
             distance=query.distance,
@@ -180,10 +221,10 @@ class StatisticBound(SensitivityBound):
         )
 
 
-def _rounding(query: Query) -> float:
+def _rounding(query: Query, entries: int) -> float:
     """What rounding two contributions to the unit moves their distance by."""
     assert query.sum is not None, "statistics are sums"
-    size: float = query.real_size
+    size: float = entries
     if query.distance is Distance.L2:
         size = up(size**0.5, roundings=1)
     return size * 2.0**query.sum.unit

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import ArrayLike, NDArray
-
 from dpcore import Learner, Registry
 from dpcore.bridges.sklearn.base import component
 from dpcore.bridges.sklearn.classifiers import Classifier
 from dpcore.bridges.sklearn.named import given, parameters_of
 from dpcore.bridges.sklearn.regressors import Regressor
-from dpcore_tables.model import ShapeModel
 from dpcore_tables.shape_functions import ShapeFunctions
 
 
@@ -29,10 +24,3 @@ class ShapeClassifier(Classifier):
 
     def _learner(self, registry: Registry) -> Learner:
         return component(registry, "tables.shape_functions", **given(self, ShapeFunctions))
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803  # scikit-learn's name
-        """Probabilities of `classes_`, shape (n, classes)."""
-        table = self._table(X)
-        model = self.model_
-        assert isinstance(model, ShapeModel), "its learner makes no other"
-        return model.probabilities(table)

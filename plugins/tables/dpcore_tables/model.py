@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from dpcore import Domain
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Table
+from dpcore.learning.features.model import in_blocks
+from dpcore.learning.shapes import Shape
 from dpcore_tables.conversation import CLASS_CLIP
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
-from dpcore_tables.shapes import Shape, shapes_of
+from dpcore_tables.shapes import shapes_of
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -33,8 +35,11 @@ class ShapeModel:
 
     def outputs(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of encoded rows, shape (n, m)."""
-        rows = self.dictionary.rows(encoded)
-        return np.asarray(rows.T @ self.weights + self.offset)
+
+        def some(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.asarray(self.dictionary.rows(rows).T @ self.weights + self.offset)
+
+        return in_blocks(some, encoded, len(self.weights))
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred predictions, shape (n,); of two classes 2p - 1, of several the class's code."""
@@ -66,8 +71,13 @@ class ShapeModel:
 
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
         """How much the privacy noise moved each score, in label units for numbers; shape (n,)."""
-        rows = self.dictionary.rows(self.domain.encode(table))
-        found = np.sqrt(np.maximum(np.einsum("in,ij,jn->n", rows, self.spread, rows), 0.0))
+
+        def some(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+            rows = self.dictionary.rows(encoded)
+            return np.asarray(np.einsum("in,ij,jn->n", rows, self.spread, rows))
+
+        squares = in_blocks(some, self.domain.encode(table), len(self.weights))
+        found = np.sqrt(np.maximum(squares, 0.0))
         return np.asarray(found * (2 * self.domain.label_bound if self.kind == "number" else 1.0))
 
     def shapes(self) -> tuple[Shape, ...]:

@@ -13,13 +13,13 @@ columns independent and categories equally frequent.
 
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Table
+from dpcore.learning.shapes import Shape
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE
 from dpcore_tables.ranks import BINS, FARTHEST
@@ -27,34 +27,6 @@ from dpcore_tables.ranks import BINS, FARTHEST
 _POINTS, _PAIR_POINTS = 100, 20
 _RARE = 0.01
 _SIMULATED = 1000
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Shape:
-    """One column's function, or a pair's.
-
-    Args:
-        columns: One name, or two.
-        at: Where it is drawn, by column: points of its grid, or its categories.
-        values: Shape (points,) or (points, points'), for several classes with a last axis.
-        band: Two standard deviations by noise, of the same shape without the last axis.
-        rare: At which points of a number the released histogram holds less than 1 % of records.
-        importance: Root mean square of the values, over points as frequent as the released shares
-            say; floor: what noise alone makes of it.
-    """
-
-    columns: tuple[str, ...]
-    at: tuple[NDArray[Any], ...]
-    values: NDArray[np.float64]
-    band: NDArray[np.float64]
-    rare: NDArray[np.bool_]
-    importance: float
-    floor: float
-
-    @property
-    def found(self) -> bool:
-        """Whether it stands out of the noise."""
-        return self.importance > self.floor
 
 
 def shapes_of(

@@ -1,0 +1,140 @@
+r"""What a list of events costs a Gaussian budget of which more is left.
+
+A Gaussian budget of squares m is spent on a list of events, and m' stays for what follows. The
+cost c is sound if
+
+.. math:: (E \otimes G_{m'})(\epsilon) \le \lambda + (1-\lambda)\,G_{m'+c}(\epsilon)
+          \quad\text{for every } \epsilon\ge0 \text{ and both directions} ,
+
+E the list's pair, G_m a Gaussian of shift sqrt(m), lambda a leak that is paid from delta.
+
+*Why.* Claim: whatever is chosen, what a filter lets through while m of its budget and f of its
+leaks are left has a curve of at most f + G_m. Without further events that is true. Otherwise the
+next list is E, and by induction what follows has at most f - lambda + G_{m'}, whatever E answered.
+Composition is monotone and linear in the curve of what follows (`dpcore.accounting.losses.masses`),
+so that both have at most f - lambda + (E o G_{m'}) <= f + G_{m' + c}. With m = m' + c that is the
+claim.
+
+The cost does not rise with m': composing both sides with one more Gaussian keeps the order. So a
+cost that was found for a smaller *rest* holds for every larger one. A list by itself (rest 0) is
+seldom as light-tailed as a Gaussian of its variance; the sum of it and what follows nearly is.
+
+The curve of E and the rest is known from above on a fine grid (`PldAccountant.curve_above`). It is
+convex in a = e^epsilon, so below its chords; the Gaussian is convex too, so above its tangents. On
+each interval of the grid the chord is compared with the Gaussian's tangent at its middle: two
+lines, so that their ends decide.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.accounting.methods.pld import PldAccountant
+from dpcore.adjacency import Adjacency
+from dpcore.errors import NoClaimError, ParameterError
+from dpcore.events.base import Direction, Event
+from dpcore.events.gaussian import GaussianEvent, gaussian_curve
+from dpcore.rounding import gamma
+
+Array = NDArray[np.float64]
+_FEWEST = 24  # steps of the grid in a standard deviation of the rest
+_FINEST = 7  # grids, each half as wide as the one before
+_SETTLED = 8e-3  # two grids whose costs differ by so little are fine enough
+_PIECES = 5  # deltas around which the curve is computed
+_HIGHEST = 0.2  # of them
+_NEAR = 5e-4  # in the logarithm of the cost
+_LITTLE, _MOST = 1e-9, 1e4  # a cost is between so many rests
+
+
+def smoothed_cost(
+    events: Sequence[tuple[Event, int]], leak: float, rest: float, *, adjacency: Adjacency
+) -> float:
+    """c as above, rounded up.
+
+    Args:
+        events: With counts, fixed before any of them happens.
+        leak: lambda, in (0, 1/2).
+        rest: A part of what is left afterwards, in squares of mu, > 0.
+        adjacency: What it is about.
+
+    Raises:
+        ParameterError: `leak` or `rest` is out of range.
+        NoClaimError: losses are too large, or the cost is above 10,000 times the rest.
+    """
+    if not 0 < leak < 0.5:
+        raise ParameterError("smoothed_cost", "a leak in (0, 1/2)", "leak", leak)
+    if not (math.isfinite(rest) and rest > 0):
+        raise ParameterError("smoothed_cost", "a finite rest > 0", "rest", rest)
+    return _cost(tuple(events), leak, rest, adjacency)
+
+
+@functools.lru_cache(maxsize=1024)  # a pure function: releases are often alike
+def _cost(
+    events: tuple[tuple[Event, int], ...], leak: float, rest: float, adjacency: Adjacency
+) -> float:
+    """The same: the least over grids, each finer than the one before."""
+    whole = PldAccountant(adjacency)
+    for event, count in events:
+        whole = whole.compose(event, count)
+    symmetric = all(event.symmetric for event in whole.spent)
+    mu = math.sqrt(rest) * (1 + gamma(4))
+    whole = whole.compose(GaussianEvent(mu=mu, adjacency=adjacency))
+    directions = (Direction.REMOVE,) if symmetric else tuple(Direction)
+    deltas = np.geomspace(_HIGHEST, leak, _PIECES).tolist()
+    best = dict.fromkeys(directions, math.inf)
+    for fineness in range(_FINEST):
+        step = 2.0 ** (math.floor(math.log2(mu / _FEWEST)) - fineness)
+        before = max(best.values())
+        for one in sorted(directions, key=lambda direction: -best[direction]):
+            if best[one] < max(best.values()):
+                continue  # finer grids only lower it, and it is the lesser one already
+            known = _known(*whole.curve_above(one, deltas, step), leak)
+            best[one] = min(best[one], _least(*known, leak, rest))
+        if max(best.values()) > before * (1 - _SETTLED):
+            break
+    if not math.isfinite(found := max(best.values())):
+        raise NoClaimError(f"these events cost more than {_MOST:g} times the rest of a budget")
+    return found
+
+
+def _known(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
+    """The points that tell of epsilon >= 0, as far as the leak alone does not cover the curve."""
+    first = max(0, int(np.searchsorted(epsilons, 0.0, side="right")) - 1)
+    last = int(np.searchsorted(-heights, -leak)) + 1  # the first that the leak covers, included
+    if last > len(epsilons):
+        raise NoClaimError(f"no finite epsilon is known of these events at delta = {leak:g}")
+    return epsilons[first:last], heights[first:last] * (1 + gamma(8))
+
+
+def _least(epsilons: Array, heights: Array, leak: float, rest: float) -> float:
+    """The least cost at which the Gaussian lies above the points and their chords."""
+    if epsilons[0] > 0 or len(epsilons) < 2:
+        return math.inf  # the grid is too coarse to tell of epsilon = 0
+    middle = 0.5 * (epsilons[:-1] + epsilons[1:])
+    before = -np.expm1(epsilons[:-1] - middle)
+    after = np.expm1(epsilons[1:] - middle)
+
+    def short(cost: float) -> bool:
+        mu = math.sqrt(rest + cost) * (1 - gamma(4))
+        value = gaussian_curve(middle, mu, lower=True)
+        above = scipy.special.log_ndtr(-middle / mu - mu / 2)
+        slope = np.exp(middle + above)
+        safe = gamma(64) * (1 + np.abs(middle) + np.abs(above))
+        start = value + slope * (1 - safe) * before
+        end = value - slope * (1 + safe) * after
+        covers = [leak + (1 - leak) * line for line in (start, end)]  # lines, also below 0
+        margin = 1 - gamma(16)
+        left = bool(np.any(heights[:-1] > covers[0] * margin))
+        return left or bool(np.any(heights[1:] > covers[1] * margin))
+
+    low, high = math.log(rest * _LITTLE), math.log(rest * _MOST)
+    if short(math.exp(high)):
+        return math.inf
+    while high - low > _NEAR:
+        middle_cost = 0.5 * (low + high)
+        low, high = (middle_cost, high) if short(math.exp(middle_cost)) else (low, middle_cost)
+    return math.exp(high)

@@ -1,0 +1,79 @@
+"""Components of an estimator by name, as a mapping of a spec's kind, or as themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpcore.accounting.budget import PrivacyBudget
+from dpcore.distance import Distance
+from dpcore.domain.domain import Domain
+from dpcore.errors import ContractError, DpcoreError, below
+from dpcore.functions.learner import FunctionLearner
+from dpcore.learner import AnyLearner, Public
+from dpcore.mechanism import AnyMechanism
+from dpcore.publish.session import usual_mechanism
+from dpcore.randomness import PublicCoins
+from dpcore.registry.kinds import MECHANISM, Kind
+from dpcore.registry.registry import Registry
+from dpcore.spec.components import NAME, bind
+from dpcore.strict_yaml.located import of_plain
+
+Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
+
+
+def chosen(given: Any, kind: Kind, registry: Registry) -> Any:
+    """A component that is given by its name or as a mapping with it; any other thing as it is.
+
+    Raises:
+        SpecError: the name is unknown, or its fields do not fit.
+    """
+    if not isinstance(given, str | Mapping):
+        return given
+    node = of_plain(given if isinstance(given, str) else dict(given), kind.name)
+    with below(kind.name.rpartition(" ")[2]):
+        return bind(node, kind, registry)
+
+
+def predicting(learner: AnyLearner) -> AnyLearner:
+    """A learner whose release predicts.
+
+    Raises:
+        ContractError: it publishes tables.
+    """
+    if not learner.predicts:
+        raise ContractError(
+            f"{type(learner).__name__} publishes tables and predicts nothing: use a Session"
+        )
+    return learner
+
+
+def mechanisms(
+    given: Any, learner: AnyLearner, domain: Domain, budget: PrivacyBudget, registry: Registry
+) -> Mechanisms:
+    """The given mechanism or one by query name; else what fits each query's distance.
+
+    Raises:
+        SpecError: a name is unknown, or a query's distance needs a mechanism of its own.
+    """
+    if isinstance(given, Mapping) and NAME not in given:
+        return {query: chosen(one, MECHANISM, registry) for query, one in given.items()}
+    if given is not None:
+        found: AnyMechanism = chosen(given, MECHANISM, registry)
+        return found
+    if isinstance(learner, FunctionLearner):
+        return _made("gaussian_process", registry)
+    try:
+        public = Public(domain=domain, coins=PublicCoins(0), mu=budget.mu)
+        queries = learner.queries(public)
+    except DpcoreError:
+        return _made("gaussian", registry)  # pricing says what is missing
+    if all(query.distance is Distance.L2 for query in queries):
+        return _made("gaussian", registry)
+    concentrated = budget.delta > 0
+    return {query.name: usual_mechanism(query, concentrated=concentrated) for query in queries}
+
+
+def _made(name: str, registry: Registry) -> AnyMechanism:
+    made: AnyMechanism = registry.component(MECHANISM, name)()
+    return made

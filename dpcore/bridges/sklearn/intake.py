@@ -1,0 +1,82 @@
+"""Intake: rows and labels as columns of cells, whatever container and types they come in.
+
+A data frame's columns are taken as they are, by name: nothing converts a table to one type, which
+would look at every record, and no message shows a cell. Arrays and lists go through scikit-learn's
+own checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from dpcore.errors import ParameterError
+from dpcore.records.cells import cells
+
+_CONVERSIONS = ("could not convert", "invalid literal", "not compatible with arrays of bytes")
+
+
+def is_frame(rows: Any) -> bool:
+    """Whether it holds columns by name: a frame of pandas or polars, or a table of pyarrow."""
+    if isinstance(rows, np.ndarray | Mapping):
+        return False
+    return (hasattr(rows, "columns") and hasattr(rows, "shape")) or hasattr(rows, "collect_schema")
+
+
+def is_column(labels: Any) -> bool:
+    """Whether it is one column of another library, which keeps its own types."""
+    if isinstance(labels, np.ndarray | list | tuple | Mapping):
+        return False
+    return hasattr(labels, "to_pylist") or (hasattr(labels, "to_list") and len(labels.shape) == 1)
+
+
+def columns_of_frame(frame: Any) -> list[Any]:
+    """The columns of a frame as they are, in order."""
+    if hasattr(frame, "column_names"):  # pyarrow
+        return list(frame.columns)
+    return [frame[name] for name in frame.columns]
+
+
+def collected(rows: Any) -> Any:
+    """A lazy frame as a frame; anything else as it is."""
+    return rows.collect() if hasattr(rows, "collect_schema") and hasattr(rows, "collect") else rows
+
+
+def checked_frame(estimator: Any, frame: Any, *, reset: bool) -> list[Any]:
+    """The columns of a frame whose names and number are those of the fit, or of this one."""
+    validate_data(estimator, frame, "no_validation", reset=reset, skip_check_array=True)
+    return columns_of_frame(frame)
+
+
+def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[NDArray[Any]]:
+    """The columns of what scikit-learn checked; of a list of rows its cells as they were given.
+
+    numpy would give all cells of a list one type, chosen by looking at every record.
+    """
+    listed = isinstance(given, list | tuple) and not strict
+    if listed and all(isinstance(row, list | tuple) for row in given):
+        return [cells(list(column)) for column in zip(*given, strict=True)]
+    return [rows[:, place] for place in range(rows.shape[1])]
+
+
+@contextmanager
+def no_cell_shown() -> Iterator[None]:
+    """A conversion that fails says so without the cell that it failed on.
+
+    Raises:
+        ParameterError: some cell is no number.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if not any(sign in str(error) for sign in _CONVERSIONS):
+            raise
+        raise ParameterError(
+            "fit", "", "X", "", message="a cell of X or y is no number: give a data frame, and "
+            "declare columns={name: (low, high) or a list of texts}",
+        ) from None  # fmt: skip

@@ -1,0 +1,74 @@
+"""A published run as a fitted estimator: nothing private is needed, and nothing is fitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpcore.bridges.sklearn.classifiers import PrivateClassifier
+from dpcore.bridges.sklearn.regressors import PrivateRegressor
+from dpcore.domain.classes import Classes
+from dpcore.errors import RequestError
+from dpcore.learner import Model
+from dpcore.publish.folder import Run, load_run
+from dpcore.running.serving import Predictions
+
+
+def published(run: Run | Path | str, release: str = "") -> PrivateClassifier | PrivateRegressor:
+    """A run's model as an estimator that is fitted already.
+
+    It predicts as `run.model` does, and has the scores, probabilities, thresholds and coefficients
+    of an estimator. Its parameters are those of the run, so fitting it again is a release like it.
+
+    Args:
+        run: A run, or the folder of one, which is loaded by `load_run`.
+        release: Its name; not needed where only one release predicts.
+
+    Raises:
+        RequestError: the run has no such model, or several and none is named.
+        ReplayError: the folder is incomplete, was changed, or was made by other versions.
+    """
+    run = run if isinstance(run, Run) else load_run(run)
+    models = {
+        name: model
+        for name, model in run.models.items()
+        if isinstance(model, Model) and not isinstance(model, Predictions)
+    }
+    if not release and len(models) == 1:
+        (release,) = models
+    if release not in models:
+        listed = ", ".join(models) or "none"
+        raise RequestError(f"the run has no model {release!r}; it publishes {listed}")
+    made: Any = _of(run, release)
+    domain = run.spec.request.domain
+    made.model_, made.guarantee_, made.domain_ = models[release], run.guarantee, domain
+    made.n_features_in_ = len(domain.columns)
+    made.feature_names_in_ = np.array([*domain.columns], dtype=object)
+    if isinstance(domain.labels, Classes):
+        made.classes_ = domain.labels.named(np.arange(domain.classes))
+    fitted: PrivateClassifier | PrivateRegressor = made
+    return fitted
+
+
+def _of(run: Run, release: str) -> PrivateClassifier | PrivateRegressor:
+    """The estimator whose fit would be that release."""
+    request = run.spec.request
+    (asked,) = [one for one in request.releases if one.name == release]
+    shared: dict[str, Any] = {
+        "epsilon": request.budget.epsilon,
+        "delta": request.budget.delta,
+        "columns": dict(request.domain.columns),
+        "norm": request.domain.norm,
+        "adjacency": request.adjacency,
+        "on_invalid": request.on_invalid,
+        "accept_assumptions": request.accept_assumptions,
+        "learner": asked.learner,
+        "mechanism": asked.mechanism,
+        "bound": asked.bound,
+    }
+    labels = request.domain.labels
+    if isinstance(labels, Classes):
+        return PrivateClassifier(classes=labels.values, **shared)
+    return PrivateRegressor(target=(labels.low, labels.high), **shared)

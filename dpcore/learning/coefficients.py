@@ -1,0 +1,61 @@
+"""Coefficients of a model that is a line in its columns, in the units of the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.domain import Domain
+from dpcore.learner import Published
+from dpcore.learning.features.model import LinearModel
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Line:
+    """f(x) = intercept + values . x, before predictions are clipped; of two classes their score.
+
+    Args:
+        values: One number for each of `encoded_names`: what one unit of a range adds, or being of a
+            category. A value outside its declared range counts as the range's end, and a missing
+            one as the middle of it.
+    """
+
+    values: NDArray[np.float64]
+    intercept: float
+
+
+def line_of(model: Published) -> Line | None:
+    """The line that a model is, or None where it is none.
+
+    A norm in the domain scales long rows down, so that its models are no lines.
+    """
+    inner: Any = getattr(model, "model", model)  # the chosen one of several
+    if not isinstance(inner, LinearModel) or not inner.features.linear:
+        return None
+    domain = inner.domain
+    if domain.norm is not None:
+        return None
+    at_zero = inner.score(np.zeros((1, domain.width)))[0]
+    steps = inner.score(np.eye(domain.width)) - at_zero
+    intercept = at_zero if domain.classes else at_zero + domain.labels.centre
+    return _in_units(domain, steps, float(intercept))
+
+
+def _in_units(domain: Domain, steps: NDArray[np.float64], intercept: float) -> Line:
+    """Encoded coefficients as those of the file's own columns: see `Domain` for the encoding."""
+    values, place = steps.copy(), 0
+    for column in domain.columns.values():
+        here = slice(place, place + column.width)
+        place += column.width
+        if isinstance(column, Range):
+            unit = 2 / (column.high - column.low)
+            values[here.start] = unit * steps[here.start]
+            intercept -= steps[here.start] * (column.low * unit + 1)
+        elif isinstance(column, Categories) and column.width == 1:
+            values[here.start] = 2 * steps[here.start]
+            intercept -= steps[here.start]
+    return Line(values=values, intercept=intercept)

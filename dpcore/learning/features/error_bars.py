@@ -1,0 +1,190 @@
+r"""Error bars of a linear model, from the noise alone: what the same fit without noise would say.
+
+Everything here is a function of released answers and public facts. Coefficients c are published as
+:math:`c^\circ+z`, with :math:`c^\circ` those of the same fit on the same records without noise.
+
+Even noise: z has independent entries of standard deviation s, at most. A coefficient is off by
+:math:`z_j`, a prediction at features :math:`\phi` by :math:`\phi\cdot z`, normal with standard
+deviation :math:`s\|\phi\|`; at all :math:`\phi` at once by at most
+:math:`s\|\phi\|\sqrt{\chi^2_d}`. On a grid entries are discrete Gaussians, no wider, and the
+statistic was rounded by r: :math:`r\|\phi\|_1` is added.
+
+Linearised noise: :math:`z\approx Rg` with g standard normal, so that :math:`\phi\cdot z` has the
+standard deviation :math:`\|R^T\phi\|`. That is an approximation, for noise that is small beside
+what it is added to; whoever makes such bars says when they are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from statistics import NormalDist
+from typing import final
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.errors import ContractError
+from dpcore.interval import NormalSpread, Spread
+
+NOISE_OF_FIT = (
+    "noise only: where the same fit without noise would lie. It does not include sampling error, "
+    "clipping, regularisation, model error, or the choice of features"
+)
+
+
+NONE = "no error bars"
+
+
+class ErrorBars(ABC):
+    """What the noise did to a model's coefficients: public.
+
+    Args:
+        rounding: How far each coefficient lies from what was rounded to a grid, beside the noise.
+    """
+
+    rounding: float
+
+    @abstractmethod
+    def coefficients(self, width: int) -> NDArray[np.float64]:
+        """The standard error of each coefficient, shape (width,).
+
+        Raises:
+            ContractError: nothing is known of them.
+        """
+
+    @abstractmethod
+    def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The standard error of each score, shape (n,), at features of shape (n, width)."""
+
+    @abstractmethod
+    def degrees(self, width: int) -> int:
+        """Of freedom of the noise: how many independent normals it is made of."""
+
+    def half_widths(
+        self, phi: NDArray[np.float64], level: float, *, together: bool
+    ) -> NDArray[np.float64]:
+        """Of an interval around each score, shape (n,).
+
+        Args:
+            together: Whether intervals at all features there are hold at once.
+        """
+        if not 0 < level < 1:
+            raise ContractError(f"the level of an interval is between 0 and 1, got {level!r}")
+        times = NormalDist().inv_cdf((1 + level) / 2)
+        if together:
+            half = self.degrees(phi.shape[1]) / 2
+            times = math.sqrt(2 * float(scipy.special.gammaincinv(half, level)))
+        return np.asarray(times * self.scores(phi) + self.rounding * np.abs(phi).sum(axis=1))
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The bars in one sentence, at 95 %."""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class EvenNoise(ErrorBars):
+    """Independent noise of one size on every coefficient: exact.
+
+    Args:
+        std: s. rounding: r, how far each entry was rounded.
+        longest: The length that no row of features exceeds.
+    """
+
+    std: float
+    longest: float
+    rounding: float = 0.0
+
+    def coefficients(self, width: int) -> NDArray[np.float64]:
+        """s, everywhere."""
+        return np.full(width, self.std)
+
+    def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
+        """s times the length of each row."""
+        return np.asarray(self.std * np.linalg.norm(phi, axis=1))
+
+    def degrees(self, width: int) -> int:
+        """One for each coefficient."""
+        return width
+
+    def describe(self) -> str:
+        """Known before any record is read."""
+        half = NormalDist().inv_cdf(0.975) * self.std
+        far = half * self.longest
+        return f"coefficients +- {half:.6g} each, predictions +- {far:.6g} at most"
+
+
+@final
+@attrs.frozen(kw_only=True, eq=False)
+class LinearisedNoise(ErrorBars):
+    """Noise that is small beside what it was added to, and so nearly normal.
+
+    Args:
+        root: R, shape (width, degrees).
+        longest: The length that no row of features exceeds.
+    """
+
+    root: NDArray[np.float64]
+    longest: float
+    rounding: float = 0.0
+
+    def coefficients(self, width: int) -> NDArray[np.float64]:
+        """The length of each row of R."""
+        return np.asarray(np.linalg.norm(self.root, axis=1))
+
+    def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The length of each row of phi R."""
+        return np.asarray(np.linalg.norm(phi @ self.root, axis=1))
+
+    def degrees(self, width: int) -> int:
+        """Columns of R."""
+        return int(self.root.shape[1])
+
+    def describe(self) -> str:
+        """The largest of each."""
+        z = NormalDist().inv_cdf(0.975)
+        own = z * float(np.linalg.norm(self.root, axis=1).max())
+        far = z * float(np.linalg.norm(self.root, ord=2)) * self.longest
+        return f"coefficients +- {own:.6g} at most, predictions +- {far:.6g} at most (linearised)"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class NoBars(ErrorBars):
+    """There are none, and why.
+
+    Args:
+        reason: A clause.
+    """
+
+    reason: str
+    rounding: float = 0.0
+
+    def coefficients(self, width: int) -> NDArray[np.float64]:
+        """Raises ContractError."""
+        raise ContractError(f"this model has no error bars: {self.reason}")
+
+    def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Raises ContractError."""
+        raise ContractError(f"this model has no error bars: {self.reason}")
+
+    def degrees(self, width: int) -> int:
+        """Raises ContractError."""
+        raise ContractError(f"this model has no error bars: {self.reason}")
+
+    def describe(self) -> str:
+        """The reason."""
+        return f"{NONE}: {self.reason}"
+
+
+UNSTATED = NoBars(reason="its learner does not say what the noise did to its coefficients")
+
+
+def even_noise(spread: Spread | None, longest: float) -> ErrorBars:
+    """Bars of coefficients that were released themselves, by the law of the noise on each."""
+    if not isinstance(spread, NormalSpread):
+        return NoBars(reason="they are stated for normal noise alone (mechanism gaussian)")
+    return EvenNoise(std=spread.std, rounding=spread.rounding, longest=longest)

@@ -1,0 +1,106 @@
+r"""Sums whose every person adds a bounded amount: :math:`\sum_p \mathrm{clip}_P(\sum_{i\in p}c_i)`.
+
+Each record's contribution is clipped to C and rounded to the query's unit; a person's integers are
+added, and their sum is clipped to P and rounded again. So what a person adds is a function of the
+multiset of their records, and at most P long, however many those are (of one number, by cutting it
+off; of a vector, by scaling it: `dpcore.learning.solvers.clipping`).
+
+Records are sorted by person before anything is asked of them, so that no block, part or order cuts
+a person in two: all of them are in one memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.domain import Domain
+from dpcore.errors import ContractError, ParameterError
+from dpcore.exact import Exact
+from dpcore.learning.solvers.clipping import clipped_integers
+from dpcore.query import Query
+from dpcore.records.records import Records
+
+MOST_RECORDS = 1 << 20
+"""Of one person, so that their sum fits 64 bits."""
+
+_NUMBERS = 1 << 22  # of a block
+
+Own = Callable[[Records], NDArray[np.int64]]
+"""PRIVATE: every record's integers, shape (rows, size), each row at most C long."""
+
+
+def of_whole_persons(query: Query, counts_for: float, domain: Domain) -> Query:
+    """The same query with persons clipped.
+
+    Args:
+        counts_for: P, in lengths of one record's clip.
+
+    Raises:
+        ParameterError: the domain does not say whose a record is.
+    """
+    assert query.sum is not None, "a sum clips persons"
+    if domain.people is None:
+        raise ParameterError(query.name, "record, or a domain with people", "clip", "person")
+    return attrs.evolve(query, sum=attrs.evolve(query.sum, person=counts_for * query.sum.clip))
+
+
+def total_of_persons(own: Own, query: Query, records: Records, rows: int) -> Exact:
+    """PRIVATE: the exact sum over persons.
+
+    Args:
+        own: What records add.
+        rows: Most records of a block, unless one person has more.
+
+    Raises:
+        ContractError: whose the records are is not known, or a person has more than 2^20.
+    """
+    declared = query.sum
+    assert declared is not None, "a sum is asked for"
+    persons = getattr(records, "persons", None)
+    if persons is None:
+        raise ContractError(f"{query.name!r} clips persons, and whose the records are is not known")
+    order = np.argsort(persons, kind="stable")
+    total = Exact.zeros(query.shape, declared.unit)
+    for block, first in _whole_persons(persons[order], min(rows, _NUMBERS // query.real_size + 1)):
+        sums = np.add.reduceat(own(records.take(order[block])), first, axis=0)
+        clipped = clipped_sums(sums, query)
+        total += Exact.of(clipped.sum(axis=0).reshape(query.shape), declared.unit)
+    return total
+
+
+def clipped_sums(sums: NDArray[np.int64], query: Query) -> NDArray[np.int64]:
+    """Each row, at most P long in the query's distance. Shape (persons, size)."""
+    declared = query.sum
+    assert declared is not None, "persons are clipped"
+    assert declared.person is not None, "persons are clipped"
+    if sums.shape[1] == 1:
+        limit = math.floor(math.ldexp(declared.person, -declared.unit))
+        return np.clip(sums, -limit, limit)
+    return clipped_integers(
+        np.ldexp(sums.astype(np.float64), declared.unit),
+        declared.person,
+        declared.unit,
+        query.distance,
+        positive=declared.sign == "non_negative",
+    )
+
+
+def _whole_persons(
+    persons: NDArray[np.int32], rows: int
+) -> Iterator[tuple[slice, NDArray[np.intp]]]:
+    """Blocks of sorted records, and where each person begins in them."""
+    changes = np.flatnonzero(persons[1:] != persons[:-1]) + 1
+    begins = np.concatenate([[0], changes]) if persons.size else changes
+    ends = np.append(begins, persons.size)
+    if int(np.diff(ends).max(initial=0)) > MOST_RECORDS:
+        raise ContractError(f"sums by person take at most {MOST_RECORDS} records of one person")
+    at = 0
+    while at < begins.size:
+        last = max(at + 1, int(np.searchsorted(ends, ends[at] + rows, side="right")) - 1)
+        yield slice(int(ends[at]), int(ends[last])), begins[at:last] - begins[at]
+        at = last

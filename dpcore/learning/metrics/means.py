@@ -1,0 +1,124 @@
+"""Metrics that are functions of a mean, and how far one record moves it."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Range
+from dpcore.learning.metrics.base import Held, Metric
+from dpcore.rounding import up
+
+
+@attrs.frozen
+class MeanMetric(Metric):
+    """A function of the mean, over the hold-out, of one term in [0, `reach`] a record.
+
+    The mean moves by at most reach / h when one of h records is replaced. It is the mean that is
+    released; what is stated is computed after.
+    """
+
+    @abstractmethod
+    def reach(self, target: Range | Classes) -> float | None:
+        """The largest value of a term; None if the metric is not about such a target."""
+
+    @abstractmethod
+    def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+        """One term a record, of predictions and labels in the file's units. Shape (n,)."""
+
+    def stated(self, mean: float) -> float:
+        """What is told of a mean: here the mean itself."""
+        return mean
+
+    def about(self, target: Range | Classes) -> bool:
+        """Whether terms have a reach."""
+        return self.reach(target) is not None
+
+    def mean(self, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
+        """Mean of the terms, from a correctly rounded sum."""
+        return math.fsum(self.terms(predicted, truth)) / truth.size
+
+    def sensitivity(self, target: Range | Classes, records: int) -> float:
+        """How far the mean over `records` moves when one is replaced, rounded up."""
+        return up(float(self.reach(target) or 0.0) / records, roundings=5000)
+
+    def measured(self, held: Held) -> Mapping[str, float]:
+        """PRIVATE: of all records, and of each group."""
+        return {
+            name: self.stated(self.mean(held.predicted[rows], held.truth[rows]))
+            for name, rows in held.parts()
+        }
+
+
+def _power(predicted: NDArray[Any], truth: NDArray[Any], power: int) -> NDArray[np.float64]:
+    """|prediction - label|^power, predictions clipped to the label range."""
+    powers: NDArray[np.float64] = np.abs(predicted - truth) ** power
+    return powers
+
+
+def _reach(target: Range | Classes, power: int) -> float | None:
+    """(high - low)^power of a range."""
+    return None if isinstance(target, Classes) else (target.high - target.low) ** power
+
+
+@attrs.frozen
+class MeanAbsoluteError(MeanMetric):
+    """The mean of |prediction - label|, predictions clipped to the label range."""
+
+    def reach(self, target: Range | Classes) -> float | None:
+        """high - low of a range."""
+        return _reach(target, 1)
+
+    def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+        """|prediction - label|."""
+        return _power(predicted, truth, 1)
+
+
+@attrs.frozen
+class MeanSquaredError(MeanMetric):
+    """The mean of (prediction - label)^2, predictions clipped to the label range."""
+
+    def reach(self, target: Range | Classes) -> float | None:
+        """(high - low)^2 of a range."""
+        return _reach(target, 2)
+
+    def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+        """(prediction - label)^2."""
+        return _power(predicted, truth, 2)
+
+
+@attrs.frozen
+class RootMeanSquaredError(MeanMetric):
+    """The square root of `mse`."""
+
+    def reach(self, target: Range | Classes) -> float | None:
+        """(high - low)^2 of a range."""
+        return _reach(target, 2)
+
+    def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+        """(prediction - label)^2."""
+        return _power(predicted, truth, 2)
+
+    def stated(self, mean: float) -> float:
+        """After the root; a mean that noise made negative counts as 0 there."""
+        return math.sqrt(max(mean, 0.0))
+
+
+@attrs.frozen
+class Accuracy(MeanMetric):
+    """The share of records whose class is predicted."""
+
+    def reach(self, target: Range | Classes) -> float | None:
+        """1 for classes."""
+        return 1.0 if isinstance(target, Classes) else None
+
+    def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+        """1 where the classes agree, else 0."""
+        return np.asarray(predicted == truth, dtype=np.float64)

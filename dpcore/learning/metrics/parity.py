@@ -1,0 +1,81 @@
+r"""Parity: how far the laws of predictions in two groups lie apart (Kolmogorov & Smirnov), exactly.
+
+The distance is the largest difference of the two distribution functions, found by sorting. It is
+the same after any increasing function of the predictions, so that it says nothing of their size:
+noise alone has a parity, that of :math:`\varphi^Tz`, which holds no record. Where the groups are
+equal the expected distance of samples of n_1 and n_2 is about :math:`.8687\sqrt{1/n_1+1/n_2}`: a
+*sampling floor*, told beside it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Range
+from dpcore.learning.metrics.base import WHOLE, Held, Metric
+
+FLOOR = math.sqrt(math.pi / 2) * math.log(2)
+"""The mean of Kolmogorov's law: .8687."""
+
+
+def distance(one: NDArray[Any], other: NDArray[Any]) -> float:
+    """The largest difference of two samples' distribution functions; 0 where one is empty."""
+    if not one.size or not other.size:
+        return 0.0
+    places = np.concatenate([one, other])
+    shares = [np.searchsorted(np.sort(a), places, side="right") / a.size for a in (one, other)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def floor(one: int, other: int) -> float:
+    """The expected distance of two samples of one continuous law, about: .8687 sqrt(1/n + 1/m)."""
+    return min(1.0, FLOOR * math.sqrt(1 / one + 1 / other))
+
+
+def tail(found: float, one: int, other: int) -> float:
+    """About how often samples of one law lie at least so far apart (Kolmogorov's law)."""
+    from scipy.special import kolmogorov
+
+    return float(kolmogorov(found * math.sqrt(one * other / (one + other))))
+
+
+@attrs.frozen
+class Parity(Metric):
+    """The largest distance of two groups' predictions, with its sampling floor. Exact.
+
+    Of classes it is the largest difference of the groups' shares of one class. Told beside it are
+    the floor, and how often groups that do not differ would show as much (`p`).
+    """
+
+    needs_groups: ClassVar[bool] = True
+
+    def about(self, target: Range | Classes) -> bool:
+        """Anything."""
+        return True
+
+    def measured(self, held: Held) -> Mapping[str, float]:
+        """PRIVATE: of all pairs of groups with records."""
+        parts = [held.predicted[rows] for _, rows in held.members()]
+        found = {WHOLE: 0.0, "floor": 0.0, "p": 1.0}
+        for one, other in itertools.combinations(parts, 2):
+            apart = self._apart(one, other, held.target)
+            if apart >= found[WHOLE]:
+                found = {
+                    WHOLE: apart,
+                    "floor": floor(one.size, other.size),
+                    "p": tail(apart, one.size, other.size),
+                }
+        return found
+
+    def _apart(self, one: NDArray[Any], other: NDArray[Any], target: Range | Classes) -> float:
+        if not isinstance(target, Classes):
+            return distance(one, other)
+        return max(abs(float((one == v).mean() - (other == v).mean())) for v in target.values)

@@ -1,0 +1,102 @@
+"""Rates of two classes: how often the second is predicted, in all and by group."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import positive_integer
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Range
+from dpcore.learning.metrics.base import WHOLE, Held, Metric
+
+GAP = "gap"
+
+
+@attrs.frozen
+class _Rate(Metric):
+    """A share of some records, told of all, of each group, and the largest difference."""
+
+    def about(self, target: Range | Classes) -> bool:
+        """Two classes."""
+        return isinstance(target, Classes) and target.count == 2
+
+    def measured(self, held: Held) -> Mapping[str, float]:
+        """PRIVATE: NaN where no record counts."""
+        assert isinstance(held.target, Classes), "rates are of classes"
+        second = held.target.named(np.array([1]))[0]
+        counted = self.counted(held.truth == second)
+        positive = held.predicted == second
+        found = {
+            name: float(positive[rows & counted].mean()) if (rows & counted).any() else np.nan
+            for name, rows in held.parts()
+        }
+        groups = [rate for name, rate in found.items() if name != WHOLE and not np.isnan(rate)]
+        return {**found, GAP: max(groups) - min(groups)} if groups else found
+
+    @abstractmethod
+    def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which records count, by whether their label is the second class."""
+
+
+@attrs.frozen
+class PositiveRate(_Rate):
+    """The share of records for which the second of two classes is predicted."""
+
+    def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """All."""
+        return np.ones_like(positive)
+
+
+@attrs.frozen
+class TruePositiveRate(_Rate):
+    """The share that is predicted of those that are of the second of two classes."""
+
+    def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Those of the second class."""
+        return positive
+
+
+@attrs.frozen
+class FalsePositiveRate(_Rate):
+    """The share that is predicted of those that are of the first of two classes."""
+
+    def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Those of the first class."""
+        return ~positive
+
+
+@attrs.frozen(kw_only=True)
+class CalibrationError(Metric):
+    """How far scores lie from the share of the second class, a mean over equal bins of scores.
+
+    Args:
+        bins: Of [0, 1].
+    """
+
+    needs_scores: ClassVar[bool] = True
+
+    bins: int = attrs.field(default=10, validator=positive_integer)
+
+    def about(self, target: Range | Classes) -> bool:
+        """Two classes."""
+        return isinstance(target, Classes) and target.count == 2
+
+    def measured(self, held: Held) -> Mapping[str, float]:
+        """PRIVATE: sum over bins of |sum of scores - number of the second class| / n."""
+        assert isinstance(held.target, Classes), "calibration is of classes"
+        assert held.scores is not None, "there are scores"
+        positive = held.truth == held.target.named(np.array([1]))[0]
+        bins = np.minimum((held.scores * self.bins).astype(np.intp), self.bins - 1)
+        return {
+            name: float(
+                np.abs(np.bincount(bins[rows], held.scores[rows] - positive[rows], self.bins)).sum()
+                / rows.sum()
+            )
+            for name, rows in held.parts()
+        }

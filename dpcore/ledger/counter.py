@@ -1,0 +1,95 @@
+"""Counter: how far a ledger has come, in a small file beside it, so that an older copy is noticed.
+
+The file `.NAME.ledger.seen` holds the number and the digest of the latest row. It is written
+after every transaction, and nobody waits for the disk; so after a crash it is behind or empty,
+which is no fault. A ledger that is behind its counter, or has another row at that place, was
+replaced by an older or another copy.
+
+What it is not: whoever restores or changes both files, or removes the counter, is not noticed. The
+digests in published guarantees are the stronger witness (`dpcore ledger verify --run`).
+"""
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import msgspec
+
+
+class Seen(msgspec.Struct, forbid_unknown_fields=True):
+    """What the file holds."""
+
+    number: int
+    digest: str
+
+
+@attrs.frozen
+class Counter:
+    """The counter of one ledger's file."""
+
+    ledger: Path
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return self.ledger.with_name(f".{self.ledger.name}.seen")
+
+    def fault(self, digest_of: Callable[[int], str | None]) -> str:
+        """What is wrong with the ledger, going by the counter; empty if nothing is.
+
+        Args:
+            digest_of: The digest of the row of a number; None where there is no such row.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        try:
+            seen = self._seen()
+        except (msgspec.DecodeError, UnicodeError):
+            return (
+                f"its counter {self.path} is damaged: remove it once `dpcore ledger verify --run` "
+                f"finds the runs that were published"
+            )
+        if seen is None:
+            return ""
+        found = digest_of(seen.number)
+        if found == seen.digest:
+            return ""
+        what = "ends before that" if found is None else "has another one there"
+        return (
+            f"an older or another copy was put in its place: row {seen.number} was written, and "
+            f"this file {what}. Put the latest copy back. If there is none, consider all of it "
+            f"spent; to go on nevertheless, remove {self.path}"
+        )
+
+    def _seen(self) -> Seen | None:
+        """What the file holds; None without one."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        return msgspec.json.decode(content, type=Seen) if content else None
+
+    def advance(self, number: int, digest: str, mode: int) -> None:
+        """Note the latest row, unless a later one is noted.
+
+        Args:
+            mode: Of the file, as `os.chmod` takes it.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if (seen := self._seen()) is not None and seen.number >= number > 1:
+            return  # another process came in between
+        beside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}")
+        handle = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(msgspec.json.encode(Seen(number=number, digest=digest)))
+            os.chmod(beside, mode)
+            os.replace(beside, self.path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise

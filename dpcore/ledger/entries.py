@@ -1,0 +1,110 @@
+"""Entries: what a ledger recorded, in words, and how much of its budget each charge took."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from dpcore.ledger.journal import Row
+from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, stored
+from dpcore.ledger.total import Left, Total
+
+CREATED, REFUSED, UNCOVERED = "created", "refused", "uncovered"
+
+
+@attrs.frozen(kw_only=True)
+class Entry:
+    """A row of a ledger, and the guarantee that came of it.
+
+    Args:
+        guarantee: None while there is none.
+    """
+
+    row: Row
+    guarantee: dict[str, Any] | None = None
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """Row, time, what was done, its events, and what came of it."""
+        body = self.row.body
+        return str(self.row.number), body["time"], body["what"], self.cost, self.status
+
+    @property
+    def cost(self) -> str:
+        """`691 x gaussian, 1 x laplace`; nothing for an uncovered look."""
+        kinds: dict[str, int] = {}
+        for event in self.row.body.get("events", ()):
+            kinds[event["kind"]] = kinds.get(event["kind"], 0) + event["count"]
+        return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
+
+    @property
+    def status(self) -> str:
+        """The guarantee in short, or why there is none."""
+        row, guarantee = self.row, self.guarantee
+        if row.kind == RESERVED:
+            looks = "".join(f"; uncovered: {look}" for look in row.body["uncovered"])
+            if guarantee is None:
+                return f"spent without a guarantee{looks}"
+            epsilon, delta = guarantee["epsilon"], guarantee["delta"]
+            return f"({epsilon:.6g}, {delta:g}), {guarantee['status']}{looks}"
+        told = {SPENT: "spent by other code", UNCOVERED: "uncovered, not charged"}
+        return told.get(row.kind) or f"refused: {row.body['reason']}"
+
+
+def latest(rows: Iterable[Row], last: int) -> tuple[list[Entry], int]:
+    """The last entries, and how many there are in all."""
+    kept: deque[Row] = deque(maxlen=last)
+    guarantees: dict[str, Any] = {}
+    found = 0
+    for row in rows:
+        if row.kind == COMMITTED:
+            guarantees[row.body["reservation"]] = row.body["guarantee"]
+        elif row.kind != CREATED:
+            found += 1
+            if len(kept) == last:
+                guarantees.pop(kept[0].digest, None)
+            kept.append(row)
+    return [Entry(row=row, guarantee=guarantees.get(row.digest)) for row in kept], found
+
+
+@attrs.frozen(kw_only=True)
+class Taken:
+    """One charge: what it took of the budget, and what it left.
+
+    Args:
+        row: Its number. what: As recorded.
+        share: Of the whole budget, in [0, 1]: of the squares of mu where those add up, else of
+            epsilon.
+        left: Afterwards.
+    """
+
+    row: int
+    what: str
+    share: float
+    left: Left
+
+
+def taken(total: Total, rows: Iterable[Row]) -> Iterator[Taken]:
+    """Every charge, in order, as the sums of its row say.
+
+    Raises:
+        LedgerError: a row says none.
+    """
+    start = total.start()
+    whole = before = start.left()
+    for row in rows:
+        if row.kind in (RESERVED, SPENT):
+            left = stored(start, row).left()
+            share = max(0.0, _used(whole, left) - _used(whole, before))
+            yield Taken(row=row.number, what=row.body["what"], share=share, left=left)
+            before = left
+
+
+def _used(whole: Left, left: Left) -> float:
+    """Which share of the whole budget is gone."""
+    if whole.mu > 0:
+        return 1 - (left.mu / whole.mu) ** 2
+    return 1 - left.epsilon / whole.epsilon if whole.epsilon > 0 else 1.0

@@ -1,0 +1,63 @@
+"""Places: where a ledger's file is, by name among the user's own or by path."""
+
+import re
+from pathlib import Path
+
+from dpcore.errors import ParameterError, SpecError, near
+from dpcore.registry.user_folder import data_folder
+
+SUFFIX = ".ledger"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+class UnknownLedgerError(SpecError):
+    """No ledger of that name."""
+
+
+def ledgers_folder() -> Path:
+    """Where ledgers live that go by a name: `ledgers` in the user's data folder."""
+    return data_folder() / "ledgers"
+
+
+def ledger_names() -> list[str]:
+    """Every ledger of this user, sorted."""
+    return sorted(path.stem for path in ledgers_folder().glob(f"[!.]*{SUFFIX}"))
+
+
+def place_of(text: str, folder: Path | None = None) -> str | Path:
+    """The place that a spec or a command names: a text that ends in `.ledger` is a file's path.
+
+    Args:
+        folder: What a path is relative to; the working folder if None.
+    """
+    if not text.endswith(SUFFIX):
+        return text
+    return Path(text) if folder is None else folder / text
+
+
+def path_of(place: str | Path) -> Path:
+    """The file of a ledger.
+
+    Raises:
+        ParameterError: a string is no name.
+    """
+    if isinstance(place, Path):
+        return place
+    if not _NAME.fullmatch(place):
+        raise ParameterError(
+            "a ledger", "a name of letters, digits, - and _ (a Path for a file)", "name", place
+        )
+    return ledgers_folder() / f"{place}{SUFFIX}"
+
+
+def unknown(place: str | Path) -> UnknownLedgerError:
+    """That there is none, and how to make one."""
+    if isinstance(place, Path):
+        return UnknownLedgerError(
+            f"no ledger at {place}; create one with "
+            f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
+        )
+    return UnknownLedgerError(
+        f"no ledger is called {place!r}{near(place, ledger_names())}; create one with "
+        f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
+    )

@@ -1,0 +1,67 @@
+"""The page of a ledger: what it promises, what was spent on what, and what is left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from dpcore.guarantee import rounded_up
+from dpcore.ledger.book import Ledger
+from dpcore.ledger.entries import Taken, latest, taken
+from dpcore.ledger.journal import LedgerError
+from dpcore.publish.reporting.pictures import spending
+from dpcore.publish.reporting.templates import filled
+
+_ENTRIES = 200  # of the latest that are listed
+_SUMS = {
+    "gaussian": "Shares are of the squares of mu, which add up.",
+    "renyi": "Shares are of the divergence at the ledger's order, which adds up.",
+    "basic": "Shares are of epsilon, which adds up.",
+}
+
+
+def ledger_report(ledger: Ledger) -> bytes:
+    """One self-contained HTML page of a ledger, for those who keep it.
+
+    Raises:
+        LedgerError: the ledger is damaged, or its sums do not recompute.
+    """
+    checked = ledger.verified()
+    if checked.faults:
+        raise LedgerError(f"the ledger {ledger.name!r} is damaged: {'; '.join(checked.faults)}")
+    total, charges = ledger.total, list(taken(ledger.total, ledger.each_row()))
+    entries, found = latest(ledger.each_row(), _ENTRIES)
+    return filled(
+        "ledger.html",
+        all=found,
+        charges=len(charges),
+        delta=rounded_up(total.delta),
+        end=checked.end,
+        entries=[entry.cells for entry in reversed(entries)],
+        epsilon=rounded_up(total.epsilon),
+        left=ledger.left().describe(),
+        name=ledger.name,
+        picture=Markup(spending([one.share for one in charges])) if charges else "",
+        rows=checked.rows,
+        shares=_shares(charges),
+        sums=_SUMS[total.notion],
+        total=total,
+        used=_percent(sum(one.share for one in charges)),
+    ).encode()
+
+
+def _shares(charges: Sequence[Taken]) -> list[tuple[str, int, str]]:
+    """What was spent on what, the largest share first; runs of one spec together."""
+    found: dict[str, tuple[int, float]] = {}
+    for one in charges:
+        what = re.sub(r"-\d+\Z", "", one.what) or "not named"
+        count, share = found.get(what, (0, 0.0))
+        found[what] = count + 1, share + one.share
+    ordered = sorted(found.items(), key=lambda item: -item[1][1])
+    return [(what, count, _percent(share)) for what, (count, share) in ordered]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

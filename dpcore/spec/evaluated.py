@@ -1,0 +1,131 @@
+"""What a spec evaluates: its metrics are looked up, and fit the target and the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import attrs
+
+from dpcore.domain.domain import Domain
+from dpcore.errors import SpecError, below
+from dpcore.learning.metrics.base import Metric
+from dpcore.learning.metrics.groups import Groups
+from dpcore.registry.kinds import METRIC
+from dpcore.registry.registry import Registry
+from dpcore.running.request import Request
+from dpcore.spec.components import bind
+from dpcore.spec.declared import Declared, child
+from dpcore.strict_yaml.located import Node
+
+
+@attrs.frozen(kw_only=True)
+class Evaluated:
+    """What a hold-out is measured with.
+
+    Args:
+        metrics: By the name under which they are told.
+        groups: The public groups; None where nobody asked for any.
+    """
+
+    metrics: Mapping[str, Metric] = attrs.field(factory=dict)
+    groups: Groups | None = None
+
+
+def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
+    """`evaluate` of the spec at `node`, paid for or not.
+
+    Raises:
+        SpecError: there is no target; a metric is unknown, stands twice, is about another kind of
+            target or about groups where there are none; groups are paid for here.
+    """
+    text = said.text.evaluate
+    if text is None:
+        return Evaluated()
+    if not said.domain.labelled:
+        raise SpecError(
+            "evaluates predictions of a target, and the domain declares none", "evaluate"
+        )
+    if text.metrics is None:
+        _require_told(said)
+        return Evaluated()
+    groups = None
+    if text.by is not None:
+        if text.private is not None:
+            raise SpecError(
+                "the operator alone sees metrics by group here; to publish them, add a release "
+                "with `of: RELEASE` and a learner such as statistics.group_errors",
+                ("evaluate", "by"),
+            )
+        groups = Groups.of(said.domain, (text.by,) if isinstance(text.by, str) else tuple(text.by))
+    listed, found = child(node, "evaluate", "metrics"), {}
+    for number, entry in enumerate(cast(list[Node], listed.value)):
+        with below("evaluate", "metrics", number):
+            metric: Metric = bind(entry, METRIC, registry)
+            name = entry.value if isinstance(entry.value, str) else _name(entry)
+            if name in found:
+                raise SpecError(f"{name} stands twice")
+            _require(name, metric, said.domain, registry, grouped=groups is not None)
+            found[name] = metric
+    return Evaluated(metrics=found, groups=groups)
+
+
+def _require_told(said: Declared) -> None:
+    """Raise `SpecError` where a hold-out is there for nothing."""
+    text = said.text
+    assert text.evaluate is not None, "there is a hold-out"
+    for key in ("private", "by"):
+        if getattr(text.evaluate, key) is not None:
+            raise SpecError("is about metrics: list them under metrics", ("evaluate", key))
+    releases = text.releases or ([text.release] if text.release else [])
+    if all(release.of is None for release in releases):
+        raise SpecError(
+            "needs metrics, or a release with `of: RELEASE` that tells of the hold-out", "evaluate"
+        )
+
+
+def _name(entry: Node) -> str:
+    return str(cast(dict[str, Node], entry.value)["name"].value)
+
+
+def _require(
+    name: str, metric: Metric, domain: Domain, registry: Registry, *, grouped: bool
+) -> None:
+    """Raise `SpecError` where a metric does not fit."""
+    if not metric.about(domain.labels):
+        kind = f"{domain.classes} classes" if domain.classes else "a range"
+        raise SpecError(f"{name} does not fit a target that is {kind}{_fitting(domain, registry)}")
+    if metric.needs_groups and not grouped:
+        raise SpecError(f"{name} is about groups: name their columns under evaluate.by")
+
+
+def _fitting(domain: Domain, registry: Registry) -> str:
+    """The metrics that defaults can make and that are about the target."""
+    made = {name: registry.component(METRIC, name) for name in registry.names(METRIC)}
+    plain = [
+        name
+        for name, one in made.items()
+        if all(field.default is not attrs.NOTHING for field in attrs.fields(one) if field.init)
+        and one().about(domain.labels)
+    ]
+    return f"; valid: {', '.join(sorted(plain))}" if plain else ""
+
+
+def require_measurable(looks: Evaluated, request: Request) -> None:
+    """Raise `SpecError` where a metric needs what a release's model will not tell."""
+    for number, (name, metric) in enumerate(looks.metrics.items()):
+        for release in request.releases:
+            learner = release.learner
+            lacking = ""
+            if metric.needs_law and learner.predicts and not learner.linear:
+                lacking = "a score that is linear in one noisy answer"
+            elif (
+                metric.needs_scores and learner.predicts and not (learner.linear or learner.scores)
+            ):
+                lacking = "scores"
+            if lacking:
+                raise SpecError(
+                    f"{name} needs {lacking}, which {type(learner).__name__} (release "
+                    f"{release.name!r}) does not give; leave it out",
+                    ("evaluate", "metrics", str(number)),
+                )

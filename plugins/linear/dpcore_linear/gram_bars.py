@@ -1,0 +1,53 @@
+r"""Error bars of ridge from released sums: noise on the matrix and the moments, to first order.
+
+With :math:`\tilde G=G+Z` (a symmetric Z of standard deviation s on the diagonal and
+:math:`s/\sqrt2` beside it), :math:`\tilde b=b+N(0,s_b^2I)`, H the matrix that was solved and
+:math:`\theta` what was published, :math:`\theta-\theta^\circ\approx H^{-1}(\beta-Z\theta)`, so that
+
+.. math:: \mathrm{Cov}=H^{-1}\big(s_b^2I+\tfrac{s^2}2(\|\theta\|^2I+\theta\theta^T)\big)H^{-1}.
+
+:math:`\theta^\circ` is the ridge of the same records with the same Lam, without noise. Terms of
+second order are small where :math:`s\sqrt{2d}` (about the norm of Z) is at most half the least
+eigenvalue of H; beyond that there are no bars.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.interval import NormalSpread, Spread
+from dpcore.learning.features.error_bars import ErrorBars, LinearisedNoise, NoBars
+from dpcore_linear.exact_sums import GramUnits
+
+
+def gram_bars(
+    units: GramUnits,
+    spread: Spread | None,
+    eigen: tuple[NDArray[np.float64], NDArray[np.float64]],
+    theta: NDArray[np.float64],
+) -> ErrorBars:
+    """Bars of what was published.
+
+    Args:
+        spread: The law of the noise on each released number.
+        eigen: Eigenvalues and eigenvectors of H.
+    """
+    if not isinstance(spread, NormalSpread):
+        return NoBars(reason="they are stated for normal noise alone (mechanism gaussian)")
+    on_matrix, on_moments = units.a * spread.std, units.w * spread.std
+    values, vectors = eigen
+    if on_matrix * math.sqrt(2 * units.width) > float(values.min()) / 2:
+        return NoBars(
+            reason="the noise is too large beside the matrix to state them (more records, a larger "
+            "epsilon or a larger total_regularization give some)"
+        )
+    length = float(np.linalg.norm(theta))
+    even = math.hypot(on_moments, on_matrix * length / math.sqrt(2))
+    along = math.hypot(even, on_matrix * length / math.sqrt(2))
+    inverse = (vectors / values) @ vectors.T
+    root = even * inverse
+    if length:
+        unit = theta / length
+        root += (along - even) * np.outer(inverse @ unit, unit)
+    return LinearisedNoise(root=root, longest=units.kappa)

@@ -1,0 +1,200 @@
+r"""Group errors: how wrong a release's predictions are in every group, and how far groups differ.
+
+It is read from evaluated records: a release `of` the model's. Each record has an error
+:math:`e=\min(1,|prediction-label|^p/cap)`, or of classes 1 where they differ, and t = 2e - 1.
+
+Theorem: groups do not overlap. A record adds (w, t) to its own group, so that it moves all groups
+by at most :math:`\sqrt{1+w^2}` when it comes or goes. Replaced, it moves them by at most 2 within
+a group, where the counts cancel, and by :math:`\sqrt2\sqrt{1+w^2}` between two: group sizes are
+free up to w = 1. In l1: 1 + w, and twice that. Two groups cost what fifty cost.
+
+No error is divided by a private count: S and n are both released, and an interval of S/n is
+Fieller's set of their noise. A group with few records, or none, has an interval that says so.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore.checks import positive
+from dpcore.errors import ParameterError
+from dpcore.interval import Spread, apart
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import up
+from dpcore_statistics.bars import ratio
+from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
+from dpcore_statistics.gaps import Estimated, gaps
+from dpcore_statistics.groups import Grouped, summed_by_group
+from dpcore_statistics.histogram import ROOT_TWO, counted, one_hot
+from dpcore_statistics.mean import with_count
+
+PREDICTED = "predicted"
+
+
+@attrs.frozen(kw_only=True)
+class GroupErrors(Grouped):
+    """The error of a release's predictions in every group, the groups' sizes and differences.
+
+    Total: as every statistic.
+
+    Args:
+        by: Columns whose combinations are the groups: categories, or ranges cut by `edges` or
+            `bins`; one group of all records if left out.
+        power: p of |prediction - label|^p; of no use for classes.
+        cap: The public size at which an error counts in full: a smaller one means less noise, and
+            hides how large larger errors are. If left out, the largest that is possible.
+        edges: Of the cells of a range, by column: increasing.
+        bins: In place of edges, by column: so many equal parts of the range.
+    """
+
+    by: tuple[str, ...] = ()
+    power: Literal[1, 2] = 2
+    cap: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+
+    def largest(self, public: Public) -> float:
+        """The cap that is in force.
+
+        Raises:
+            ParameterError: there are no predictions, or the cap is more than an error can be.
+        """
+        predicted = _predicted(public)
+        if self.power not in (1, 2):
+            raise ParameterError("group_errors", "1 or 2", "power", self.power)
+        if isinstance(predicted, CategoryColumn):
+            if self.cap is not None or self.power != 2:
+                raise ParameterError(
+                    "group_errors", "neither cap nor power: a class is wrong or not", "cap",
+                    self.cap,
+                )  # fmt: skip
+            return 1.0
+        most = float((2 * predicted.column.half_width) ** self.power)
+        if self.cap is not None and self.cap > most:
+            raise ParameterError("group_errors", f"at most {most:g}", "cap", self.cap)
+        return most if self.cap is None else self.cap
+
+    def count_weight(self, public: Public) -> float:
+        """w: what costs nothing under replacement in l2, else sqrt(1/2)."""
+        free = public.domain.exact is not None and self.norm(public) is Distance.L2
+        return 1.0 if free else math.sqrt(0.5)
+
+    def query(self, public: Public) -> Query:
+        """A pair (w n, sum of t) for every group."""
+        self.largest(public)
+        size, norm = self.groups(public).size, self.norm(public)
+        clip = with_count(norm, self.count_weight(public), 1.0)
+        return Query(name="errors", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
+
+    def entries(self, query: Query) -> int:
+        """A pair, in one group."""
+        return query.shape[1]
+
+    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+        """The theorem above."""
+        assert query.sum is not None, "groups are summed"
+        one = query.sum.clip
+        between = 2 * one if query.distance is Distance.L1 else up(ROOT_TWO * one, roundings=2)
+        if query.shape[0] == 1:
+            between = one  # a record that counts, or does not
+        return ByRelation(add_remove=one, replace_one=max(2.0, between))
+
+    def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """PRIVATE: every record's group, and its (w, t)."""
+        weights = np.full(len(block), self.count_weight(public))
+        return self.group_of(block, public), np.column_stack([weights, self._places(block, public)])
+
+    def _places(self, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: t, from entry-by-entry operations on one row. Shape (n,)."""
+        predicted, truth = _predicted(public), declared(public.domain, public.domain.target)
+        if isinstance(predicted, CategoryColumn):
+            assert isinstance(truth, CategoryColumn), "classes are predicted of classes"
+            return np.where(predicted.codes(block) == truth.codes(block), -1.0, 1.0)
+        assert isinstance(truth, NumberColumn), "numbers are predicted of numbers"
+        far = np.abs(predicted.scaled(block) - truth.scaled(block)) * predicted.column.half_width
+        sizes = far * far if self.power == 2 else far
+        return 2 * np.minimum(sizes / self.largest(public), 1.0) - 1
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: (w, t) in the record's group."""
+        cell, pairs = self._pairs(block, public)
+        found = one_hot(cell, query.shape[0])[:, :, None] * pairs[:, None, :]
+        return np.asarray(found.reshape(len(block), *query.shape))
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: the same sum; a record's partial is its pair of integers in one group."""
+        return summed_by_group(query, *self._pairs(block, public))
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """`count`, `error` and, of several groups, `gap`: each table's intervals hold together."""
+        groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
+        w, spread = self.count_weight(public), answer.spread
+        narrowed = None if spread is None else spread.over(w)
+        counts = counted(groups.about, value[:, 0] / w, narrowed, self.level, public.domain)
+        cap, miss = self.largest(public), apart(self.miss, groups.size)
+        found = []
+        for weighted, total in value.tolist():
+            n = max(1.0, weighted / w)
+            at = min(max(total / n, -1.0), 1.0)
+            ends = ratio(total, weighted, w, spread, miss, 1.0)
+            found.append(
+                Estimated(
+                    estimate=_error(at, cap),
+                    low=_error(ends[0], cap),
+                    high=_error(ends[1], cap),
+                    count=n,
+                    std=cap / 2 * math.hypot(1.0, at / w) / n,
+                )
+            )
+        made = {"count": counts, "error": self._errors(groups.about, found)}
+        differences = gaps(groups.about, found, spread, 1 / w, self.miss, cap, self.level)
+        return Statistics(tables=made if differences is None else {**made, "gap": differences})
+
+    def _errors(self, about: Any, found: list[Estimated]) -> Figures:
+        return Figures(
+            about=about,
+            estimate=np.array([one.estimate for one in found]),
+            low=np.array([one.low for one in found]),
+            high=np.array([one.high for one in found]),
+            level=self.level,
+            joint=True,
+            covers="noise only: where the mean error in each group lies, each error capped; a "
+            "group with few records may have an interval that says nothing",
+        )
+
+    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+        """The half-width of every count, and about that of an error."""
+        count, w = self.groups(public).size, self.count_weight(public)
+        half = spread.within(apart(self.miss, count))
+        wide = half * self.largest(public) / 2 * math.hypot(1.0, 1 / w)
+        return (
+            f"each of {count} counts +- {half / w:.6g}, all together",
+            f"each error at most about +- {wide:.6g}/n for n records in the group; it says nothing "
+            f"below {half / w:.3g} records",
+        )
+
+
+def _error(place: float, cap: float) -> float:
+    return cap * (1 + place) / 2
+
+
+def _predicted(public: Public) -> NumberColumn | CategoryColumn:
+    """The column of predictions.
+
+    Raises:
+        ParameterError: the records are not evaluated ones.
+    """
+    if PREDICTED not in public.domain.columns or not public.domain.labelled:
+        raise ParameterError(
+            "a statistic of predictions", "evaluated records", "of", None,
+            message="it is about another release's predictions: name that release under `of`",
+        )  # fmt: skip
+    found = declared(public.domain, PREDICTED)
+    if isinstance(found, NumberColumn) == bool(public.domain.classes):
+        raise ParameterError("group_errors", "predictions of the target", "column", PREDICTED)
+    return found

@@ -1,0 +1,251 @@
+r"""Group parity: distribution functions of predictions in every group, and how far they lie apart.
+
+It is read from evaluated records: a release `of` the model's. Kolmogorov's distance of two groups
+cannot be released as a number: one record moves it by up to 1/n_g of the smaller group, and n_g is
+private, so that the only public bound is 1. What is released is the table of groups by cells of the
+prediction, measured by the best strategy for prefix sums within each group.
+
+Theorem: groups do not overlap. With A the strategy, a record moves the measured sums by a column of
+A when it comes or goes. Replaced, it moves them by the distance of two columns within a group, and
+by at most :math:`\sqrt2` times the longest column between two. Two groups cost what fifty cost.
+
+Everything else follows from the answers. If every prefix count of group g is within q of the truth,
+its distribution function F_g is found to within :math:`2q/(\tilde n_g-q)`, wherever
+:math:`\tilde n_g>q`: with x the count, :math:`|\tilde x/\tilde n-x/n|\le(|\tilde x-x|+
+(x/n)|\tilde n-n|)/\tilde n\le2q/\tilde n`. So the distance of two groups is found to within the sum
+of both. The band is wide; `std` beside it is about the standard deviation of the estimate, which is
+biased: noise makes a distance of 1 smaller, and a distance of 0 larger.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore.checks import positive_integer
+from dpcore.errors import ParameterError
+from dpcore.interval import NormalSpread, Spread, apart
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.metrics.parity import floor
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import up
+from dpcore_statistics.gaps import MOST_PAIRED
+from dpcore_statistics.group_errors import PREDICTED
+from dpcore_statistics.groups import Grouped
+from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO, Cells
+from dpcore_statistics.strategies import LARGEST_OPTIMISED, Strategy, prefixes, strategy
+
+
+@attrs.frozen(kw_only=True)
+class GroupParity(Grouped):
+    """Distribution functions of predictions in every group, and all pairs' distances.
+
+    Total: as every statistic.
+
+    Args:
+        by: Columns whose combinations are the groups: categories, or ranges cut by `edges` or
+            `bins`.
+        grid: Into how many equal cells the range of predictions is cut; classes are their own.
+        edges: Of the cells of a range, by column: increasing.
+        bins: In place of edges, by column: so many equal parts of the range.
+    """
+
+    grid: int = attrs.field(default=20, validator=positive_integer)
+
+    def cells(self, public: Public) -> Cells:
+        """Of the prediction.
+
+        Raises:
+            ParameterError: the records are no evaluated ones, or there are too many cells.
+        """
+        if PREDICTED not in public.domain.columns or not public.domain.labelled:
+            raise ParameterError(
+                "group_parity", "evaluated records", "of", None,
+                message="it is about another release's predictions: name that release under `of`",
+            )  # fmt: skip
+        bins = None if public.domain.classes else self.grid
+        found = Cells.of(public.domain, PREDICTED, None, bins)
+        groups = self.groups(public).size
+        if len(found.labels) > LARGEST_OPTIMISED or groups * len(found.labels) > MOST_CELLS:
+            raise ParameterError(
+                "group_parity",
+                f"at most {LARGEST_OPTIMISED} cells, and {MOST_CELLS} in all groups together",
+                "grid",
+                self.grid,
+            )
+        return found
+
+    def strategy(self, public: Public) -> Strategy:
+        """What is measured in every group: the optimum for prefixes in l2, in l1 the cells."""
+        count = len(self.cells(public).labels)
+        wanted = prefixes(count)
+        if self.norm(public) is Distance.L1:
+            total = float((wanted**2).sum())
+            return Strategy(measured=np.eye(count), answers=wanted, total=total, least=0.0)
+        return strategy(tuple(map(tuple, wanted.tolist())))
+
+    def query(self, public: Public) -> Query:
+        """The measured sums of every group."""
+        found = self.strategy(public)
+        clip = 1.0 if self.norm(public) is Distance.L1 else found.longest_column
+        shape = (self.groups(public).size, len(found.measured))
+        return Query(
+            name="predictions", shape=shape, distance=self.norm(public), sum=Sum(clip=clip)
+        )
+
+    def entries(self, query: Query) -> int:
+        """A column of A, in one group."""
+        return query.shape[1]
+
+    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+        """The theorem above; a record that does not count has a column of 0."""
+        found, several = self.strategy(public), query.shape[0] > 1
+        if query.distance is Distance.L1:
+            return ByRelation(add_remove=1.0, replace_one=2.0)
+        longest = found.longest_column
+        replaced = max(found.farthest_columns, longest)
+        if several:
+            replaced = max(replaced, up(ROOT_TWO * longest, roundings=2))
+        return ByRelation(add_remove=longest, replace_one=replaced)
+
+    def _places(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """PRIVATE: every record's group, -1 where it does not count, and its cell."""
+        group, cell = self.group_of(block, public), self.cells(public).index(block)
+        return np.where(cell >= 0, group, -1), np.where(group >= 0, cell, -1)
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: the column of the record's cell, in the record's group."""
+        group, cell = self._places(block, public)
+        columns = self.strategy(public).measured.T
+        found = np.zeros((len(block), *query.shape))
+        rows = np.flatnonzero(group >= 0)
+        found[rows, group[rows]] = columns[cell[rows]]
+        return found
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""
+        assert query.sum is not None, "measured sums are sums"
+        group, cell = self._places(block, public)
+        measured = self.strategy(public).measured
+        kept = group >= 0
+        flat = group[kept] * measured.shape[1] + cell[kept]
+        counts = np.bincount(flat, minlength=query.shape[0] * measured.shape[1])
+        whole = np.ldexp(measured, -query.sum.unit).astype(np.int64)
+        return Exact.of(counts.reshape(query.shape[0], -1) @ whole.T, query.sum.unit)
+
+    def half_widths(self, spread: Spread | None, public: Public) -> NDArray[np.float64]:
+        """Of every prefix, so that those of all groups hold together. Shape (cells,)."""
+        answers, groups = self.strategy(public).answers, self.groups(public).size
+        if spread is None:
+            return np.full(len(answers), np.inf)
+        rounding = np.abs(answers).sum(axis=1) * spread.rounding
+        if isinstance(spread, NormalSpread):
+            z = spread.quantile(apart(self.miss, groups * len(answers))) / spread.width
+            lengths = np.linalg.norm(answers, axis=1)
+            return np.asarray(up(z * spread.width * lengths, roundings=600) + rounding)
+        each = spread.quantile(self.miss / (groups * answers.shape[1]))
+        return np.asarray(np.abs(answers).sum(axis=1) * each + rounding)
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """`cumulative` counts, and the `parity` of all pairs of up to 16 groups."""
+        found = np.asarray(answer.value, dtype=np.float64) @ self.strategy(public).answers.T
+        half = self.half_widths(answer.spread, public)
+        made = {"cumulative": self._cumulative(found, half, public)}
+        if 2 <= len(found) <= MOST_PAIRED:
+            made["parity"] = self._parity(found, half, answer.spread, public)
+        return Statistics(tables=made)
+
+    def _cumulative(
+        self, found: NDArray[np.float64], half: NDArray[np.float64], public: Public
+    ) -> Figures:
+        labels = tuple(f"up to {label}" for label in self.cells(public).labels)
+        groups = self.groups(public)
+        rows = {
+            name: tuple(value for value in values for _ in labels)
+            for name, values in groups.about.items()
+        }
+        most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
+        return Figures(
+            about={**rows, PREDICTED: labels * groups.size},
+            estimate=found.ravel(),
+            low=np.clip(found - half, 0.0, most).ravel(),
+            high=np.clip(found + half, 0.0, most).ravel(),
+            level=self.level,
+            joint=True,
+            covers="noise only: where the exact counts lie",
+        )
+
+    def _parity(
+        self,
+        found: NDArray[np.float64],
+        half: NDArray[np.float64],
+        spread: Spread | None,
+        public: Public,
+    ) -> Figures:
+        """Of every pair."""
+        about = self.groups(public).about
+        names = [", ".join(map(str, cell)) for cell in zip(*about.values(), strict=True)]
+        q, rows = float(half.max()), []
+        n = np.maximum(found[:, -1], 1.0)
+        functions = found / n[:, None]
+        errors = [2 * q / (count - q) if count > q else math.inf for count in found[:, -1]]
+        for a, b in itertools.combinations(range(len(names)), 2):
+            apart_by = np.abs(functions[a] - functions[b])
+            at = int(np.argmax(apart_by))
+            estimate, error = min(float(apart_by[at]), 1.0), errors[a] + errors[b]
+            rows.append(
+                (
+                    names[a],
+                    names[b],
+                    floor(max(1, round(n[a])), max(1, round(n[b]))),
+                    self._std(at, functions, n, (a, b), spread, public),
+                    estimate,
+                    min(max(0.0, float(apart_by[at]) - error), 1.0),
+                    min(1.0, float(apart_by[at]) + error),
+                )
+            )
+        columns = [*zip(*rows, strict=True)]
+        return Figures(
+            about=dict(zip(("group", "other", "floor", "std"), columns[:4], strict=True)),
+            estimate=np.array(columns[4]),
+            low=np.array(columns[5]),
+            high=np.array(columns[6]),
+            level=self.level,
+            joint=True,
+            covers="noise only: a band in which the distance of these records on the grid lies, "
+            "valid and wide. std is about the estimate's own standard deviation, without its bias; "
+            "floor is what equal groups of these sizes show by chance",
+        )
+
+    def _std(
+        self,
+        at: int,
+        functions: NDArray[np.float64],
+        n: NDArray[np.float64],
+        pair: tuple[int, int],
+        spread: Spread | None,
+        public: Public,
+    ) -> float:
+        """To first order, at the cell where the two lie farthest apart."""
+        if spread is None:
+            return math.inf
+        answers, total = self.strategy(public).answers, 0.0
+        for group in pair:
+            row = answers[at] - functions[group, at] * answers[-1]
+            total += float(row @ row) / float(n[group]) ** 2
+        return spread.std * math.sqrt(total)
+
+    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+        """The half-width of the cumulative counts, and of a distance."""
+        q, groups = float(self.half_widths(spread, public).max()), self.groups(public).size
+        return (
+            f"each of {groups * len(self.cells(public).labels)} cumulative counts +- {q:.6g}, all "
+            f"together",
+            f"each parity within about {2 * q:.6g} (1/n + 1/m) for n and m records in two groups; "
+            f"it says nothing below {q:.3g}",
+        )

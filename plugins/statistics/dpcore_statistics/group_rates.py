@@ -1,0 +1,252 @@
+r"""Group rates: errors, positive rates, equalized odds and calibration of two classes by group.
+
+It is read from evaluated records: a release `of` the model's. What is released is one table of
+counts: group by true class by predicted class, or by cells of the score. All rates are quotients of
+its sums.
+
+Theorem: its cells do not overlap. A record moves one cell by 1 when it comes or goes, and two cells
+by 1 each when it is replaced: 1; :math:`\sqrt2` (l2) or 2 (l1). Two groups cost what fifty cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Exact, Public, Query, Records, Refused, Sum
+from dpcore.checks import positive_integer
+from dpcore.errors import ParameterError
+from dpcore.interval import Spread, apart
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore_statistics.bars import share
+from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
+from dpcore_statistics.gaps import Estimated, gaps
+from dpcore_statistics.group_errors import PREDICTED
+from dpcore_statistics.groups import Grouped
+from dpcore_statistics.histogram import MOST_CELLS, counted, counts_moved, one_hot
+
+SCORE = "score"
+ERROR, POSITIVE = "error", "positive rate"
+TRUE_POSITIVE, FALSE_POSITIVE = "true positive rate", "false positive rate"
+
+_Sums = tuple[tuple[float, int], tuple[float, int]]
+"""A noisy sum with the number of its cells, of what counts and of the rest."""
+
+
+@attrs.frozen(kw_only=True)
+class GroupRates(Grouped):
+    """Error, positive rate, true and false positive rate of two classes in every group.
+
+    Total: as every statistic.
+
+    Args:
+        by: Columns whose combinations are the groups: categories, or ranges cut by `edges` or
+            `bins`.
+        calibration: Into how many equal cells scores are cut, an even number; then the share of the
+            second class in each is told too. It needs a model with scores.
+        edges: Of the cells of a range, by column: increasing.
+        bins: In place of edges, by column: so many equal parts of the range.
+    """
+
+    calibration: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
+
+    def leanings(self, public: Public) -> int:
+        """Cells of the prediction: 2, or those of the score; the second half is the second class.
+
+        Raises:
+            ParameterError: the records are no evaluated ones of two classes, the model has no
+                scores, or there are too many cells.
+        """
+        domain, count = public.domain, 2 if self.calibration is None else self.calibration
+        if PREDICTED not in domain.columns or domain.classes != 2:
+            raise ParameterError(
+                "group_rates", "evaluated records of two classes", "of", None,
+                message="it is about another release's predictions of two classes: name that "
+                "release under `of`; of numbers, take group_errors",
+            )  # fmt: skip
+        if self.calibration is not None and (count % 2 or SCORE not in domain.columns):
+            raise ParameterError(
+                "group_rates", "an even number, and a model with scores", "calibration", count
+            )
+        if 2 * count * self.groups(public).size > MOST_CELLS:
+            raise ParameterError("group_rates", f"at most {MOST_CELLS} cells", "by", self.by)
+        return count
+
+    def query(self, public: Public) -> Query:
+        """One integer for every group, true class and leaning."""
+        return Query(
+            name="rates",
+            shape=(self.groups(public).size, 2, self.leanings(public)),
+            distance=self.norm(public),
+            values="integers",
+            sum=Sum(clip=1.0, sign="non_negative", exponent=0),
+        )
+
+    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+        """The theorem above."""
+        return counts_moved(query.distance)
+
+    def _cell(self, block: Records, public: Public) -> NDArray[np.intp]:
+        """PRIVATE: every record's cell, -1 where it does not count or its class is unknown."""
+        domain, count = public.domain, self.leanings(public)
+        truth = declared(domain, domain.target)
+        leaning = declared(domain, PREDICTED if self.calibration is None else SCORE)
+        assert isinstance(truth, CategoryColumn), "there are classes"
+        if isinstance(leaning, NumberColumn):
+            place = (1 + leaning.scaled(block)) / 2 * count
+            at = np.minimum(place.astype(np.intp), count - 1)
+        else:
+            at = leaning.codes(block)
+        group, true = self.group_of(block, public), truth.codes(block)
+        known = (group >= 0) & (true >= 0) & (at >= 0)
+        return np.where(known, (group * 2 + true) * count + at, -1)
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: 1 in the record's cell."""
+        found = one_hot(self._cell(block, public), query.real_size)
+        return found.reshape(len(block), *query.shape)
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: the same sum, by counting."""
+        cell = self._cell(block, public)
+        counts = np.bincount(cell[cell >= 0], minlength=query.real_size)
+        return Exact.of(counts.reshape(query.shape), 0)
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """`count`, `rate`, `gap` and, where it is asked for, `calibration`."""
+        value = np.asarray(answer.value, dtype=np.float64)
+        about = self.groups(public).about
+        classes = declared(public.domain, public.domain.target)
+        assert isinstance(classes, CategoryColumn), "there are classes"
+        names = [*zip(*about.values(), strict=True)] if about else [()]
+        rows = [(*name, str(true)) for name in names for true in classes.values]
+        columns = dict(zip((*about, "class"), zip(*rows, strict=True), strict=True))
+        made = {
+            "count": _of_cells(value, columns, answer.spread, self.level, public),
+            **self._rates(value, answer.spread, public),
+        }
+        if self.calibration is not None:
+            made["calibration"] = self._calibration(value, answer.spread, public)
+        return Statistics(tables=made)
+
+    def _rates(
+        self, value: NDArray[np.float64], spread: Spread | None, public: Public
+    ) -> dict[str, Figures]:
+        about = self.groups(public).about
+        found = [_sums(cells) for cells in value]
+        miss = apart(self.miss, 4 * len(found))
+        shares = {
+            rate: [_estimated(sums[rate], spread, miss) for sums in found]
+            for rate in (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
+        }
+        told = [one for own in shares.values() for one in own]
+        rows = {name: values * len(shares) for name, values in about.items()}
+        kinds = tuple(rate for rate, own in shares.items() for _ in own)
+        made = {
+            "rate": Figures(
+                about={"rate": kinds, **rows},
+                estimate=np.array([one.estimate for one in told]),
+                low=np.array([one.low for one in told]),
+                high=np.array([one.high for one in told]),
+                level=self.level,
+                joint=True,
+                covers="noise only: where each rate of these records lies; of few records it may "
+                "say nothing",
+            )
+        }
+        for rate, own in shares.items():
+            narrow = math.sqrt(value[0].size)  # of the largest count that a rate is divided by
+            gap = gaps(about, own, spread, narrow, self.miss / len(shares), 1.0, self.level)
+            if gap is not None:
+                made[f"gap-{rate.replace(' ', '-')}"] = gap
+        return made
+
+    def _calibration(
+        self, value: NDArray[np.float64], spread: Spread | None, public: Public
+    ) -> Figures:
+        """The share of the second class in every cell of the score."""
+        about, count = self.groups(public).about, value.shape[2]
+        miss = apart(self.miss, len(value) * count)
+        found = [
+            _estimated(((float(cells[1, at]), 1), (float(cells[0, at]), 1)), spread, miss)
+            for cells in value
+            for at in range(count)
+        ]
+        rows = _repeated(about, count)
+        labels = tuple(f"[{at / count:g}, {(at + 1) / count:g})" for at in range(count))
+        return Figures(
+            about={**rows, SCORE: labels * len(value)},
+            estimate=np.array([one.estimate for one in found]),
+            low=np.array([one.low for one in found]),
+            high=np.array([one.high for one in found]),
+            level=self.level,
+            joint=True,
+            covers="noise only: the share of the second class among these records with such scores",
+        )
+
+    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+        """The half-width of every cell's count, and about that of a rate."""
+        cells = self.groups(public).size * 2 * self.leanings(public)
+        half = spread.within(apart(self.miss, cells))
+        wide = half * math.sqrt(self.leanings(public) / 2)
+        return (
+            f"each of {cells} counts +- {half:.6g}, all together",
+            f"each rate about +- {wide:.6g}/n for n records that it is a share of",
+        )
+
+
+def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
+    """What every rate is the share of, of one group's cells: true class by leaning."""
+    half = cells.shape[1] // 2
+    no, yes = cells[:, :half].sum(axis=1), cells[:, half:].sum(axis=1)
+    return {
+        ERROR: ((float(yes[0] + no[1]), 2 * half), (float(no[0] + yes[1]), 2 * half)),
+        POSITIVE: ((float(yes.sum()), 2 * half), (float(no.sum()), 2 * half)),
+        TRUE_POSITIVE: ((float(yes[1]), half), (float(no[1]), half)),
+        FALSE_POSITIVE: ((float(yes[0]), half), (float(no[0]), half)),
+    }
+
+
+def _estimated(sums: _Sums, spread: Spread | None, miss: float) -> Estimated:
+    """The share of a sum, with its interval."""
+    (top, of_top), (rest, of_rest) = sums
+    n = max(1.0, top + rest)
+    rate = min(max(top / n, 0.0), 1.0)
+    low, high = share(top, rest, (of_top, of_rest), spread, miss)
+    std = math.sqrt(of_top * (1 - rate) ** 2 + of_rest * rate**2) / n
+    return Estimated(estimate=rate, low=low, high=high, count=n, std=std)
+
+
+def _repeated(about: Mapping[str, tuple[Any, ...]], times: int) -> dict[str, tuple[Any, ...]]:
+    """Every row so many times in a row."""
+    return {name: tuple(v for v in own for _ in range(times)) for name, own in about.items()}
+
+
+def _of_cells(
+    value: NDArray[np.float64],
+    about: dict[str, tuple[str, ...]],
+    spread: Spread | None,
+    level: float,
+    public: Public,
+) -> Figures:
+    """Counts of every cell, by the names of its group and class and by leaning."""
+    leanings = value.shape[2]
+    rows = _repeated(about, leanings)
+    count = math.prod(value.shape[:2])
+    label = PREDICTED if leanings == 2 else SCORE
+    classes = declared(public.domain, PREDICTED)
+    assert isinstance(classes, CategoryColumn), "there are classes"
+    cells = (
+        tuple(map(str, classes.values))
+        if leanings == 2
+        else tuple(f"[{at / leanings:g}, {(at + 1) / leanings:g})" for at in range(leanings))
+    )
+    return counted({**rows, label: cells * count}, value.ravel(), spread, level, public.domain)

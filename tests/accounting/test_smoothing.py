@@ -1,0 +1,136 @@
+"""What a list costs a Gaussian budget of which more is left: against quadrature, both ways."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dpcore.accounting.smoothing import smoothed_cost
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.errors import NoClaimError, ParameterError
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.randomized_response import PureEvent
+
+A = ADD_REMOVE
+LEAK = 2.0**-32
+Q, MU = 0.05, 0.5  # of the sampled Gaussians
+
+
+def _gaussian(epsilon, square):
+    """The curve of a Gaussian at any real epsilon, by its definition."""
+    mu = math.sqrt(square)
+    a = np.exp(epsilon)
+    return norm.cdf(mu / 2 - epsilon / mu) - a * norm.cdf(-mu / 2 - epsilon / mu)
+
+
+def _joined(epsilons, pair, square):
+    """The curve of a pair (weights, losses), given as atoms, and a Gaussian."""
+    weights, losses = pair
+    return np.array([weights @ _gaussian(one - losses, square) for one in epsilons])
+
+
+def _sampled(q, mu, remove, points=1501):
+    """A Poisson-sampled Gaussian's first measure and its losses, by the trapezoidal rule."""
+    x = np.linspace(-11.0, 11.0 + mu, points)
+    width = x[1] - x[0]
+    base, mixed = norm.pdf(x), (1 - q) * norm.pdf(x) + q * norm.pdf(x - mu)
+    first, second = (mixed, base) if remove else (base, mixed)
+    return first * width, np.log(first / second)
+
+
+def _twice(pair, points=400):
+    """Two independent copies of a pair whose atoms are thinned to the middles of bins."""
+    weights, losses = pair
+    edges = np.linspace(losses.min(), losses.max(), points + 1)
+    at = np.clip(np.digitize(losses, edges) - 1, 0, points - 1)
+    weight = np.bincount(at, weights, points)
+    # of each bin the mean loss: by convexity the thinned pair's curve is not above the pair's
+    ratio = np.bincount(at, weights * np.exp(-losses), points)
+    kept = weight > 0
+    loss = np.log(weight[kept] / ratio[kept])
+    weight = weight[kept]
+    return np.outer(weight, weight).ravel(), np.add.outer(loss, loss).ravel()
+
+
+def _over(pair, rest, cost):
+    """How far the joined curve lies above what the cost allows, at most, relative to that."""
+    at = np.linspace(0.0, 9 * math.sqrt(rest + cost) + 1.0, 200)
+    allowed = LEAK + (1 - LEAK) * _gaussian(at, rest + cost)
+    return float(np.max(_joined(at, pair, rest) / allowed)) - 1
+
+
+@pytest.mark.parametrize("rest", [0.1, 0.01])
+def test_a_sampled_gaussian_and_the_rest_stay_below_the_gaussian_they_cost(rest):
+    event = PoissonSampledEvent(event=GaussianEvent(mu=MU, adjacency=A), sampling_probability=Q)
+    cost = smoothed_cost([(event, 1)], LEAK, rest, adjacency=A)
+    pairs = [_sampled(Q, MU, remove) for remove in (True, False)]
+    assert all(_over(pair, rest, cost) < 1e-6 for pair in pairs)
+    assert any(_over(pair, rest, 0.98 * cost) > 1e-4 for pair in pairs)  # and hardly above
+
+
+def test_two_sampled_gaussians_and_the_rest_stay_below_the_gaussian_they_cost():
+    event = PoissonSampledEvent(event=GaussianEvent(mu=MU, adjacency=A), sampling_probability=Q)
+    cost = smoothed_cost([(event, 2)], LEAK, 0.1, adjacency=A)
+    pairs = [_twice(_sampled(Q, MU, remove), 120) for remove in (True, False)]
+    assert all(_over(pair, 0.1, cost) < 1e-6 for pair in pairs)
+    assert any(_over(pair, 0.1, 0.95 * cost) > 1e-5 for pair in pairs)
+
+
+def test_a_pure_release_costs_little_more_than_the_square_of_its_epsilon():
+    cost = smoothed_cost([(PureEvent(epsilon=0.05, adjacency=A), 1)], LEAK, 0.1, adjacency=A)
+    high = 1 / (1 + math.exp(-0.05))
+    pair = np.array([high, 1 - high]), np.array([0.05, -0.05])
+    assert _over(pair, 0.1, cost) < 1e-9
+    assert _over(pair, 0.1, 0.98 * cost) > 1e-5
+    assert cost < 1.02 * 0.05**2  # by itself a Gaussian covers it at 1.57 of that
+
+
+def test_a_gaussian_costs_its_square():
+    cost = smoothed_cost([(GaussianEvent(mu=0.05, adjacency=A), 3)], LEAK, 0.1, adjacency=A)
+    assert 3 * 0.05**2 <= cost <= 1.005 * 3 * 0.05**2
+
+
+def test_a_cost_does_not_rise_with_what_is_left():
+    event = PoissonSampledEvent(event=GaussianEvent(mu=MU, adjacency=A), sampling_probability=Q)
+    costs = [smoothed_cost([(event, 1)], LEAK, rest, adjacency=A) for rest in (0.003, 0.03, 0.3)]
+    assert costs[0] > costs[1] * 1.05
+    assert costs[1] > costs[2] * 1.05
+
+
+def test_whoever_chooses_by_the_first_answer_stays_within_the_budget():
+    """The first answer decides between all of the rest at once, half of it, and another sample."""
+    whole = 0.2
+    event = PoissonSampledEvent(event=GaussianEvent(mu=MU, adjacency=A), sampling_probability=Q)
+    cost = smoothed_cost([(event, 1)], LEAK, whole / 2, adjacency=A)
+    rest = whole - cost
+    again = rest - smoothed_cost([(event, 1)], LEAK, whole / 2, adjacency=A)
+    assert again >= whole / 2  # the costs were found for a rest that is still there
+    for remove in (True, False):
+        weights, losses = _sampled(Q, MU, remove, 1001)
+        second = _sampled(Q, MU, remove, 401)
+        for epsilon in (0.5, 1.0, 2.0):
+            left = epsilon - losses
+            choices = np.array(
+                [
+                    _gaussian(left, rest),
+                    _gaussian(left, rest / 2),
+                    _joined(left, second, again),
+                    np.maximum(-np.expm1(left), 0.0),  # nothing more
+                ]
+            )
+            greedy = float(weights @ choices.max(axis=0))
+            assert greedy <= 2 * LEAK + _gaussian(epsilon, whole) * (1 + 1e-6)
+
+
+def test_what_cannot_be_covered_is_refused():
+    with pytest.raises(NoClaimError):
+        smoothed_cost([(LaplaceEvent(shift=550.0, adjacency=A), 1)], LEAK, 0.1, adjacency=A)
+    for leak, rest in ((0.0, 0.1), (0.5, 0.1), (LEAK, 0.0), (LEAK, math.inf)):
+        with pytest.raises(ParameterError):
+            smoothed_cost(
+                [(PureEvent(epsilon=0.1, adjacency=REPLACE_ONE), 1)],
+                leak, rest, adjacency=REPLACE_ONE,
+            )  # fmt: skip

@@ -1,0 +1,202 @@
+"""Error bars of linear models: the law of the noise, coverage, and what they may not read."""
+
+import math
+
+import attrs
+import numpy as np
+import pytest
+import scipy.stats
+
+import dpcore
+from dpcore import PublicCoins
+from dpcore.errors import ContractError
+from dpcore.interval import NormalSpread
+from dpcore.learner import Answer, Public
+from dpcore.learning.features.error_bars import EvenNoise, LinearisedNoise, NoBars
+from dpcore.learning.features.identity import Identity
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.l2_gamma import L2Gamma
+from dpcore_linear import OutputPerturbation, SufficientStatistics
+
+from doubles import domain, table
+
+DRAWS = 600
+BAND = 1e-7  # chance that a right bar is called wrong
+POINTS = table(5, seed=9)
+
+
+def priced(learner, records, mechanism=None, epsilon=1.0):
+    return dpcore.price(
+        domain=domain(records),
+        adjacency=dpcore.REPLACE_ONE,
+        learner=learner,
+        mechanism=mechanism or Gaussian(),
+        budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
+        coins=PublicCoins(7),
+    )
+
+
+def ask_of(made):
+    (scheduled,) = made.schedule.releases
+    (ask,) = scheduled.asks.values()
+    return scheduled, ask
+
+
+def fitted(learner, ask, public, value):
+    """The model from one released value, as the public part of a run makes it."""
+    answer = Answer(
+        query=ask.query, number=1, value=value, mechanism=ask.mechanism, spread=ask.spread
+    )
+    return learner.model(learner.update(learner.start(public), answer))
+
+
+def simulated(made, records, draws=DRAWS):
+    """The model without noise, and models at fresh noise of the mechanism's own width."""
+    scheduled, ask = ask_of(made)
+    public = Public(domain=scheduled.part, coins=PublicCoins(7), mu=scheduled.mu)
+    learner = scheduled.learner
+    secret = dpcore.SecretCoins.rehearsal(1).learner(0, ask.query.name, 1)
+    exact = np.asarray(
+        learner.compute(ask.query, domain(records).project(table(records)), public, secret)
+    )
+    rng = np.random.default_rng([records, 3])
+    noisy = (
+        fitted(learner, ask, public, exact + ask.spread.std * rng.normal(size=exact.shape))
+        for _ in range(draws)
+    )
+    return fitted(learner, ask, public, exact), noisy
+
+
+def within(hits, draws, level=0.95):
+    return scipy.stats.binomtest(hits, draws, level).pvalue > BAND
+
+
+@pytest.mark.parametrize("records", [40, 300, 2000])
+def test_bars_of_released_coefficients_cover(records):
+    learner = OutputPerturbation(features=Identity(), total_regularization=20, clip=1.0)
+    truth, noisy = simulated(priced(learner, records), records)
+    score = truth.score(truth.domain.encode(POINTS))
+    alone = together = own = 0
+    for model in noisy:
+        bars, phi = model.bars, model.features(model.domain.encode(POINTS))
+        far = np.abs(model.score(model.domain.encode(POINTS)) - score)
+        alone += far[0] <= bars.half_widths(phi, 0.95, together=False)[0]
+        together += (far <= bars.half_widths(phi, 0.95, together=True)).all()
+        off = abs(model.coefficients[1] - truth.coefficients[1])
+        own += off <= 1.959964 * model.coefficient_errors()[1] + bars.rounding
+    assert within(alone, DRAWS)
+    assert within(own, DRAWS)
+    assert scipy.stats.binomtest(int(together), DRAWS, 0.95, "less").pvalue > BAND
+
+
+@pytest.mark.parametrize("records", [1000, 5000, 20000])
+def test_bars_of_released_sums_cover(records):
+    learner = SufficientStatistics(features=Identity(), total_regularization=5.0)
+    truth, noisy = simulated(priced(learner, records), records)
+    score, hits = truth.score(truth.domain.encode(POINTS)), 0
+    for model in noisy:
+        phi = model.features(model.domain.encode(POINTS))
+        far = np.abs(model.score(model.domain.encode(POINTS)) - score)
+        hits += far[0] <= model.bars.half_widths(phi, 0.95, together=False)[0]
+    assert within(hits, DRAWS)
+
+
+def test_the_covariance_of_released_sums_is_that_of_simulated_noise():
+    """Against the ridge of a matrix with simulated noise, at s = 2 beside an eigenvalue of 170."""
+    from dpcore_linear.exact_sums import GramUnits
+    from dpcore_linear.gram_bars import gram_bars
+
+    rng, units = np.random.default_rng(4), GramUnits.of(1.0, 1.0, 3, 1.0)
+    spread = NormalSpread(width=2.0 / units.a)
+    gram, moments = np.diag([170.0, 200.0, 400.0]), np.array([60.0, -150.0, 90.0])
+    theta = np.linalg.solve(gram, moments)
+    noise = rng.normal(size=(20000, 3, 3)) * 2.0
+    upper = np.triu(noise, 1) / math.sqrt(2)
+    noise = upper + upper.transpose(0, 2, 1) + noise * np.eye(3)
+    beta = moments + rng.normal(size=(20000, 3)) * units.w * spread.std
+    found = np.linalg.solve(gram + noise, beta[:, :, None])[:, :, 0]
+    bars = gram_bars(units, spread, np.linalg.eigh(gram), theta)
+    assert isinstance(bars, LinearisedNoise)
+    covariance = bars.root @ bars.root.T
+    assert covariance == pytest.approx(np.cov(found.T), abs=0.05 * np.abs(covariance).max())
+
+
+def test_noise_too_large_to_linearise_has_no_bars():
+    learner = SufficientStatistics(features=Identity(), total_regularization=1.0)
+    _, noisy = simulated(priced(learner, 40, epsilon=0.1), 40, draws=1)
+    (model,) = noisy
+    assert isinstance(model.bars, NoBars)
+    with pytest.raises(ContractError, match="too large"):
+        model.intervals(POINTS)
+
+
+def test_no_bars_where_noise_is_not_normal():
+    learner = OutputPerturbation(features=Identity(), total_regularization=20, clip=1.0)
+    rows = table(40)
+    made = priced(learner, 40, L2Gamma())
+    (model,) = made.run(rows, secret=dpcore.SecretCoins.rehearsal(5)).models.values()
+    with pytest.raises(ContractError, match="normal noise"):
+        model.standard_errors(rows)
+
+
+def test_a_run_tells_its_bars_and_check_tells_the_same_before():
+    learner = OutputPerturbation(features=Identity(), total_regularization=20, clip=1.0)
+    made = priced(learner, 40)
+    (model,) = made.run(table(40), secret=dpcore.SecretCoins.rehearsal(5)).models.values()
+    scheduled, ask = ask_of(made)
+    assert scheduled.forecast(PublicCoins(7)) == (model.bars.describe(),)
+    assert model.coefficient_errors() == pytest.approx(np.full(2, ask.spread.std))
+    phi = model.features(model.domain.encode(POINTS))
+    errors = ask.spread.std * np.linalg.norm(phi, axis=1)
+    assert model.standard_errors(POINTS) == pytest.approx(errors)
+    low, high = model.intervals(POINTS, 0.9)
+    centre = model.domain.uncentre(model.score(model.domain.encode(POINTS)))
+    assert (low <= centre).all()
+    assert (centre <= high).all()
+    wide = model.intervals(POINTS, 0.9, together=True)
+    assert (wide[0] <= low).all()
+    assert (high <= wide[1]).all()
+
+
+def test_equal_answers_give_equal_bars():
+    """Bars read released values and public facts: records that give the same answer change none."""
+    learner = SufficientStatistics(features=Identity(), total_regularization=5.0)
+    made = priced(learner, 5000)
+    scheduled, ask = ask_of(made)
+    public = Public(domain=scheduled.part, coins=PublicCoins(7), mu=scheduled.mu)
+    value = np.asarray(ask.query.nothing()) + 1000.0
+    one, other = (fitted(learner, ask, public, value.copy()) for _ in range(2))
+    assert np.array_equal(one.bars.root, other.bars.root)
+
+
+def test_the_widths_are_those_of_the_textbook():
+    bars, phi = EvenNoise(std=2.0, longest=5.0, rounding=0.25), np.array([[3.0, -4.0]])
+    assert bars.half_widths(phi, 0.95, together=False) == pytest.approx([19.59964 + 0.25 * 7])
+    expected = 10 * math.sqrt(scipy.stats.chi2.ppf(0.95, 2)) + 0.25 * 7
+    assert bars.half_widths(phi, 0.95, together=True) == pytest.approx([expected])
+    assert bars.describe() == "coefficients +- 3.91993 each, predictions +- 19.5996 at most"
+
+
+def test_persons_are_clipped_in_released_sums():
+    from dpcore.domain.people import People
+
+    people = People(column="id", records=4)
+    learner = SufficientStatistics(
+        features=Identity(), total_regularization=5.0, clip="person", counts_for=2.0
+    )
+    facts = attrs.evolve(domain(), exact=None, people=people)
+    rows = {**table(400), "id": [n % 100 for n in range(400)]}
+    found = []
+    for one in (learner, attrs.evolve(learner, clip="record", counts_for=1.0)):
+        made = dpcore.price(
+            domain=facts,
+            adjacency=people.relation(dpcore.ADD_REMOVE),
+            learner=one,
+            mechanism=Gaussian(),
+            budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-5),
+            coins=PublicCoins(7),
+        )
+        found.append(ask_of(made)[1].sensitivity.value)
+        (model,) = made.run(rows, secret=dpcore.SecretCoins.rehearsal(5)).models.values()
+        assert np.isfinite(model.predict(POINTS)).all()
+    assert found[1] == pytest.approx(2 * found[0])
