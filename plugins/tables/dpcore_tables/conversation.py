@@ -146,8 +146,9 @@ def _prepared(state: State) -> State:
     stage, _, kind = state.next.partition(".")
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
-    if state.plan.small and kind == "gradient" and state.script[state.at - 1] != state.next:
-        return _with_steps(state, stage)
+    if state.plan.small and kind == "gradient":
+        begins = not state.script[state.at - 1].startswith(f"{stage}.")
+        return _with_steps(state, stage) if begins else state
     return state
 
 
