@@ -1,11 +1,14 @@
-"""Everyday statistics beside OpenDP and diffprivlib: errors at the same epsilon and relation.
+"""Everyday statistics beside OpenDP, diffprivlib and PipelineDP: errors at the same epsilon.
 
-Run in an environment that has them:
-`.venv/hosts/bin/python benchmarks/everyday.py [--draws N]` (`make test-bridges` builds it).
+Run in an environment that has them (`make test-bridges` builds one without PipelineDP, which is no
+dependency: `.venv/hosts/bin/python -m pip install -e plugins/statistics pipeline-dp` adds both):
+`.venv/hosts/bin/python benchmarks/everyday.py [--draws N]`. It cannot be called `statistics.py`:
+Python would take it for the module of that name.
 
-Each line is a root mean squared error over draws of the noise, on the same made-up records, and the
-ratio of the peer's to dpcore's: above 1, dpcore is more exact. Pure budgets: Laplace noise and
-permute-and-flip here. Peers are used as their own documentation says, with the same declared range.
+Each line is an error over draws of the noise, on the same made-up records under the same relation,
+and the ratio of the peer's to dpcore's with its standard error (of the two means over draws): above
+1, dpcore is more exact. Pure budgets: Laplace noise and permute-and-flip here. Peers are used as
+their own documentation says, with the same declared range.
 """
 
 from __future__ import annotations
@@ -15,20 +18,23 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, PublicCoins, Range
+from dpcore.domain.texts import Texts
 from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
+from dpcore_statistics.private_groups import PrivateGroups
 from dpcore_statistics.quantiles import Quantiles
+from dpcore_statistics.thresholded import Thresholded
 from dpcore_statistics.workload import Workload
 
 LOW, HIGH, RECORDS = 0.0, 100.0, 1000
@@ -57,27 +63,56 @@ def ours(
     return lambda _: plan.run({"x": values}).models["release"].arrays()["estimate"]
 
 
-def error(draw: Draw, truth: Any, draws: int) -> float:
+def ours_shown(learner: Any, mechanism: Any, epsilon: float, values: Any) -> Draw:
+    """What is displayed beside the estimates: counts that are not negative."""
+    plan = dpcore.price(
+        domain=Domain(columns={"x": Range(LOW, HIGH)}),
+        adjacency=ADD_REMOVE,
+        budget=PrivacyBudget(epsilon=epsilon, delta=0.0),
+        learner=learner,
+        mechanism=mechanism,
+        coins=PublicCoins(1),
+    )
+    return lambda _: plan.run({"x": values}).models["release"].arrays()["display"]
+
+
+class Found(NamedTuple):
+    """An error, and its standard error over draws."""
+
+    error: float
+    off: float
+
+
+def error(draw: Draw, truth: Any, draws: int) -> Found:
     """Root mean squared error over draws, and over entries."""
     truth = np.atleast_1d(np.asarray(truth, dtype=float))
     off = [np.atleast_1d(draw(number))[: truth.size] - truth for number in range(draws)]
-    return float(np.sqrt(np.mean(np.square(off))))
+    squares = np.mean(np.square(off), axis=1)
+    root = math.sqrt(squares.mean())
+    return Found(root, float(squares.std()) / math.sqrt(draws) / (2 * root))
 
 
-def rank_error(draw: Draw, values: NDArray[np.float64], quantiles: Any, draws: int) -> float:
+def rank_error(draw: Draw, values: NDArray[np.float64], quantiles: Any, draws: int) -> Found:
     """Mean distance of the rank of a published quantile from the one asked for."""
     ordered = np.sort(values)
-    found = []
+    found = np.zeros((draws, len(quantiles)))
     for number in range(draws):
-        for q, t in zip(quantiles, np.atleast_1d(draw(number)), strict=True):
+        for place, (q, t) in enumerate(zip(quantiles, np.atleast_1d(draw(number)), strict=True)):
             low, high = (np.searchsorted(ordered, t, side=side) for side in ("left", "right"))
-            found.append(max(0.0, low - q * len(values), q * len(values) - high))
-    return float(np.mean(found))
+            found[number, place] = max(0.0, low - q * len(values), q * len(values) - high)
+    means = found.mean(axis=1)
+    return Found(float(means.mean()), float(means.std()) / math.sqrt(draws))
 
 
-def told(name: str, here: float, peer: str, there: float) -> None:
+def told(name: str, here: Found, peer: str, there: Found) -> None:
     """One line."""
-    print(f"{name:44} dpcore {here:10.4g}   {peer:12} {there:10.4g}   ratio {there / here:6.2f}")
+    ratio = there.error / here.error
+    off = ratio * math.hypot(there.off / there.error, here.off / here.error)
+    print(
+        f"{name:46} dpcore {here.error:9.4g}   {peer:14} {there.error:9.4g}   "
+        f"ratio {ratio:5.2f} +- {off:.2f}",
+        flush=True,
+    )
 
 
 def opendp_mean(values: NDArray[np.float64], epsilon: float) -> Draw:
@@ -142,20 +177,16 @@ def diffprivlib_of(tool: str, values: NDArray[np.float64], *more: Any, **fields:
 
 
 def quantiles(values: NDArray[np.float64], draws: int) -> None:
-    """A median and nine deciles; mean rank error.
-
-    Two thirds of what a quantile costs here go into its interval, which peers do not have: they are
-    granted on top, so that the published points cost the same.
-    """
+    """A median and nine deciles, without intervals, which peers do not have; mean rank error."""
     epsilon, points = 0.2, 2049
     for wanted in ((0.5,), tuple(k / 10 for k in range(1, 10))):
         name = f"{len(wanted)} quantile(s), epsilon={epsilon}, ranks"
-        learner = Quantiles(column="x", quantiles=wanted, points=points)
-        mine = ours(learner, PermuteAndFlip(), 3 * epsilon, 0.0, public=True, values=values)
+        learner = Quantiles(column="x", quantiles=wanted, points=points, interval=False)
+        mine = ours(learner, PermuteAndFlip(), epsilon, 0.0, public=True, values=values)
         here = rank_error(mine, values, wanted, draws)
         peer = diffprivlib_of("quantile", values, list(wanted), epsilon=epsilon, bounds=(LOW, HIGH))
         told(f"{name}, public n", here, "diffprivlib", rank_error(peer, values, wanted, draws))
-        mine = ours(learner, PermuteAndFlip(), 3 * epsilon, 0.0, public=False, values=values)
+        mine = ours(learner, PermuteAndFlip(), epsilon, 0.0, public=False, values=values)
         here = rank_error(mine, values, wanted, draws)
         peer = opendp_quantiles(values, wanted, epsilon, points)
         told(f"{name}, private n", here, "OpenDP", rank_error(peer, values, wanted, draws))
@@ -175,7 +206,7 @@ def cumulated(
         return np.interp(np.array(wanted) * rising[-1], rising, cut)
 
     here = rank_error(inverted, values, wanted, draws)
-    choices = Quantiles(column="x", quantiles=wanted, points=points)
+    choices = Quantiles(column="x", quantiles=wanted, points=points, interval=False)
     single = ours(choices, Exponential(), 1.0, 1e-6, public=False, values=values)
     there = rank_error(single, values, wanted, draws)
     told(f"{len(wanted)} quantiles, (1, 1e-6), ranks: workload", here, "choices", there)
@@ -190,6 +221,9 @@ def tables(values: NDArray[np.float64], draws: int) -> None:
     drawn = diffprivlib_of("histogram", values, epsilon=epsilon, bins=bins, range=(LOW, HIGH))
     found = error(mine, truth, draws), error(lambda n: drawn(n)[0], truth, draws)
     told(f"histogram of {bins}, epsilon={epsilon}", found[0], "diffprivlib", found[1])
+    shown = ours_shown(learner, Laplace(), epsilon, values)
+    found = error(shown, truth, draws), found[1]
+    told("the same, none negative (display)", found[0], "diffprivlib", found[1])
     truth = np.cumsum(np.histogram(values, bins=64, range=(LOW, HIGH))[0])
     budget = 1.0, 1e-6
     learner = Workload(column="x", bins=64, ask_for="prefixes")
@@ -197,6 +231,107 @@ def tables(values: NDArray[np.float64], draws: int) -> None:
     cells = ours(Histogram(column="x", bins=64), Gaussian(), *budget, public=False, values=values)
     found = error(mine, truth, draws), error(lambda n: np.cumsum(cells(n)), truth, draws)
     told("64 prefixes, (1, 1e-6): optimal strategy", found[0], "cells summed", found[1])
+
+
+def towns(size: int = 400) -> tuple[list[str], NDArray[np.float64]]:
+    """Keys whose frequencies fall like 1/k^1.1, and a value of each record."""
+    rng = np.random.default_rng(0)
+    counts = np.maximum(1, 2000 / np.arange(1, size + 1) ** 1.1).astype(int)
+    which = np.repeat(np.arange(size), counts)
+    values = np.clip(rng.normal(20 + which % 60, 5), LOW, HIGH)
+    return [f"k{number:03d}" for number in which], values
+
+
+Groups = Callable[[], dict[str, tuple[float, float]]]
+
+
+def our_groups(
+    keys: list[str], values: NDArray[np.float64], epsilon: float, delta: float
+) -> Groups:
+    """Counts and means by keys that nobody listed."""
+    plan = dpcore.price(
+        domain=Domain(columns={"key": Texts(4), "x": Range(LOW, HIGH)}),
+        adjacency=ADD_REMOVE,
+        budget=PrivacyBudget(epsilon=epsilon, delta=delta),
+        learner=PrivateGroups(column="key", mean_of="x", most=200),
+        mechanism={"keys": Thresholded(shown=delta / 10), "means": Gaussian()},
+        coins=PublicCoins(1),
+    )
+
+    def drawn() -> dict[str, tuple[float, float]]:
+        tables = plan.run({"key": keys, "x": values}).models["release"].tables
+        counts = {row[0]: row[1] for row in tables["count"].rows()}
+        return {row[0]: (counts[row[0]], row[1]) for row in tables["mean"].rows()}
+
+    return drawn
+
+
+def pipeline_groups(
+    keys: list[str], values: NDArray[np.float64], epsilon: float, delta: float
+) -> Groups:
+    """PipelineDP's, each record another person's, Gaussian noise and its default selection."""
+    import pipeline_dp
+
+    metrics = pipeline_dp.Metrics
+    params = pipeline_dp.AggregateParams(
+        metrics=[metrics.COUNT, metrics.MEAN],
+        noise_kind=pipeline_dp.NoiseKind.GAUSSIAN,
+        max_partitions_contributed=1,
+        max_contributions_per_partition=1,
+        min_value=LOW,
+        max_value=HIGH,
+    )
+    extractors = pipeline_dp.DataExtractors(
+        privacy_id_extractor=lambda row: row[0],
+        partition_extractor=lambda row: row[1],
+        value_extractor=lambda row: row[2],
+    )
+    rows = [(number, *pair) for number, pair in enumerate(zip(keys, values.tolist(), strict=True))]
+
+    def drawn() -> dict[str, tuple[float, float]]:
+        accountant = pipeline_dp.NaiveBudgetAccountant(total_epsilon=epsilon, total_delta=delta)
+        engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
+        found = engine.aggregate(rows, params, extractors)
+        accountant.compute_budgets()
+        return {key: (one.count, one.mean) for key, one in found}
+
+    return drawn
+
+
+def private_keys(draws: int) -> None:
+    """Counts and means of the 20 most frequent of 400 keys, and how many keys are published."""
+    try:
+        import pipeline_dp  # noqa: F401  # whether it is there
+    except ImportError:
+        print("PipelineDP is not installed: no comparison of private keys")
+        return
+    keys, values = towns()
+    names, which, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    means = np.bincount(which, weights=values) / sizes
+    largest = np.argsort(-sizes)[:20]
+    truth = {names[k]: (float(sizes[k]), float(means[k])) for k in largest}
+    found = []
+    for made in (our_groups, pipeline_groups):
+        released = [draw() for draw in [made(keys, values, 1.0, 1e-6)] for _ in range(draws)]
+        errors = []
+        for number in range(2):
+            off = [
+                float(np.mean([(one[key][number] - truth[key][number]) ** 2
+                               for key in truth if key in one]))
+                for one in released
+            ]  # fmt: skip
+            root = math.sqrt(np.mean(off))
+            errors.append(Found(root, float(np.std(off)) / math.sqrt(draws) / (2 * root)))
+        shown = [float(len(one)) for one in released]
+        lacking = float(np.mean([len({*truth} - {*one}) for one in released]))
+        found.append((errors, float(np.mean(shown)), lacking))
+    for number, what in enumerate(("counts", "means")):
+        told(f"{what} by private keys, (1, 1e-6)", found[0][0][number], "PipelineDP",
+             found[1][0][number])  # fmt: skip
+    for who, (_, shown_keys, lacking) in zip(("dpcore", "PipelineDP"), found, strict=True):
+        print(
+            f"{who}: {shown_keys:.1f} keys published of {len(names)}, {lacking:.2f} of the 20 lack"
+        )
 
 
 def seconds() -> None:
@@ -220,11 +355,11 @@ def main() -> None:
     draws = parser.parse_args().draws
     warnings.filterwarnings("ignore")
     values = records()
-    print(f"{RECORDS} records, {draws} draws; standard error of a ratio about "
-          f"{100 / math.sqrt(draws):.0f} %")  # fmt: skip
+    print(f"{RECORDS} records, {draws} draws")
     means(values, draws)
-    quantiles(values, max(20, draws // 4))
+    quantiles(values, draws)
     tables(values, draws)
+    private_keys(max(20, draws // 10))
     seconds()
 
 

@@ -5,6 +5,16 @@
 The same records in a folder of many small Parquet files and in one of few, on worker processes of
 this machine. The sum is of every column and of the label; dask.dataframe has its frames in the
 workers' memory. Medians over the asks, in milliseconds.
+
+    python benchmarks/scale_dask.py --large 5e7 --workers 2 --folder /somewhere
+
+More records than a worker's memory should hold, of three columns and a label: seconds per 10^6 of
+loading and of a whole run of `sufficient_statistics`, the most memory that each worker ever had,
+and the plain sum of every column, by dpcore and by dask.dataframe from the same files.
+
+    python benchmarks/scale_dask.py --same 1 2 4 --folder /somewhere
+
+Whether so many workers release the same bits as the local engine, of all learners of `LEARNERS`.
 """
 
 from __future__ import annotations
@@ -19,11 +29,21 @@ from typing import Any
 
 from scale import Made, domain, source_of
 
+import dpcore
 from dpcore.engines.base import Task
+from dpcore.engines.dask import Dask
 from dpcore.engines.dask_cluster import DaskCluster
+from dpcore.engines.dask_workers import answers
 from dpcore.exact import Exact
+from dpcore.learning.features.identity import Identity
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_linear import ClippedGradient, SufficientStatistics
+from dpcore_linear.output_perturbation import OutputPerturbation
+from dpcore_random_features import Ridge
 
 _COLUMNS = 10
+_FEW = 3  # columns of many records
+_FILE = 1_000_000
 
 
 def written(folder: Path, records: int, files: int) -> str:
@@ -67,33 +87,147 @@ def median(work: Callable[[], Any], asks: int) -> float:
     return round(statistics.median(spent), 1)
 
 
+def files_of(folder: Path, records: int, columns: int) -> str:
+    """Files of at most 10^6 records, written once."""
+    import pyarrow
+    from pyarrow import parquet
+
+    path = folder / f"scale-dask-large-{records}"
+    if not path.exists():
+        path.mkdir()
+        for number, at in enumerate(range(0, records, _FILE)):
+            count = min(_FILE, records - at)
+            batches = Made(count, columns, number).batches()
+            tables = [pyarrow.table(dict(batch)) for batch in batches]
+            whole = pyarrow.concat_tables(tables).combine_chunks()
+            parquet.write_table(whole, path / f"{number:03}.parquet", compression="none")
+    return f"{path}/"
+
+
+def peak() -> float:
+    """MB that this process ever had in memory."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def large(folder: Path, records: int, workers: int) -> dict[str, Any]:
+    """A whole run, and the plain sum by both."""
+    path = files_of(folder, records, _FEW)
+    plan = priced(SufficientStatistics(features=Identity()), records, _FEW)
+    found: dict[str, Any] = {}
+    with DaskCluster(workers=workers).opened(folder) as engine:
+        assert isinstance(engine, Dask), "its own engine"
+        began = time.perf_counter()
+        plan.run(source_of(path, records, _FEW), engine=engine)
+        found["whole run, s per 10^6"] = round(1e6 * (time.perf_counter() - began) / records, 3)
+        asked = Task(part=task().part, zero=(Exact.zeros((_FEW,), -30),))
+        found["an ask, ms per 10^6"] = round(
+            1e6 * median(lambda: engine.total(asked), 3) / records, 2
+        )
+        found["peak MB of each worker"] = sorted(map(round, answers(engine.client, peak).values()))
+    with DaskCluster(workers=workers).opened(folder) as engine:
+        assert isinstance(engine, Dask), "its own engine"
+        found["dask.dataframe from the files, ms per 10^6"] = from_files(
+            engine.client, path, records
+        )
+        found["its peak MB"] = sorted(map(round, answers(engine.client, peak).values()))
+    return found
+
+
+def from_files(client: Any, path: str, records: int) -> float | str:
+    """The sum of every column by dask.dataframe, which reads the files for it."""
+    try:
+        import dask.dataframe as frames
+    except ImportError:
+        return "dask.dataframe is not installed"
+    with client.as_current():
+        began = time.perf_counter()
+        frames.read_parquet(path).sum().compute()
+        return round(1e9 * (time.perf_counter() - began) / records, 2)
+
+
+def priced(learner: Any, records: int, columns: int) -> Any:
+    """A plan for an engine, with public coins that are the same whenever it is made."""
+    return dpcore.price(
+        domain=domain(records, columns),
+        adjacency=dpcore.REPLACE_ONE,
+        learner=learner,
+        mechanism=Gaussian(),
+        budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-9),
+        coins=dpcore.PublicCoins(7),
+        blocks=True,
+    )
+
+
+LEARNERS = {
+    "sums": SufficientStatistics(features=Identity()),
+    "sums, many": ClippedGradient(features=Identity(), clip=0.3, steps=20),
+    "folds": Ridge(features=Identity(), regularization=0.5),
+    "loops": OutputPerturbation(features=Identity(), total_regularization=50.0, clip=0.2),
+}
+
+
+def same(folder: Path, several: list[int]) -> dict[str, Any]:
+    """By learner and number of workers, whether the released bits are those of the local engine."""
+    records, found = 20_000, {}
+    source = source_of(written(folder, records, 10), records, _COLUMNS)
+    plans = {name: priced(learner, records, _COLUMNS) for name, learner in LEARNERS.items()}
+    expected = {name: released(plan, source, None) for name, plan in plans.items()}
+    for workers in several:
+        with DaskCluster(workers=workers).opened(folder) as opened:
+            assert isinstance(opened, Dask), "its own engine"
+            for name, plan in plans.items():
+                with Dask(opened.client, spool=folder) as engine:
+                    same_bits = released(plan, source, engine) == expected[name]
+                found[f"{name}, {workers} workers"] = same_bits
+    return found
+
+
+def released(plan: Any, source: Any, engine: Any) -> list[bytes]:
+    """All answers, with known secret coins."""
+    secret = dpcore.SecretCoins.rehearsal(5)
+    outcome = plan.run(source, secret=secret, engine=engine)
+    return [answer.value.tobytes() for answer in outcome.answers["release"]]
+
+
 def main() -> None:
-    """Load and ask, for each number of files; then the peer."""
+    """Load and ask, for each number of files; then the peer. Or what an argument asks for."""
     reader = argparse.ArgumentParser()
     reader.add_argument("--records", type=float, default=4e5)
     reader.add_argument("--workers", type=int, default=2)
     reader.add_argument("--asks", type=int, default=15)
+    reader.add_argument("--large", type=float)
+    reader.add_argument("--same", type=int, nargs="+")
     reader.add_argument("--folder", type=Path, required=True)
     given = reader.parse_args()
-    records, found = int(given.records), {}
+    if given.large is not None:
+        print(json.dumps(large(given.folder, int(given.large), given.workers), indent=2))
+    elif given.same is not None:
+        print(json.dumps(same(given.folder, given.same), indent=2))
+    else:
+        print(json.dumps(small(given.folder, int(given.records), given.workers, given.asks)))
+
+
+def small(folder: Path, records: int, workers: int, asks: int) -> dict[str, Any]:
+    """Ten files against a hundred, and the peer."""
+    found: dict[str, Any] = {}
     encode = domain(records, _COLUMNS).project
     shape = encode(next(Made(10, _COLUMNS, 1).batches())).features.shape[1]
     for files in (10, 100):
-        path = written(given.folder, records, files)
-        with DaskCluster(workers=given.workers).opened(given.folder) as engine:
+        path = written(folder, records, files)
+        with DaskCluster(workers=workers).opened(folder) as engine:
             began = time.perf_counter()
             parts = source_of(path, records, _COLUMNS).parts()
             engine.load(parts, encode)
             found[f"{len(parts)} parts: load, s"] = round(time.perf_counter() - began, 2)
             asked = Task(part=task().part, zero=(Exact.zeros((shape,), -30),))
             found[f"{len(parts)} parts: an ask, ms"] = median(
-                lambda engine=engine, asked=asked: engine.total(asked), given.asks
+                lambda engine=engine, asked=asked: engine.total(asked), asks
             )
             if files == 100:
-                found["dask.dataframe, kept: the same sum, ms"] = peer(
-                    engine.client, path, given.asks
-                )
-    print(json.dumps(found, indent=2))
+                found["dask.dataframe, kept: the same sum, ms"] = peer(engine.client, path, asks)
+    return found
 
 
 def peer(client: Any, path: str, asks: int) -> float | str:

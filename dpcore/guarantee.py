@@ -9,6 +9,7 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ContractError
+from dpcore.markup import Sheet, Shown, facts
 
 
 class Status(enum.StrEnum):
@@ -97,7 +98,7 @@ class Recorded:
 
 
 @attrs.frozen(kw_only=True)
-class Guarantee:
+class Guarantee(Shown):
     """One run's claim. It covers this run alone: runs without a common ledger add up.
 
     Args:
@@ -134,9 +135,36 @@ class Guarantee:
         ):
             raise ContractError("a guarantee is conditional exactly if it has assumptions")
 
+    @property
+    def short(self) -> str:
+        """One clause: epsilon and delta rounded up, the relation, and what it rests on."""
+        if self.status is Status.NONE:
+            return "NOT PRIVATE"
+        claim = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})"
+        return f"{self.status}, {claim}-differentially private under {self.adjacency}"
+
+    def sheet(self) -> Sheet:
+        """The claim in short and in full."""
+        numbers = (
+            ()
+            if self.status is Status.NONE
+            else (
+                ("epsilon", rounded_up(self.epsilon)),
+                ("delta", rounded_up(self.delta)),
+            )
+        )
+        table = facts(("status", self.status), *numbers, ("neighbours", self.adjacency),
+                      ("publishes", self.release), ("accountant", self.accountant))  # fmt: skip
+        sentences = tuple(self.paragraph().split("\n\n"))
+        return Sheet(title=f"Guarantee: {self.short}", tables=(table,), sentences=sentences)
+
     def void(self, reason: str) -> "Guarantee":
         """The same release without any claim, and why."""
         return attrs.evolve(self, status=Status.NONE, voided=reason)
+
+    def resting_on(self, premise: str) -> "Guarantee":
+        """The same claim on one premise more."""
+        return attrs.evolve(self, premises=(*self.premises, premise))
 
     def record(self, recorded: Recorded) -> "Guarantee":
         """The same claim, with the ledger it is entered in."""

@@ -7,13 +7,15 @@ from typing import Any, Self, cast
 
 import attrs
 
+from dpcore.markup import Sheet, Shown
+
 _ROUND_UP = 1 + 2.0**-30  # covers the roundings of a sum of exponentials, and of a quantile
 _NARROW = 64.0  # widths in steps below which tails are summed
 _TINY = 1e-25  # and the least tail that a sum over 12 widths can tell
 
 
 @attrs.frozen
-class Interval:
+class Interval(Shown):
     """`lower <= truth <= upper`, for the curves as claimed. The upper end is what is quoted."""
 
     lower: float
@@ -22,6 +24,10 @@ class Interval:
     def __attrs_post_init__(self) -> None:
         if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
             raise ValueError(f"not an interval: [{self.lower!r}, {self.upper!r}]")
+
+    def sheet(self) -> Sheet:
+        """Both ends."""
+        return Sheet(title=f"[{self.lower!r}, {self.upper!r}]")
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

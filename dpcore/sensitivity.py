@@ -102,11 +102,16 @@ class Sensitivity(AnySensitivity):
             0 may stand for a failed statistic.
         range: Of scores, a bound on how far the largest and the least change of an entry may lie
             apart, rounded up; twice `value` if left out.
+        diameter: No two outputs lie farther apart, whatever records they are of; rounded up. It
+            limits what a person moves who has several records. None where no such limit is known.
     """
 
     value: float = attrs.field(validator=positive)
     covers_fallback: bool = False
     range: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+    diameter: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive)
+    )
 
     @property
     def unit(self) -> float:

@@ -4,7 +4,6 @@ import enum
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from dpcore.accounting.account import Account
@@ -12,8 +11,9 @@ from dpcore.accounting.account import account as account_of
 from dpcore.accounting.calibration import Calibrated
 from dpcore.accounting.curves import Band, over_delta, over_steps
 from dpcore.accounting.solving import Unknown, solve
-from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.cli.names import options
+from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
 from dpcore.events.catalogue import Catalogue
 from dpcore.registry.events import catalogue_of
@@ -59,18 +59,22 @@ def account(
         if (target_epsilon is None) != (solve_for is None):
             raise SpecError("--target-epsilon and --solve need each other")
         if target_epsilon is not None and solve_for is not None:
-            with options("delta"), placed(node):
+            with SlowProgress(None, "solving"), options("delta"), placed(node):
                 solved = solve(node.plain(), solve_for, target_epsilon, delta, catalogue)
             _show_solved(solved, solve_for, delta, json)
             return
-        with options("delta"), placed(node):
+        with SlowProgress(None, "composing"), options("delta"), placed(node):
             found = account_of(node.plain(), delta, catalogue)
         if json:
-            print(msgspec.json.format(msgspec.json.encode(found.data()), indent=2).decode())
+            show_json(found.data())
         else:
             _show(found)
         if plot is not None:
-            with options("delta", "repetitions"), placed(node):
+            with (
+                SlowProgress(None, "drawing"),
+                options("delta", "repetitions"),
+                placed(node),
+            ):
                 _plot(node.plain(), delta, catalogue, plot, over, repetitions)
 
 
@@ -97,7 +101,7 @@ def _show_solved(found: Calibrated, unknown: Unknown, delta: float, json: bool) 
             "delta": delta,
             "epsilon": {"lower": found.epsilon.lower, "upper": found.epsilon.upper},
         }
-        print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+        show_json(data)
         return
     value = repr(round(found.value)) if unknown is Unknown.STEPS else repr(found.value)
     out().print(

@@ -107,10 +107,21 @@ def options(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
     ),
+    quiet: bool = typer.Option(
+        False, "--quiet", "-q", help="No notes and no progress: results and errors alone."
+    ),
+    verbose: bool = typer.Option(
+        False, "--verbose", "-v", help="Progress as lines, too, where there is no terminal."
+    ),
 ) -> None:
     """Exit codes: 0 done, 1 failed, 2 wrong spec, 3 no claim, 4 ledger refuses, 5 wrong source,
     6 spent but not published, 7 published without what goes to the operator.
     """
+    from dpcore.cli.console import Volume, set_volume
+
+    if quiet and verbose:
+        raise typer.BadParameter("not together with --quiet", param_hint="--verbose")
+    set_volume(Volume.QUIET if quiet else Volume.VERBOSE if verbose else Volume.NORMAL)
 
 
 def _entry() -> None:

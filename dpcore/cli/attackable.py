@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attrs
 
-from dpcore.cli.console import err
+from dpcore.cli.console import note
 from dpcore.conformance.attacks.counterexample import Counterexample, load
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.publish.lock import Lock, locked
@@ -45,7 +45,7 @@ def attackable(spec: Spec, *, write: bool) -> Attackable:
         except (NoClaimError, SpecError):
             raise refusal from None
     if found.note:
-        err().print(f"note: {found.note}", markup=False)
+        note(found.note)
     return Attackable(found.plan, found.lock, "")
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from dpcore.cli.attackable import attackable, counterexample
 from dpcore.cli.console import out
+from dpcore.cli.progress import SlowProgress
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import falsify
@@ -19,7 +20,8 @@ from dpcore.spec.spec import Spec
 
 def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: bool) -> bool:
     """Attack every bound, print and keep what was found; whether anything is broken."""
-    findings, releases = _attack(spec, Effort().times(effort), seed)
+    with SlowProgress(None, "attacking"):
+        findings, releases = _attack(spec, Effort().times(effort), seed)
     saved = keep(findings, spec.registry, save)
     if json:
         found = {

@@ -10,7 +10,8 @@ import attrs
 import msgspec
 
 from dpcore.cli.attackable import Attackable, attackable, counterexample
-from dpcore.cli.console import SlowProgress, columns, err, out
+from dpcore.cli.console import columns, note, out
+from dpcore.cli.progress import SlowProgress
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC
 from dpcore.conformance.audits.audit_file import AuditFileError, add, audit_path, audited
 from dpcore.conformance.audits.run_audit import RunAudit, audit_run, runs_within
@@ -64,7 +65,7 @@ def _keep(found: RunAudit, target: Attackable, spec: Path) -> None:
     try:
         add(audit_path(spec), audited(found, target.lock, today))
     except AuditFileError as error:
-        err().print(f"note: {error}", markup=False)
+        note(str(error))
 
 
 def _show(console: Console, found: RunAudit, target: Attackable) -> None:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dpcore.cli.console import err, guarded, out
+from dpcore.cli.console import guarded, note, out, show_json
 from dpcore.cli.limits import MemoryOption, WorkOption, limited
+from dpcore.cli.progress import SlowProgress
 from dpcore.spec.spec import load_spec
 
 
@@ -26,8 +27,7 @@ def check(
     with guarded():
         loaded = limited(load_spec(spec), memory, work)
 
-        import attrs
-        import msgspec  # what follows is imported for a spec that is right
+        import attrs  # what follows is imported for a spec that is right
 
         from dpcore.cli.plans import (
             left_and_after,
@@ -39,16 +39,24 @@ def check(
         )
         from dpcore.publish.lock import locked
 
-        found = locked(loaded)
+        with SlowProgress(None, "pricing"):
+            found = locked(loaded)
         plan, lock = found.plan, found.lock
         if found.note:
-            err().print(f"note: {found.note}", markup=False)
+            note(found.note)
         left = left_and_after(loaded, plan)
         if json:
             needed = attrs.asdict(plan.resources)
             told = {**lock.plan, "resources": needed, "reads": reading(plan)}
             told |= {} if left is None else {"ledger": left}
-            print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+            if data:
+                from dpcore.cli.data_fit import require_fit, told_fit
+
+                fitting = told_fit(loaded)
+                show_json({**told, "data": attrs.asdict(fitting)})
+                require_fit(loaded, fitting)
+                return
+            show_json(told)
             return
         show_plan(out(), plan.guarantee, lock)
         show_bars(out(), plan)

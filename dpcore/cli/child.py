@@ -36,7 +36,13 @@ class Ended:
     told: str = ""
 
 
-def apart(work: Callable[[], int], seconds: int, patience: int = PATIENCE) -> Ended:
+def apart(
+    work: Callable[[], int],
+    seconds: int,
+    patience: int = PATIENCE,
+    *,
+    waiting: Callable[[float], None] = lambda used: None,
+) -> Ended:
     """Run `work` in a forked process with limits on memory and processor time.
 
     How long it waits for a processor does not matter: only seconds in which it and all that it
@@ -46,6 +52,7 @@ def apart(work: Callable[[], int], seconds: int, patience: int = PATIENCE) -> En
         work: Returns an exit code; what it prints is handed back.
         seconds: Of processor time.
         patience: Seconds of sleep in a row, after which it is ended.
+        waiting: Called once a second, once the process is there, with the seconds since then.
     """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
@@ -55,7 +62,9 @@ def apart(work: Callable[[], int], seconds: int, patience: int = PATIENCE) -> En
     found: Ended | None = None
     used: float | None = None
     idle = 0
+    began = time.monotonic()
     while found is None:
+        waiting(time.monotonic() - began)
         if ours.poll(1.0):
             with contextlib.suppress(EOFError, OSError):
                 found = Ended(*ours.recv())

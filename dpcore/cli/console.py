@@ -6,52 +6,52 @@ Rich is imported when something is shown by it; an error is told without.
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 import sys
-import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpcore.errors import DpcoreError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from dpcore.cli.layout import Listing, Page
 
 
-def _console(*, stderr: bool) -> Console:
-    from rich.console import Console
+def _console(*, stderr: bool) -> Page:
+    from dpcore.cli.layout import Page
 
-    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = max(console.width, 120)  # files and pipes need no wrapping at 80
-    return console
+    return Page(stderr=stderr)
 
 
-def out() -> Console:
+def out() -> Page:
     """Standard output: results."""
     return _console(stderr=False)
 
 
-def err() -> Console:
+def err() -> Page:
     """Standard error: progress and hints."""
     return _console(stderr=True)
 
 
-def columns(*headings: str, title: str | None = None) -> Table:
+def columns(*headings: str, title: str | None = None) -> Listing:
     """An empty table whose long cells go on in the next line."""
-    from rich import box
-    from rich.table import Table
+    from dpcore.cli.layout import Listing
 
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
+    return Listing(headings=headings, title=title)
+
+
+def show_json(data: object) -> None:
+    """Data on standard output, for another program."""
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
 
 @contextmanager
@@ -61,10 +61,10 @@ def guarded() -> Iterator[None]:
         yield
         flush()
     except DpcoreError as error:
-        _tell(str(error))
+        tell(str(error))
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt as interrupt:
-        _tell(": ".join(["interrupted", *map(str, interrupt.args)]))
+        tell(": ".join(["interrupted", *map(str, interrupt.args)]))
         raise typer.Exit(1) from None
     except (typer.Exit, typer.Abort):
         raise
@@ -73,13 +73,40 @@ def guarded() -> Iterator[None]:
         raise typer.Exit(1) from None
     except OSError as error:
         give_up()
-        _tell(f"input or output failed: {error.strerror or type(error).__name__}")
+        tell(f"input or output failed: {error.strerror or type(error).__name__}")
         raise typer.Exit(1) from None
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno}"
-        _tell(f"internal error: {type(error).__name__} at {place}")
+        tell(f"internal error: {type(error).__name__} at {place}")
         raise typer.Exit(1) from None
+
+
+class Volume(enum.Enum):
+    """How much is said on standard error besides errors."""
+
+    QUIET = "quiet"
+    NORMAL = "normal"
+    VERBOSE = "verbose"
+
+
+_volume: ContextVar[Volume] = ContextVar("volume", default=Volume.NORMAL)
+
+
+def volume() -> Volume:
+    """Of the command that runs."""
+    return _volume.get()
+
+
+def set_volume(chosen: Volume) -> None:
+    """For the command that runs, and no other."""
+    _volume.set(chosen)
+
+
+def note(text: str) -> None:
+    """A hint on standard error; none where the command is to be quiet."""
+    if text and volume() is not Volume.QUIET:
+        err().print(f"note: {text}", markup=False)
 
 
 def flush() -> None:
@@ -102,50 +129,11 @@ def give_up() -> None:
         os.close(nowhere)
 
 
-def _tell(message: str) -> None:
+def tell(message: str) -> None:
+    """An error, in one line: red on a terminal, unless NO_COLOR is set."""
+    color = False if os.environ.get("NO_COLOR") else None
     with contextlib.suppress(OSError):  # nobody listens; the exit code remains
-        typer.secho(message, err=True, fg="red")
+        typer.secho(message, err=True, fg="red", color=color)
 
 
-class SlowProgress:
-    """A progress bar on standard error that appears only after a second."""
-
-    def __init__(self, total: int, label: str) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
-        console = err()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,  # a file would only get an empty line
-        )
-        self._task = self._bar.add_task(label, total=total)
-        self._timer = threading.Timer(1.0, self._bar.start)
-        self._timer.daemon = True
-
-    def __enter__(self) -> SlowProgress:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._timer.cancel()
-        self._timer.join()
-        self._bar.stop()
-
-    def step(self) -> None:
-        """One more answer."""
-        self._bar.advance(self._task)
-
-    def reach(self, done: int) -> None:
-        """So many in all."""
-        self._bar.update(self._task, completed=done)
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the same as JSON.")]

@@ -23,10 +23,7 @@ def show_fit(console: Console, spec: Spec) -> None:
         SpecError: the spec is sealed, so that it has no operator channel.
         SourceError: the data cannot be read, or a run would refuse them.
     """
-    if spec.request.sealed:
-        with spec.placed():
-            raise SpecError("it has no operator channel to show the data's fit on", "sealed")
-    found = fit(spec.request.domain, _batches(spec))
+    found = told_fit(spec)
     console.print(_counted(spec, found), markup=False)
     if found.misfits:
         title = "What does not fit. Not private: for the operator alone."
@@ -34,6 +31,26 @@ def show_fit(console: Console, spec: Spec) -> None:
         for one in found.misfits:
             table.add_row(one.column, one.rule, str(one.count), str(one.first), one.needed)
         console.print(table)
+    require_fit(spec, found)
+
+
+def told_fit(spec: Spec) -> Fit:
+    """PRIVATE: the misfits themselves.
+
+    Raises: as `show_fit`, but for records that a run would refuse.
+    """
+    if spec.request.sealed:
+        with spec.placed():
+            raise SpecError("it has no operator channel to show the data's fit on", "sealed")
+    return fit(spec.request.domain, _batches(spec))
+
+
+def require_fit(spec: Spec, found: Fit) -> None:
+    """Refuse what a run would refuse.
+
+    Raises:
+        SourceError: there are misfits, and a run projects none.
+    """
     if found.misfits and spec.request.on_invalid == "refuse":
         raise SourceError(
             "a run refuses these records: mend them, declare a default for the column, or set "

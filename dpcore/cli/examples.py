@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.names import NamedCommands
 from dpcore.errors import SpecError
 from dpcore.registry.registry import Registry
@@ -22,13 +22,19 @@ Name = Annotated[str, typer.Argument(help="Of an example, as listed.", show_defa
 
 
 @examples.command("list")
-def list_examples() -> None:
+def list_examples(json: JsonOption = False) -> None:
     """Every example spec of the admitted plugins, with the first line of its comment."""
     with guarded():
-        table = columns("example", "what it shows")
+        told = {}
         for name, path in shipped(Registry.default(), "examples").items():
             first = path.read_text("utf-8").partition("\n")[0]
-            table.add_row(name, first.removeprefix("#").strip() if first[:1] == "#" else "")
+            told[name] = first.removeprefix("#").strip() if first[:1] == "#" else ""
+        if json:
+            show_json([{"example": name, "shows": shows} for name, shows in told.items()])
+            return
+        table = columns("example", "what it shows")
+        for name, shows in told.items():
+            table.add_row(name, shows)
         out().print(table)
 
 

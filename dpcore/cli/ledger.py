@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
 import msgspec
 import typer
 
 from dpcore.accounting.account import read_adjacency
-from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.names import NamedCommands, options
+from dpcore.cli.progress import SlowProgress, slow_progress
 from dpcore.errors import ReplayError, SpecError, shown
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest
@@ -54,6 +56,7 @@ def create(
     order: Annotated[
         float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
     ] = None,
+    json: JsonOption = False,
     shared: Annotated[
         bool, typer.Option("--shared", help="The group of the ledger's folder may spend, too.")
     ] = False,
@@ -74,14 +77,21 @@ def create(
                 order=order,
                 shared=shared,
             )
+        state = _state(made)
+        if json:
+            show_json({**state, "file": str(made.journal.path)})
+            return
         out().print(f"Created {made.journal.path}", markup=False)
-        _state(made)
+        _show_state(state)
 
 
 @ledger.command("list")
-def list_ledgers() -> None:
+def list_ledgers(json: JsonOption = False) -> None:
     """Every ledger of this user, with what is left."""
     with guarded():
+        if json:
+            show_json([_listed(name) for name in ledger_names()])
+            return
         table = columns("ledger", "epsilon", "delta", "adjacency", "left")
         for name in ledger_names():
             try:
@@ -96,17 +106,36 @@ def list_ledgers() -> None:
         out().print(table)
 
 
+def _listed(name: str) -> dict[str, Any]:
+    """Its state, or why there is none."""
+    try:
+        return _state(Ledger.open(name))
+    except LedgerError as error:
+        return {"ledger": name, "error": str(error)}
+
+
 @ledger.command()
 def show(
     name: Name,
     last: Annotated[int, typer.Option(min=1, help="How many of the latest entries.")] = 200,
+    json: JsonOption = False,
 ) -> None:
     """What was spent, on what, and what is left."""
     with guarded():
         found = Ledger.open(place_of(name))
-        _state(found)
-        shown, entries = latest(found.each_row(), last)
-        table = columns("row", "time", "what", "cost", "status")
+        state = _state(found)
+        with SlowProgress(None, "reading"):
+            shown, entries = latest(found.each_row(), last)
+        headings = ("row", "time", "what", "cost", "status")
+        if json:
+            listed = [
+                {**dict(zip(headings, one.cells, strict=True)), "row": one.row.number}
+                for one in shown
+            ]
+            show_json({**state, "entries": entries, "latest": listed})
+            return
+        _show_state(state)
+        table = columns(*headings)
         for entry in shown:
             table.add_row(*entry.cells)
         out().print(table)
@@ -127,18 +156,22 @@ def plan(
         list[str] | None,
         typer.Option(help="LABEL=WEIGHT, an analyst or project; repeatable."),
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
         found = Ledger.open(place_of(name))
         left = found.left()
+        with options("releases"):
+            planned = allowances(left, releases, _shares(share or []))
+        if json:
+            show_json({"left": attrs.asdict(left), "allowances": [*map(attrs.asdict, planned)]})
+            return
         console = out()
         console.print(f"left: {left.describe()}", markup=False)
         table = columns(
             "label", "releases", "each Gaussian, mu", "epsilon", "or each pure, epsilon"
         )
-        with options("releases"):
-            planned = allowances(left, releases, _shares(share or []))
         for one in planned:
             figures = (shown_down(figure) for figure in (one.mu, one.epsilon, one.pure))
             table.add_row(one.label, str(one.releases), *figures)
@@ -170,15 +203,21 @@ def verify(
     run: Annotated[
         list[Path] | None, typer.Option(help="Also find this run folder's guarantee in it.")
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
         found = Ledger.open(place_of(name))
-        told = found.verified()
+        with slow_progress("verifying") as progress:
+            told = found.verified(progress)
         if told.faults:
             raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(told.faults)}")
         for folder in run or []:
             _verify_run(found, folder)
+        if json:
+            runs = [str(folder) for folder in run or []]
+            show_json({"ledger": name, "rows": told.rows, "end": told.end, "runs": runs})
+            return
         out().print(
             f"{told.rows} rows, chained and recomputed; the chain ends in {told.end}",
             markup=False,
@@ -201,11 +240,21 @@ def _verify_run(found: Ledger, folder: Path) -> None:
         )
 
 
-def _state(found: Ledger) -> None:
-    console, total, spent = out(), found.total, found.spent()
+def _state(found: Ledger) -> dict[str, Any]:
+    total, left = found.total, found.left()
+    return {
+        "ledger": found.name,
+        **total.claims(),
+        "notion": total.notion,
+        "left": {**attrs.asdict(left), "largest": left.largest, "told": left.describe()},
+    }
+
+
+def _show_state(state: dict[str, Any]) -> None:
+    console = out()
     console.print(
-        f"{found.name}: all together ({total.epsilon:g}, {total.delta:g}) under {total.adjacency}, "
-        f"{total.notion} composition",
+        f"{state['ledger']}: all together ({state['epsilon']:g}, {state['delta']:g}) under "
+        f"{state['adjacency']}, {state['notion']} composition",
         markup=False,
     )
-    console.print(f"left: {spent.left().describe()}", markup=False)
+    console.print(f"left: {state['left']['told']}", markup=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpcore.cli.console import columns, err
+from dpcore.cli.console import columns, note
 from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
@@ -126,7 +126,7 @@ def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:
         try:
             found = lookup(case, spec.registry)
         except AttackRecordError as error:
-            err().print(f"note: {error}", markup=False)
+            note(str(error))
             return
         told = NEVER if found is None else found.describe()
         console.print(f"{scheduled.name}, bound {type(case.bound).__name__}: {told}", markup=False)
@@ -137,7 +137,7 @@ def show_audits(console: Console, path: Path, lock: Lock) -> None:
     try:
         found = of_plan(audit_path(path), lock)
     except AuditFileError as error:
-        err().print(f"note: {error}", markup=False)
+        note(str(error))
         return
     if not found:
         console.print("never audited at this plan", markup=False)

@@ -1,13 +1,14 @@
 """`dpcore plugins`: what is installed, what is admitted, and the user's consent."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from packaging.utils import canonicalize_name
 
-from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.names import NamedCommands
+from dpcore.cli.progress import SlowProgress
 from dpcore.errors import RegistryError, near
 from dpcore.registry.consent import admit, candidate, inspect, withdraw
 from dpcore.registry.registry import Index, Installed, Registry, find, installed
@@ -24,14 +25,25 @@ Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=Fal
 
 
 @plugins.command("list")
-def list_plugins() -> None:
+def list_plugins(json: JsonOption = False) -> None:
     """Every admitted or installed plugin, without importing any."""
     with guarded():
         registry = Registry.default()
-        table = columns("plugin", "distribution", "status")
         found = {plugin.name: plugin for plugin in installed()}
-        for name in sorted({*registry.entries, *found}):
-            table.add_row(name, _distribution(registry, found, name), _status(registry, name))
+        told = [
+            {
+                "plugin": name,
+                "distribution": _distribution(registry, found, name),
+                "status": _status(registry, name),
+            }
+            for name in sorted({*registry.entries, *found})
+        ]
+        if json:
+            show_json(told)
+            return
+        table = columns("plugin", "distribution", "status")
+        for one in told:
+            table.add_row(*one.values())
         out().print(table)
 
 
@@ -55,7 +67,7 @@ def _status(registry: Registry, name: str) -> str:
 
 
 @plugins.command()
-def show(name: Name) -> None:
+def show(name: Name, json: JsonOption = False) -> None:
     """Where a plugin comes from and what it provides, as admitted; nothing is imported."""
     with guarded():
         registry = Registry.default()
@@ -67,6 +79,9 @@ def show(name: Name) -> None:
             raise RegistryError(
                 f"plugin {name} is neither admitted nor installed{near(name, known)}"
             )
+        if json:
+            show_json(_told(registry, name, found))
+            return
         for plugin in found:
             _metadata(plugin)
         console.print(f"status:       {_status(registry, name)}", markup=False)
@@ -75,6 +90,32 @@ def show(name: Name) -> None:
             if entry.paper:
                 console.print(f"paper:        {entry.paper}", markup=False)
             _components(entry.provides.to_dict())
+
+
+def _told(registry: Registry, name: str, found: list[Installed]) -> dict[str, Any]:
+    entry = registry.entries.get(name)
+    admitted = None
+    if entry is not None:
+        admitted = {
+            "distribution": entry.distribution,
+            "version": entry.version,
+            "paper": entry.paper,
+            "provides": entry.provides.to_dict(),
+        }
+    return {
+        "plugin": name,
+        "installed": [
+            {
+                "distribution": one.distribution,
+                "version": one.version,
+                "origin": one.origin,
+                "entry point": one.value,
+            }
+            for one in found
+        ],
+        "status": _status(registry, name),
+        "admitted": admitted,
+    }
 
 
 def _metadata(plugin: Installed) -> None:
@@ -98,7 +139,8 @@ def enable(
     with guarded():
         plugin = candidate(name)
         _metadata(plugin)
-        provides = inspect(plugin)
+        with SlowProgress(None, "importing it apart"):
+            provides = inspect(plugin)
         _components(provides)
         if not yes and not typer.confirm(
             "Its code will run in the process that reads your records. Admit this version?"

@@ -7,6 +7,7 @@ import typer
 
 from dpcore.cli.console import guarded, out
 from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
+from dpcore.cli.progress import SlowProgress
 from dpcore.publish.whole_run import replay as rebuilt
 
 
@@ -17,7 +18,8 @@ def replay(
 ) -> None:
     """Rebuild a run's public folder from its answers alone, and compare every byte."""
     with guarded():
-        found = rebuilt(run, memory=in_bytes(memory), work=in_number(work))
+        with SlowProgress(None, "replaying"):
+            found = rebuilt(run, memory=in_bytes(memory), work=in_number(work))
         console = out()
         console.print(found.guarantee.paragraph(), markup=False)
         console.print()

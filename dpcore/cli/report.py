@@ -7,6 +7,7 @@ import typer
 
 from dpcore.cli.console import guarded, out
 from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
+from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.places import ledger_names, place_of
@@ -17,7 +18,11 @@ from dpcore.publish.folder import PUBLIC
 def report(
     what: Annotated[
         str,
-        typer.Argument(metavar="RUN|LEDGER", help="A run folder, or a ledger by name or path.", show_default=False),
+        typer.Argument(
+            metavar="RUN|LEDGER",
+            help="A run folder, or a ledger by name or path.",
+            show_default=False,
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -48,14 +53,16 @@ def report(
                 raise SpecError("--operator is for runs: a ledger's page is its keepers' anyhow")
             book = Ledger.open(place)
             written = Path(f"{book.name}.html") if output is None else output
-            replace_file(written, ledger.ledger_report(book), private=True)
+            with SlowProgress(None, "reading and drawing"):
+                replace_file(written, ledger.ledger_report(book), private=True)
         else:
             own = run / "operator" / "report.html" if operator else run / "report.html"
             written = own if output is None else output
             if written.resolve().parent == (run / PUBLIC).resolve():
                 raise SpecError(f"--output: {PUBLIC}/ holds what replays, and nothing else")
-            told = page.report(
-                run, operator=operator, memory=in_bytes(memory), work=in_number(work)
-            )
+            with SlowProgress(None, "replaying and drawing"):
+                told = page.report(
+                    run, operator=operator, memory=in_bytes(memory), work=in_number(work)
+                )
             replace_file(written, told, private=operator)
         out().print(str(written), markup=False)

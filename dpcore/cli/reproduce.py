@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 import typer
 
-from dpcore.cli.console import columns, guarded, out
-from dpcore.cli.run import slow_progress
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
+from dpcore.cli.progress import slow_progress
 from dpcore.errors import SpecError
 
 
@@ -34,6 +35,7 @@ def reproduce(
     key: Annotated[
         int | None, typer.Option(min=0, help="Of all that a PAPER/ITEM draws; its own if left out.")
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """Run a refuted or conditional spec, or a paper's table, as printed. NOT private: keep it.
 
@@ -41,27 +43,34 @@ def reproduce(
     """
     with guarded():
         if listed:
-            _list()
+            _list(json=json)
         elif what is None:
             raise SpecError("a spec or PAPER/ITEM was needed; --list shows what there is")
         elif what.endswith((".yaml", ".yml")) or Path(what).is_file():
-            _spec(Path(what), source, runs)
-        elif not _experiment(what, quick, data, key, runs):
+            _spec(Path(what), source, runs, json=json)
+        elif not _experiment(what, quick, data, key, runs, json=json):
             raise typer.Exit(1)
 
 
-def _list() -> None:
+def _list(*, json: bool) -> None:
     from dpcore.conformance.experiments.experiment import experiments, load_experiment
 
-    table = columns("paper/item", "what it shows", "reading", "needs")
+    told = []
     for name in experiments():
         text = load_experiment(name).text
         files = sorted({d.csv.file for d in text.data.values() if d.csv is not None})
-        table.add_row(name, text.title, text.reading, ", ".join(files) or "nothing")
+        told.append({"item": name, "title": text.title, "reading": text.reading, "needs": files})
+    if json:
+        show_json(told)
+        return
+    table = columns("paper/item", "what it shows", "reading", "needs")
+    for one in told:
+        needs = ", ".join(one["needs"]) or "nothing"
+        table.add_row(str(one["item"]), str(one["title"]), str(one["reading"]), needs)
     out().print(table)
 
 
-def _spec(path: Path, source: str | None, runs: Path) -> None:
+def _spec(path: Path, source: str | None, runs: Path, *, json: bool) -> None:
     from dpcore.spec.spec import load_spec
 
     loaded = load_spec(path)
@@ -71,12 +80,17 @@ def _spec(path: Path, source: str | None, runs: Path) -> None:
 
     with slow_progress() as progress:
         made = as_printed(loaded, source=source, runs=runs, progress=progress)
+    if json:
+        show_json({**made.lock.plan, "reproduced, not private": str(made.kept)})
+        return
     console = out()
     show_plan(console, made.guarantee, made.lock)
     console.print(f"Reproduced, NOT PRIVATE, in {made.kept}", markup=False)
 
 
-def _experiment(name: str, quick: bool, data: Path | None, key: int | None, runs: Path) -> bool:
+def _experiment(
+    name: str, quick: bool, data: Path | None, key: int | None, runs: Path, *, json: bool
+) -> bool:
     """Whether all is within."""
     from dpcore.cli.reproducing import show, summary
     from dpcore.conformance.experiments.experiment import load_experiment
@@ -89,10 +103,15 @@ def _experiment(name: str, quick: bool, data: Path | None, key: int | None, runs
     with slow_progress(name) as progress:
         found = run(experiment, data, quick=quick, key=key, progress=progress)
     cells = judged(experiment.text, found)
+    kept, note = keep(experiment, cells, key=key, quick=quick, runs=runs)
+    good = all(cell.within is not False for cell in cells)
+    if json:
+        told = [{**attrs.asdict(cell), "within": cell.within} for cell in cells]
+        show_json({"item": name, "key": key, "cells": told, "not private, in": str(kept)})
+        return good
     console = out()
     show(console, experiment, cells)
-    kept, note = keep(experiment, cells, key=key, quick=quick, runs=runs)
     console.print(f"{summary(cells)} NOT PRIVATE, in {kept}", markup=False)
     if note:
         console.print(note, markup=False)
-    return all(cell.within is not False for cell in cells)
+    return good

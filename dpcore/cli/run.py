@@ -5,11 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcore.cli.console import SlowProgress, columns, err, flush, give_up, guarded, out
+from dpcore.cli.console import (
+    JsonOption,
+    columns,
+    flush,
+    give_up,
+    guarded,
+    note,
+    out,
+    show_json,
+)
 from dpcore.cli.engines import (
     EngineOption,
     LocalClusterOption,
@@ -17,6 +26,7 @@ from dpcore.cli.engines import (
     engine_choice,
 )
 from dpcore.cli.limits import MemoryOption, WorkOption, limited
+from dpcore.cli.progress import slow_progress
 from dpcore.errors import OperatorFileError
 from dpcore.spec.spec import load_spec
 
@@ -24,7 +34,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dpcore.publish.folder import Run
-    from dpcore.publish.whole_run import Progress
 
 
 def run(
@@ -44,6 +53,7 @@ def run(
             metavar="SEED", help="Use known secret coins: repeatable, and not private at all."
         ),
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
@@ -66,19 +76,36 @@ def run(
             )
         with _published(made):
             if made.note:
-                err().print(f"note: {made.note}", markup=False)
+                note(made.note)
+            if json:
+                show_json(_told(made, rehearsal is not None))
+                return
             console = out()
             show_plan(console, made.guarantee, made.lock)
             show_figures(console, made.tables)
             show_noise(console, made.models)
-            for name, note in made.operator.get("stand-ins", {}).items():
-                console.print(f"{name}: {note}.", markup=False)
+            for name, why in made.operator.get("stand-ins", {}).items():
+                console.print(f"{name}: {why}.", markup=False)
             if "evaluation" in made.operator:
                 _show_evaluation(console, made.operator["evaluation"], UNCOVERED)
             if made.evaluation:
                 _show_look(console, made.evaluation)
             what = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
             console.print(f"{what} {made.kept}", markup=False)
+
+
+def _told(made: Run, rehearsed: bool) -> dict[str, Any]:
+    """What a run shows, as data."""
+    return {
+        **made.lock.plan,
+        "guarantee": made.guarantee.to_dict(),
+        "tables": {name: table.columns for name, table in made.tables.items()},
+        "hold-out": made.evaluation,
+        "operator": {
+            k: made.operator[k] for k in made.operator if k in ("evaluation", "stand-ins")
+        },
+        "rehearsed, not private" if rehearsed else "published": str(made.kept),
+    }
 
 
 @contextlib.contextmanager
@@ -93,20 +120,6 @@ def _published(made: Run) -> Iterator[None]:
         raise OperatorFileError(f"{told}; standard output cannot be written") from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(told) from None
-
-
-@contextlib.contextmanager
-def slow_progress(label: str = "releasing") -> Iterator[Progress]:
-    """A bar for answers, from the moment that there is something to count."""
-    with contextlib.ExitStack() as stack:
-        bars: list[SlowProgress] = []
-
-        def tell(done: int, most: int) -> None:
-            if not bars:
-                bars.append(stack.enter_context(SlowProgress(most, label)))
-            bars[0].reach(done)
-
-        yield tell
 
 
 def _show_look(console: Console, look: Mapping[str, Mapping[str, float]]) -> None:

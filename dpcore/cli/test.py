@@ -1,15 +1,17 @@
 """`dpcore test PLUGIN`: every law and every attack on all that a plugin provides."""
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from dpcore.cli.child import PATIENCE, apart
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import guarded, out, show_json, tell
 from dpcore.cli.efforts import EffortOption, SecondsOption
 from dpcore.cli.folder import module_in
+from dpcore.cli.progress import SlowProgress
 from dpcore.cli.verdicts import (
     COUNTEREXAMPLES,
     NO_PROOF,
@@ -57,18 +59,30 @@ def examine_plugin(
     plugin is not tested, and the exit code is 1. A folder's code is run as it stands.
     """
 
+    page = out()
+
     def work() -> int:
+        if page.fits:
+            os.environ |= {"COLUMNS": str(page.width), "FORCE_COLOR": "1"}  # it is shown here
         try:
             with guarded():
                 return _examined(plugin, effort, seed, json, every, save)
         except typer.Exit as end:
             return end.exit_code
 
-    found = apart(work, round(_SECONDS * max(1.0, effort)), patience)
+    with contextlib.ExitStack() as held:
+        bars: list[SlowProgress] = []
+
+        def waiting(seconds: float) -> None:
+            if not bars:  # after the fork: a bar has a thread
+                bars.append(held.enter_context(SlowProgress(None, f"testing {plugin}")))
+
+        allowed = round(_SECONDS * max(1.0, effort))
+        found = apart(work, allowed, patience, waiting=waiting)
     typer.echo(found.output, nl=False)
     typer.echo(found.errors, nl=False, err=True)
     if found.code is None or found.told:
-        typer.secho(f"{plugin} is not tested: {found.told}", err=True, fg="red")
+        tell(f"{plugin} is not tested: {found.told}")
         raise typer.Exit(1)
     if found.code:
         raise typer.Exit(found.code)
@@ -90,7 +104,7 @@ def _examined(
     files = keep(report.findings, registry, save)
     if json:
         found = {**report.to_dict(), "counterexamples": [str(path) for path in files]}
-        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        show_json(found)
     else:
         console = out()
         show_verdicts(console, report.verdicts, everything=every)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcore.cli.console import columns, guarded, out
+from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.errors import SpecError
 from dpcore.learning.theorems.statement import Statement
 from dpcore.registry.registry import Registry
@@ -36,20 +36,18 @@ def compute(
     with guarded():
         registry = Registry.default()
         if statement is None:
-            _list(registry)
+            _list(registry, json=json)
             return
         found: Statement = one(registry, "theory", "statement", statement)
         if not values:
-            _show(found, statement)
+            _show(found, statement, json=json)
             return
         given = dict(_given(values))
         numbers = found.values(given)
         if json:
-            import msgspec
-
             told = {"statement": statement, "source": found.source, "wrong": found.wrong}
             told |= {"given": given, **numbers}  # type: ignore[dict-item]  # of several depths
-            print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+            show_json(told)
             return
         table = columns("", *numbers, title=f"{found.title}. {found.source}.")
         for key in dict.fromkeys(key for side in numbers.values() for key in side):
@@ -59,15 +57,29 @@ def compute(
             out().print(f"What to know of it: {found.wrong}.", markup=False)
 
 
-def _list(registry: Registry) -> None:
+def _list(registry: Registry, *, json: bool) -> None:
+    if json:
+        show_json([
+            {"statement": name, "title": found.title, "source": found.source}
+            for name, found in shipped(registry, "theory").items()
+        ])  # fmt: skip
+        return
     table = columns("statement", "what it says", "source")
     for name, found in shipped(registry, "theory").items():
         table.add_row(name, found.title, found.source)
     out().print(table)
 
 
-def _show(found: Statement, name: str) -> None:
+def _show(found: Statement, name: str, *, json: bool) -> None:
     """What it needs."""
+    if json:
+        needs = {
+            found.option(key): None if default is inspect.Parameter.empty else default
+            for key, default in found.parameters().items()
+        }
+        named = {"statement": name, "title": found.title, "source": found.source}
+        show_json({**named, "parameters": needs})
+        return
     out().print(f"{name}: {found.title}. {found.source}.", markup=False)
     for key, default in found.parameters().items():
         own = found.option(key)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpcore.cli.console import columns, err
+from dpcore.cli.console import columns, note
 from dpcore.conformance.attacks.attack_record import AttackRecordError, record
 from dpcore.conformance.attacks.finding import Finding
 from dpcore.conformance.laws.law import Outcome, Verdict
@@ -84,7 +84,7 @@ def keep(findings: Sequence[Finding], registry: Registry, folder: Path | None) -
     try:
         record(findings, registry, datetime.datetime.now(datetime.UTC).date())
     except AttackRecordError as error:
-        err().print(f"note: {error}", markup=False)
+        note(str(error))
     broken = [f for f in findings if f.broken and f.counterexample is not None]
     folder = folder or data_folder() / COUNTEREXAMPLES
     saved = []

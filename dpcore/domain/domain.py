@@ -68,6 +68,11 @@ class Domain:
     def __attrs_post_init__(self) -> None:
         if not self.columns:
             raise ParameterError("domain", "at least one feature column", "columns", {})
+        for name, column in self.columns.items():
+            if not isinstance(column, Column):
+                raise ParameterError(
+                    "domain", "columns that are Range, Categories or Texts", name, column
+                )
         if (self._target is None) != (self._labels is None):
             raise ParameterError("domain", "a target with its labels", "target", self._target)
         if isinstance(self._labels, Range) and self._labels.missing:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import attrs
@@ -60,6 +61,9 @@ class Engine(ABC):
     one_memory: ClassVar[bool] = False
     """Whether the process of the run may read all records into its own memory instead, for what
     does not read in blocks."""
+
+    spool: Path | None = None
+    """The operator's folder for what the process of the run keeps on disk; the system's if None."""
 
     def ready(self) -> None:  # noqa: B027  # most engines always are
         """Refuse what cannot work, before anything is spent and any record is opened.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
@@ -18,8 +18,10 @@ from typing import Any, TypeVar
 
 import attrs
 
+from dpcore.engines import dask_workers
 from dpcore.engines.base import BlockError, Encode, Engine, Task
 from dpcore.engines.bundle import Contents, Failure, Recipe, Room, contents_of, read, total_of
+from dpcore.engines.dask_workers import answers
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, MisfitError, ReleaseError, RequestError, SourceError
 from dpcore.records.records import Folded, added
@@ -29,8 +31,6 @@ Found = TypeVar("Found")
 
 PLUGINS = "dpcore.plugins"
 _ALWAYS = ("dpcore", "numpy")
-_LOOK = 5.0  # seconds between looks at a cluster that does not answer
-_LOOKS = 3  # in a row without any worker, until nobody waits any more
 _HERE = (
     "the source is read once, is grouped by persons, or lies in this process's memory: its records "
     "stayed in this process and were not sent to the cluster"
@@ -186,7 +186,7 @@ class Dask(Engine):
         if not own["cryptography"]:
             raise RequestError("workers need dpcore[dask]: secret words travel by cryptography")
         with _told("no answer from the scheduler, so no record was opened", RequestError):
-            theirs: Mapping[str, Any] = self.client.run(versions, names, on_error="return")
+            theirs = answers(self.client, versions, names)
         if not theirs:
             raise RequestError("the cluster has no workers, so no record was opened")
         for found in theirs.values():
@@ -226,10 +226,10 @@ class Dask(Engine):
         while waiting:
             try:
                 with self.client.as_current():
-                    waiting = list(wait(waiting, _LOOK, "FIRST_COMPLETED").not_done)
+                    waiting = list(wait(waiting, dask_workers.LOOK, "FIRST_COMPLETED").not_done)
             except TimeoutError:
                 missed = 0 if self.client.scheduler_info()["workers"] else missed + 1
-                if missed == _LOOKS:
+                if missed == dask_workers.LOOKS:
                     raise _NoWorkerLeftError from None
                 continue
             if self.progress is not None:
@@ -256,6 +256,8 @@ def _told(what: str, kind: type[RequestError] | type[ReleaseError]) -> Iterator[
         told = "workers were lost again and again: they may need more memory"
     if told == "_NoWorkerLeftError":
         told = "no worker is left"
+    if told == "NoAnswerError":
+        told = "a worker does not answer, or dies whenever it is asked"
     raise kind(f"{what} ({told})")
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.engines.spool import Spool
+from dpcore.fingerprint import fingerprint
 from dpcore.records.records import same_key
 
 Derived = TypeVar("Derived")
@@ -40,11 +41,16 @@ class _Entry(NamedTuple):
 
 
 class DerivedBlocks:
-    """PRIVATE: of every block what was made for the latest key. Any threads may share it."""
+    """PRIVATE: of every block what was made for the latest key. Any threads may share it.
+
+    A key whose objects came here pickled once more, as with every ask of a cluster, is the same if
+    its objects have the same type and fields to the last byte (`dpcore.fingerprint`).
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder, self._lock = folder, threading.Lock()
         self._key: tuple[object, ...] = ()
+        self._mark: tuple[bytes, ...] = ()
         self._spool: Spool | None = None
         self._entries: dict[int, _Entry] = {}
 
@@ -52,8 +58,8 @@ class DerivedBlocks:
         """As `Records.derived`, of a block by its number."""
         with self._lock:
             if self._spool is None or not same_key(self._key, key):
-                self.close()
-                self._key, self._spool, self._entries = key, Spool(self._folder), {}
+                self._begin(key)
+            assert self._spool is not None, "begun"
             spool, entries = self._spool, self._entries
         entry = entries.get(block)
         if entry is not None:
@@ -62,6 +68,14 @@ class DerivedBlocks:
         if isinstance(made, tuple):  # anything else is made anew
             entries[block] = _put(spool, made)
         return made
+
+    def _begin(self, key: tuple[object, ...]) -> None:
+        """Another key: new objects that are worth the same, or something else."""
+        mark = fingerprint(*key)
+        if self._spool is None or not mark or mark != self._mark:
+            self.close()
+            self._spool, self._entries = Spool(self._folder), {}
+        self._key, self._mark = key, mark
 
     def close(self) -> None:
         """Remove what is kept."""

@@ -14,7 +14,7 @@ import enum
 import functools
 import math
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.interval import Interval
+from dpcore.markup import Sheet, Shown
 from dpcore.rounding import down
 
 
@@ -48,13 +49,17 @@ def _label(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.removesuffix("Event")).lower()
 
 
-class Event(ABC):
+class Event(Shown):
     """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
 
     adjacency: Adjacency
 
     inverses: ClassVar[Mapping[str, str]] = {}
     """Names under which a file may give one over a field (noise for a shift), by field."""
+
+    def sheet(self) -> Sheet:
+        """Its name and parameters."""
+        return Sheet(title=str(self))
 
     @property
     def label(self) -> str:

@@ -26,6 +26,7 @@ _ULPS = gamma(8)  # relative error granted to each of the two terms of the diffe
 _UNDERFLOW = 1400.0  # exp(-x/2) is still a normal number below this
 _BELOW_NORMAL = math.exp(-0.5 * _UNDERFLOW)  # no curve is above it where a^2 >= _UNDERFLOW
 _SQRT_HALF = math.sqrt(0.5)
+_IN_CACHE = 1 << 14  # numbers of one block
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -72,23 +73,66 @@ def gaussian_curve(
 ) -> NDArray[np.float64]:
     """Upper (or lower) ends of the curve at arrays that broadcast, by the same formula."""
     epsilons, mu = np.asarray(epsilons, float), np.asarray(mu, float)
-    ulps = -_ULPS if lower else _ULPS
-    middle = epsilons / mu
-    a, b = middle - mu / 2, middle + mu / 2
+    shape = np.broadcast_shapes(epsilons.shape, mu.shape)
+    if len(shape) != 2 or math.prod(shape) <= _IN_CACHE:
+        return _curves(np.atleast_1d(epsilons), np.atleast_1d(mu), lower).reshape(shape)
+    whole = np.empty(shape)
+    rows = max(1, _IN_CACHE // shape[1])
+    epsilons, mu = np.broadcast_to(epsilons, shape), np.broadcast_to(mu, shape)
+    for start in range(0, shape[0], rows):
+        some = slice(start, start + rows)
+        whole[some] = _curves(epsilons[some], mu[some], lower)
+    return whole
+
+
+def _curves(
+    epsilons: NDArray[np.float64], mu: NDArray[np.float64], lower: bool
+) -> NDArray[np.float64]:
+    """The same, in few passes over arrays: they are what pricing a mixture waits for."""
+    middle, half = epsilons / mu, mu / 2
+    a = middle - half
+    b = np.add(middle, half, out=middle)
     with np.errstate(over="ignore"):
         square = a * a
-    density = np.where(square < _UNDERFLOW, 0.5 * np.exp(-0.5 * np.minimum(square, 2000.0)), 0.0)
-    first = density * scipy.special.erfcx(np.maximum(a, 0.0) * _SQRT_HALF)
+    density = np.minimum(square, 2000.0)
+    density *= -0.5
+    np.exp(density, out=density)
+    density *= 0.5
+    if np.any(far := ~(square < _UNDERFLOW)):
+        density[far] = 0.0
+    first = _times_erfcx(density, a, out=square)
     if np.any(near := a < 0):
-        first = np.where(near, scipy.special.ndtr(-a), first)
-    second = density * scipy.special.erfcx(np.maximum(b, 0.0) * _SQRT_HALF)
+        first[near] = scipy.special.ndtr(-a[near])
+    second = _times_erfcx(density, b, out=np.empty_like(a))
     if np.any(near := b < 0):
-        left = np.exp(np.minimum(epsilons, 0.0)) * scipy.special.ndtr(-np.minimum(b, 0.0))
-        second = np.where(near, left, second)
-    reach = (1 + np.minimum(np.abs(a), 1e8)) * np.minimum(np.maximum(np.abs(a), np.abs(b)), 1e8)
-    value = np.clip(first - second + ulps * (1 + reach) * (first + second), 0.0, 1.0)
-    nothing = (density == 0.0) & (a > 0)
-    return np.where(nothing, 0.0 if lower else _BELOW_NORMAL, value)
+        left = np.exp(np.minimum(np.broadcast_to(epsilons, b.shape)[near], 0.0))
+        second[near] = left * scipy.special.ndtr(-b[near])
+    nothing = far & (a > 0)
+    size = np.abs(a, out=a)
+    reach = np.maximum(size, np.abs(b, out=b), out=b)
+    np.minimum(reach, 1e8, out=reach)
+    np.minimum(size, 1e8, out=size)
+    size += 1
+    reach *= size
+    reach += 1
+    reach *= -_ULPS if lower else _ULPS
+    reach *= np.add(first, second, out=size)
+    first -= second
+    first += reach
+    np.clip(first, 0.0, 1.0, out=first)
+    first[nothing] = 0.0 if lower else _BELOW_NORMAL
+    return first
+
+
+def _times_erfcx(
+    density: NDArray[np.float64], x: NDArray[np.float64], out: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """density * erfcx(x / sqrt(2)) where x >= 0."""
+    np.maximum(x, 0.0, out=out)
+    out *= _SQRT_HALF
+    scipy.special.erfcx(out, out=out)
+    out *= density
+    return out
 
 
 def _erfcx(x: float) -> float:

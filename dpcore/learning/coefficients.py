@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
 from dpcore.learner import Published
-from dpcore.learning.features.model import LinearModel
+from dpcore.learning.features.base import Features
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -34,7 +34,8 @@ def line_of(model: Published) -> Line | None:
     A norm in the domain scales long rows down, so that its models are no lines.
     """
     inner: Any = getattr(model, "model", model)  # the chosen one of several
-    if not isinstance(inner, LinearModel) or not inner.features.linear:
+    features = getattr(inner, "features", None)
+    if not isinstance(features, Features) or not features.linear:
         return None
     domain = inner.domain
     if domain.norm is not None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError
+from dpcore.markup import Listing, Sheet, Shown
 
 NOISE_ONLY = (
     "noise only: where the same number without noise lies. It does not include sampling error, "
@@ -26,7 +27,7 @@ ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Figures(Mapping[str, tuple[Any, ...]]):
+class Figures(Mapping[str, tuple[Any, ...]], Shown):
     """One published table: a mapping of its columns, each a tuple with one entry a row.
 
     Args:
@@ -100,6 +101,13 @@ class Figures(Mapping[str, tuple[Any, ...]]):
 
         return pyarrow.table({name: list(column) for name, column in self.columns.items()})
 
+    def sheet(self) -> Sheet:
+        """The table, and what its intervals say."""
+        table = Listing.of(list(self), self.rows())
+        return Sheet(
+            title=f"{self.estimate.size} released numbers", tables=(table,), sentences=(self.bars,)
+        )
+
     def data(self) -> dict[str, Any]:
         """JSON-ready; an interval without an end has null there."""
         columns = {
@@ -131,7 +139,7 @@ class Figures(Mapping[str, tuple[Any, ...]]):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Statistics:
+class Statistics(Shown):
     """What a release of statistics publishes: one table, or several by name.
 
     Args:
@@ -148,6 +156,16 @@ class Statistics:
     def of(cls, figures: Figures) -> Statistics:
         """A single table."""
         return cls(tables={"": figures})
+
+    def sheet(self) -> Sheet:
+        """Every table."""
+        inner = [figures.sheet() for figures in self.tables.values()]
+        sentences = dict.fromkeys(line for one in inner for line in one.sentences)
+        return Sheet(
+            title=", ".join(filter(None, self.tables)) or "Statistics",
+            tables=tuple(table for one in inner for table in one.tables),
+            sentences=tuple(sentences),
+        )
 
     def settled(self) -> Statistics:
         """A copy that shares nothing with this one, and is made of plain values alone."""

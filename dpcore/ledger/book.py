@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import attrs
 import msgspec
 
 from dpcore.accounting.filters import BudgetExceededError
+from dpcore.accounting.pictures import axes_or_new
 from dpcore.adjacency import Adjacency
 from dpcore.errors import (
     AdjacencyError,
@@ -29,8 +30,9 @@ from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.covered import covered, settled
-from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED
+from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, taken
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
+from dpcore.ledger.pictures import draw_spending
 from dpcore.ledger.places import path_of, unknown
 from dpcore.ledger.recomputing import (
     COMMITTED,
@@ -40,7 +42,9 @@ from dpcore.ledger.recomputing import (
     recomputed,
     stored,
 )
+from dpcore.ledger.sheets import ledger_sheet
 from dpcore.ledger.total import Left, Notion, Spent, Total
+from dpcore.markup import Sheet, Shown
 from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
@@ -53,7 +57,7 @@ def _now() -> str:
 
 
 @attrs.frozen(kw_only=True)
-class Ledger:
+class Ledger(Shown):
     """A budget on disk. Any number of processes may spend it at once.
 
     Args:
@@ -180,7 +184,7 @@ class Ledger:
             ContractError: an event is of a class that no admitted plugin provides.
             LedgerError: the ledger cannot be written: the run may not go on.
         """
-        row, after, assumptions = self._charge(RESERVED, charge, what, uncovered)
+        row, before, after, assumptions = self._charge(RESERVED, charge, what, uncovered)
         recorded = Recorded(
             ledger=self.name,
             entry=after.charges,
@@ -191,7 +195,8 @@ class Ledger:
             assumptions=assumptions,
             left=after.left().describe(),
         )
-        return Reservation(ledger=self, charge=charge, recorded=recorded)
+        warning = before.left().most_taken_by(after.left())
+        return Reservation(ledger=self, charge=charge, recorded=recorded, warning=warning)
 
     def spend(self, charge: Charge, what: str = "") -> Left:
         """Spend a charge of other code than a plan's; what is left.
@@ -200,8 +205,7 @@ class Ledger:
 
         Raises: as `reserve`.
         """
-        _, after, _ = self._charge(SPENT, charge, what, ())
-        return after.left()
+        return self._charge(SPENT, charge, what, ())[2].left()
 
     def would_leave(self, charge: Charge) -> Left:
         """What would be left after a charge; nothing is spent.
@@ -227,6 +231,16 @@ class Ledger:
         """What would still be let through."""
         return self.spent().left()
 
+    def sheet(self) -> Sheet:
+        """What it promises, its latest entries, and what is left."""
+        return ledger_sheet(self.name, self.total, self.each_row(), self.left())
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw what is spent after each charge, on matplotlib's axes or new ones (`[report]`)."""
+        (drawn,) = axes_or_new(axes)
+        draw_spending(drawn, [one.share for one in taken(self.total, self.each_row())])
+        return drawn
+
     def note(self, what: str) -> None:
         """Record a look at the records that nothing accounts for; nothing is charged."""
         with self.writing() as transaction:
@@ -248,8 +262,11 @@ class Ledger:
         """
         return list(self.verified().faults)
 
-    def verified(self) -> Verified:
+    def verified(self, progress: Callable[[int, int], None] | None = None) -> Verified:
         """The same, with how many rows there are and what their chain ends in: one reading.
+
+        Args:
+            progress: Told of rows that are right, and how many there are.
 
         Raises:
             LedgerError: the plugin of an event is missing or not admitted: nothing is recomputed.
@@ -258,7 +275,11 @@ class Ledger:
             with self._reading() as transaction:
                 if found := self.journal.faults():
                     return Verified(faults=tuple(found))
-                return recomputed(self.total, transaction.rows(), self.events)
+                last, told = transaction.last(), progress or (lambda done, most: None)
+                most = 0 if last is None else last.number
+                return recomputed(
+                    self.total, transaction.rows(), self.events, lambda done: told(done, most)
+                )
         except DamagedRowError as error:
             return Verified(faults=(error.message,))
 
@@ -300,14 +321,15 @@ class Ledger:
 
     def _charge(
         self, kind: str, charge: Charge, what: str, uncovered: tuple[str, ...]
-    ) -> tuple[Row, Spent, tuple[str, ...]]:
+    ) -> tuple[Row, Spent, Spent, tuple[str, ...]]:
         body = {"time": _now(), "what": what, **charge.written(self.events)}
         covered(charge, self.spent())  # remembered: others need not wait while it is computed
         with self.writing() as transaction:
             latest = transaction.last(RESERVED, SPENT)
             try:
                 self._require_frame(transaction, charge)
-                after, added = settled(self._after(latest), charge)
+                before = self._after(latest)
+                after, added = settled(before, charge)
             except (BudgetExceededError, AdjacencyError) as error:
                 transaction.append(REFUSED, {**body, "reason": str(error)})
                 reason = str(error)
@@ -322,7 +344,8 @@ class Ledger:
                 if added != charge:
                     more["stands_for"] = body["events"]
                     body |= added.written(self.events)
-                return transaction.append(kind, {**body, **more}), after, assumptions
+                row = transaction.append(kind, {**body, **more})
+                return row, before, after, assumptions
         raise BudgetExceededError(f"the ledger {self.name!r} refuses: {reason}")
 
     def _spent(self, transaction: Transaction) -> Spent:
@@ -353,11 +376,15 @@ class Reservation(Once):
 
     Args:
         recorded: What the run's guarantee will say about the ledger.
+        warning: That it takes most of what was left, or empty.
     """
 
-    def __init__(self, *, ledger: Ledger, charge: Charge, recorded: Recorded) -> None:
+    def __init__(
+        self, *, ledger: Ledger, charge: Charge, recorded: Recorded, warning: str = ""
+    ) -> None:
         super().__init__()
         self.ledger, self.charge, self.recorded = ledger, charge, recorded
+        self.warning = warning
 
     def begin(self, charge: Charge) -> None:
         """Begin the run that this was reserved for.

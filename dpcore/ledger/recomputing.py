@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ from dpcore.ledger.journal import LedgerError, Row
 from dpcore.ledger.total import Spent, Total
 
 RESERVED, SPENT, COMMITTED = "reserved", "spent", "committed"
+_TOLD = 1000  # rows
 _REMEMBERED = 10_000  # charges that are read once where they come again
 
 
@@ -46,8 +47,13 @@ class Verified:
     end: str = ""
 
 
-def recomputed(total: Total, rows: Iterable[Row], events: Catalogue) -> Verified:
+def recomputed(
+    total: Total, rows: Iterable[Row], events: Catalogue, progress: Callable[[int], None]
+) -> Verified:
     """Whether the sums and the order of rows are right.
+
+    Args:
+        progress: Told how many rows are right, now and then.
 
     Raises:
         LedgerError: the plugin of an event is missing or not admitted.
@@ -77,6 +83,8 @@ def recomputed(total: Total, rows: Iterable[Row], events: Catalogue) -> Verified
         if fault:
             return Verified(faults=(fault,), rows=read, end=end)
         read, end = row.number, row.digest
+        if read % _TOLD == 0:
+            progress(read)
     return Verified(rows=read, end=end)
 
 

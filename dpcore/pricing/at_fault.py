@@ -10,9 +10,8 @@ from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError, ReleaseError, below
 from dpcore.functions.interactive import Interactive
 from dpcore.functions.learner import FunctionQuery
-from dpcore.pricing.calibration import compose
 from dpcore.randomness import SecretCoins
-from dpcore.running.ask import Ask
+from dpcore.running.ask import Ask, compose
 from dpcore.running.request import Request
 
 

@@ -11,7 +11,8 @@ there, 2k steps. Or as many as both have are replaced one by one, and the rest a
 most k steps, none longer than the larger of the two bounds. The smaller result counts.
 
 Where a bound says that no output is farther from 0 than it (`covers_fallback`), no two outputs are
-farther apart than twice that, whatever a person has.
+farther apart than twice that, whatever a person has; and none are farther apart than the `diameter`
+that it states.
 
 A solver's error is of the two ends alone and stays what it is. The changes of scores add up like
 any norm, and so does their range. A law over orders or samples of records, a bound that is a
@@ -67,6 +68,7 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
         value=max(came.value, replaced.value),
         range=_larger_range(came, replaced),
         solver_error=max(came.solver_error, replaced.solver_error),
+        diameter=_narrower(came.diameter, replaced.diameter),
         covers_fallback=came.covers_fallback and replaced.covers_fallback,
         premises=tuple(dict.fromkeys((*came.premises, *replaced.premises))),
     )
@@ -102,6 +104,12 @@ def _path(found: Found, relation: Adjacency) -> Sensitivity | Refused:
     return found
 
 
+def _narrower(one: float | None, other: float | None) -> float | None:
+    """Both are about the same outputs."""
+    known = [each for each in (one, other) if each is not None]
+    return min(known, default=None)
+
+
 def _larger_range(one: Sensitivity, other: Sensitivity) -> float | None:
     """None where both are twice the value."""
     if one.range is None and other.range is None:
@@ -114,9 +122,12 @@ def _steps(found: Sensitivity, steps: int, adjacency: Adjacency) -> Sensitivity:
     if found.covers_fallback and found.range is None:
         steps = min(steps, 2)
     path = f"{steps} times, a path over the records of one person" if steps > 1 else "one record"
+    value = times(found.value, steps)
+    if found.diameter is not None and found.diameter < value:
+        value, path = found.diameter, "the diameter of all outputs, whatever a person has"
     return attrs.evolve(
         found,
-        value=times(found.value, steps),
+        value=value,
         range=None if found.range is None else times(found.range, steps),
         adjacency=adjacency,
         source=f"{path}: {found.source}",

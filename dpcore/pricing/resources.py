@@ -34,6 +34,7 @@ from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 _NUMBER = 8  # bytes
 _ID = 250  # a text, its place in a table of them, and the words a record is chosen by
 _BLOCK = 10_000  # features
+_SEARCH = 20  # passes of a private search: an estimate, since they follow the records
 _IN_FLIGHT = 1 << 16  # records of a batch that is read, or of the blocks of some threads
 _CELL = 100  # bytes of a cell while a file is read
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?)(i?)B?\Z")
@@ -120,7 +121,8 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
     for number, one in enumerate(releases):
         answers = Resources()
         for ask in one.asks.values():
-            answers += _of_query(ask.query, one.part)
+            loops = one.learner.reads_of(one.part) is Reads.LOOPS
+            answers += _of_query(ask.query, one.part, _SEARCH if loops else 1)
         if in_blocks(request, one.part):
             answers = attrs.evolve(answers, disk=known.disk + _derived(one, request))
         with below("releases", number, "learner"):
@@ -129,8 +131,9 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
     return whole
 
 
-def _of_query(query: Query, part: Domain) -> Resources:
-    """Its answers; and a statistic whose every number looks at every record that an ask sees.
+def _of_query(query: Query, part: Domain, passes: int) -> Resources:
+    """Its answers; and a statistic whose every number looks at every record that an ask sees, in so
+    many passes.
 
     What is made of an answer is taken as a product of square matrices of so many numbers.
     """
@@ -144,7 +147,7 @@ def _of_query(query: Query, part: Domain) -> Resources:
         case Order(steps=steps):
             rows, memory = steps, memory + 2 * _NUMBER * steps
     once = rows * (size + part.width) + size * (math.isqrt(size) + 1)
-    return Resources(memory, most * once, most)
+    return Resources(memory, most * passes * once, most * passes)
 
 
 @attrs.frozen
@@ -190,13 +193,13 @@ def _table(domain: Domain) -> Resources:
 
 
 def _spooled(request: Request) -> Resources:
-    """Reading and encoding in batches; the hold-out stays in memory, all else goes to disk."""
+    """Reading and encoding in batches; all else goes to disk, the hold-out as it was read."""
     domain = request.domain
     records, columns = domain.at_most or 0, len(domain.columns) + len(domain.groups) + 1
     held = math.ceil(records * request.holdout)
-    memory = _table(_some(domain)).memory + _CELL * held * columns + _ids(domain)
-    twice = 2 if held else 1
-    return Resources(memory, records * columns, 1, twice * _NUMBER * records * (domain.width + 1))
+    memory = _table(_some(domain)).memory + _ids(domain)
+    encoded = (2 if held else 1) * _NUMBER * records * (domain.width + 1)
+    return Resources(memory, records * columns, 1, encoded + _CELL * held * columns)
 
 
 def _derived(one: Scheduled, request: Request) -> int:

@@ -9,8 +9,7 @@ from dpcore.accounting.budget import PrivacyBudget
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, SpecError, near
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
-from dpcore.pricing.calibration import compose
-from dpcore.running.ask import Ask
+from dpcore.running.ask import Ask, compose
 from dpcore.running.private_look import PrivateLook
 from dpcore.running.request import Request
 from dpcore.running.schedule import Schedule, Scheduled

@@ -7,7 +7,7 @@ published ones, are seen by the operator only, and are no part of what the guara
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -26,6 +26,7 @@ from dpcore.learning.metrics.groups import Groups
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.conversation import Conversation
+from dpcore.running.hold_out import HoldOut, joined
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.reuse import Reuse
 from dpcore.running.schedule import Scheduled
@@ -82,17 +83,16 @@ def evaluate(
         RequestError: a metric needs what a release's model does not tell.
     """
     opened = outcome.opened
-    truth = opened.holdout_labels
-    if truth.size == 0:
+    if not len(opened.held):
         return {}
-    domain = plan.request.domain
+    domain, truth = plan.request.domain, opened.held.labels()
     typical = _typical(domain, opened.train)
     everybody = Held(
         predicted=domain.uncentre(np.full(truth.shape, typical)),
         truth=truth,
         target=domain.labels,
         groups=groups,
-        codes=np.zeros(truth.size, np.intp) if groups is None else groups.codes(opened.holdout),
+        codes=_codes(groups, opened.held),
         law=_without_noise(domain, np.full(truth.shape, typical)),
         scores=_leaning(domain, np.full(truth.shape, typical)),
     )
@@ -109,7 +109,7 @@ def evaluate(
             reuse=reuse,
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        shown = _shown(scheduled, metrics, held, cast(Model, model), opened.holdout)
+        shown = _shown(scheduled, metrics, held, cast(Model, model), opened.held)
         told = {
             who: _told(metrics, attrs.evolve(everybody, **seen))
             for who, seen in ((PRIVATE, shown[0]), (CONSTANT, {}), (WITHOUT_NOISE, shown[1]))
@@ -129,37 +129,77 @@ def _told(metrics: Mapping[str, Metric], held: Held) -> dict[str, float]:
     }
 
 
+def _codes(groups: Groups | None, holdout: HoldOut) -> NDArray[np.intp]:
+    """PRIVATE: the number of every record's group; 0 where nobody asked for groups."""
+    if groups is None:
+        return np.zeros(len(holdout), np.intp)
+    return joined([groups.codes(table) for table, _ in holdout.batches()])
+
+
 def _shown(
     scheduled: Scheduled,
     metrics: Mapping[str, Metric],
     held: Conversation,
     model: Model,
-    holdout: Mapping[str, Any],
+    holdout: HoldOut,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """PRIVATE: what metrics need of a model, and of the same without noise."""
+    """PRIVATE: what metrics need of a model, and of the same without noise: numbers of every
+    record, made of its cells batch by batch."""
     if not any(metric.needs_law or metric.needs_scores for metric in metrics.values()):
         private, exact = scheduled.evaluated(held, model, holdout)
         return {"predicted": private}, {"predicted": exact}
-    domain, without = scheduled.part, scheduled.without_noise(held)
+    without = scheduled.without_noise(held)
     if not (isinstance(model, ScoringModel) and isinstance(without, ScoringModel)):
         raise RequestError(_lacking(scheduled, metrics, "scores of encoded records"))
-    encoded = domain.encode(holdout)
+    shown = [_of_batch(scheduled, metrics, model, without, table) for table, _ in holdout.batches()]
+    private, exact = zip(*shown, strict=True)
+    return _as_one(private), _as_one(exact)
+
+
+def _of_batch(
+    scheduled: Scheduled,
+    metrics: Mapping[str, Metric],
+    model: ScoringModel,
+    without: ScoringModel,
+    table: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """PRIVATE: of some records."""
+    domain = scheduled.part
+    encoded = domain.encode(table)
     centred = without.score(encoded)
     law = sure = _without_noise(domain, centred)
     if sure is not None and any(metric.needs_law for metric in metrics.values()):
         law = attrs.evolve(sure, **_noise(scheduled, model, encoded, metrics))
     return (
         {
-            "predicted": model.predict(holdout),
+            "predicted": model.predict(table),
             "law": law,
             "scores": _leaning(domain, model.score(encoded)),
         },
         {
-            "predicted": without.predict(holdout),
+            "predicted": without.predict(table),
             "law": sure,
             "scores": _leaning(domain, centred),
         },
     )
+
+
+def _as_one(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """PRIVATE: of all batches; what is None of one is None of all."""
+    first, laws = batches[0], [one["law"] for one in batches]
+    law = first["law"]
+    if law is not None:
+        law = attrs.evolve(
+            law, mean=joined([one.mean for one in laws]), std=joined([one.std for one in laws])
+        )
+    scores = None
+    if first["scores"] is not None:
+        scores = joined([one["scores"] for one in batches])
+    return {
+        "predicted": joined([one["predicted"] for one in batches]),
+        "law": law,
+        "scores": scores,
+    }
 
 
 def _noise(

@@ -19,6 +19,7 @@ from dpcore.errors import ReplayError, RequestError
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.learner import Answer, Model, Published
 from dpcore.learning.figures import Figures, Statistics
+from dpcore.markup import Sheet, Shown
 from dpcore.publish.lock import Lock, decoded, lock_of, require_same, require_versions
 from dpcore.publish.reading import names_in, read_arrays, read_bytes
 from dpcore.publish.stacking import Asked, stacked, unstacked
@@ -29,9 +30,13 @@ from dpcore.running.boundary import Arrays, told_once
 from dpcore.running.plan import Plan
 from dpcore.running.private_look import RELEASE, stated
 from dpcore.running.serving import Predictions, Serving
+from dpcore.running.sheets import released_sheet
 from dpcore.spec.spec import Spec, spec_of_plain
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
+HANDED_OVER = "the types of the columns handed over were not chosen by looking at the records"
+"""On which a run rests whose records came as a table in Python, not from a source of dpcore's."""
+
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
 PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/reproduction"
 _CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
@@ -138,7 +143,7 @@ def _json(data: Any) -> bytes:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Run:
+class Run(Shown):
     """A run: its guarantee, its models ready to predict, and where it is kept.
 
     Args:
@@ -181,6 +186,12 @@ class Run:
         """
         (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
+
+    def sheet(self) -> Sheet:
+        """What was published, its tables, and the guarantee in full."""
+        found = released_sheet(f"Run {self.folder.name}", self.models, self.guarantee)
+        figures = tuple(one.sheet().tables[0] for one in self.tables.values())
+        return attrs.evolve(found, tables=(*found.tables, *figures))
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions of the only model, in the file's units, or classes; shape (n,).
@@ -273,6 +284,9 @@ def load_run(
     guarantee = plan.guarantee
     if voided := told.get("not private"):
         guarantee = guarantee.void(voided)
+    premises = told.get("premises")
+    if isinstance(premises, list) and HANDED_OVER in premises:
+        guarantee = guarantee.resting_on(HANDED_OVER)  # a premise more never claims more
     if entered := told.get("ledger"):
         guarantee = guarantee.record(_recorded(entered, folder))
     return Run(

@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dpcore.accounting.certainty import Curve
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.errors import NoClaimError, ReplayError
-from dpcore.pricing.calibration import compose
-from dpcore.running.ask import failure_over_coins
 from dpcore.running.plan import Plan
-
-_SMALL = [float(f"{digit}e-{power}") for power in range(12, 2, -1) for digit in (1, 3)]
-_LARGE = [hundredths / 100 for hundredths in range(1, 100, 3)]
 
 
 def curve_of(plan: Plan) -> Curve:
-    """Upper ends of epsilon over delta, as this version composes the locked events.
+    """As `Plan.curve`.
 
-    The probability that a bound fails over the public coins is part of every delta.
-
-    Raises:
-        ReplayError: the plan states less than its noise costs at least.
-        NoClaimError: no epsilon can be stated at any delta.
+    Raises: as `Plan.curve`.
     """
-    request, stated = plan.request, plan.guarantee
-    empty = request.accountant
-    composed = compose(
-        plan.schedule.asks, AutoAccountant(request.adjacency) if empty is None else empty
-    )
-    gamma = failure_over_coins(plan.schedule.asks)
-    left = request.budget.left_beside(gamma)
-    least = composed.epsilon(left).lower
-    if least > stated.epsilon:
-        raise ReplayError(
-            f"the lock states epsilon = {stated.epsilon:.6g}, and its noise costs at least "
-            f"{least:.6g}: dpcore check on the spec tells what is right"
-        )
-    found = {}
-    for one in sorted({*_SMALL, *_LARGE, *([left] if left > 0 else [])}):
-        total = one if gamma == 0.0 else float(np.nextafter(one + np.nextafter(gamma, 1.0), 1.0))
-        if total >= 1.0:
-            continue
-        try:
-            found[stated.delta if one == left else total] = composed.epsilon(one).upper
-        except NoClaimError:
-            continue
-    if not found:
-        raise NoClaimError("no epsilon can be stated at any delta")
-    return Curve(deltas=np.array([*found]), epsilons=np.array([*found.values()]))
+    return plan.curve()

@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
+from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
@@ -23,7 +24,9 @@ from dpcore.guarantee import Guarantee
 from dpcore.learner import AnyLearner, Learner, Model, Public, Published
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
+from dpcore.ledger.charge import Charge
 from dpcore.ledger.total import Left, Spent, Total, shown_down
+from dpcore.markup import Listing, Sheet, Shown
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
@@ -33,16 +36,18 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.once import Once
 from dpcore.pricing.price import price
+from dpcore.publish.given import made, require_epsilon, require_given, require_learner
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
+from dpcore.running.sheets import released_sheet
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Paid:
+class Paid(Shown):
     """One release of a session, and what it cost.
 
     Args:
@@ -57,8 +62,12 @@ class Paid:
     guarantee: Guarantee
     left: str
 
+    def sheet(self) -> Sheet:
+        """What was published, and its guarantee in full."""
+        return released_sheet(self.name, {self.name: self.published}, self.guarantee)
 
-class Session(Once):
+
+class Session(Once, Shown):
     """A table, a budget, and everything that is asked of the one out of the other.
 
     Args:
@@ -70,6 +79,10 @@ class Session(Once):
             declares them.
         on_invalid: `project` maps a record that does not fit into the domain, `refuse` stops.
         registry: Where learners are looked up by name; the default one if None.
+
+    Raises:
+        ParameterError: one of them is something else.
+        SourceError: the table lacks a declared column; nothing is spent.
     """
 
     def __init__(
@@ -83,6 +96,7 @@ class Session(Once):
         registry: Registry | None = None,
     ) -> None:
         super().__init__()
+        require_given(budget, domain, table, adjacency)
         own = budget.total.adjacency if isinstance(budget, Ledger) else None
         plain = ADD_REMOVE if domain.exact is None else REPLACE_ONE
         if domain.people is not None:
@@ -108,6 +122,12 @@ class Session(Once):
 
     def __repr__(self) -> str:
         return f"Session({len(self._paid)} releases; left {self.left})"
+
+    def sheet(self) -> Sheet:
+        """Every release, what it cost, and what is left."""
+        rows = [(one.name, one.guarantee.short, one.left) for one in self._paid]
+        table = Listing.of(("release", "guarantee", "left after it"), rows)
+        return Sheet(title="Session", tables=(table,), sentences=(f"Left: {self.left}.",))
 
     @property
     def releases(self) -> tuple[Paid, ...]:
@@ -152,10 +172,16 @@ class Session(Once):
         return self._table_of("statistics.histogram", epsilon, {"column": column, **fields})
 
     def quantiles(
-        self, column: str, quantiles: Sequence[float] = (0.5,), *, epsilon: float, **fields: Any
+        self,
+        column: str,
+        quantiles: float | Sequence[float] = (0.5,),
+        *,
+        epsilon: float,
+        **fields: Any,
     ) -> Figures:
         """Quantiles of a column, with intervals; fields of `statistics.quantiles`."""
-        wanted = {"column": column, "quantiles": tuple(quantiles), **fields}
+        several = quantiles if isinstance(quantiles, Sequence) else (quantiles,)
+        wanted = {"column": column, "quantiles": tuple(several), **fields}
         return self._table_of("statistics.quantiles", epsilon, wanted)
 
     def group_by(self, by: str | Sequence[str], *, epsilon: float, **fields: Any) -> Statistics:
@@ -172,6 +198,7 @@ class Session(Once):
         Raises:
             ContractError: the learner publishes tables.
         """
+        require_learner(learner)
         if not learner.predicts:
             raise ContractError(f"{type(learner).__name__} publishes tables: use `release`")
         return cast(Model, self.release(learner, epsilon=epsilon, mechanism=mechanism))
@@ -197,7 +224,8 @@ class Session(Once):
             SourceError: the table does not fit the domain; what was charged stays spent.
         """
         self._require_here(ContractError)
-        budget = PrivacyBudget(epsilon=epsilon, delta=self._delta)
+        require_learner(learner)
+        budget = PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta)
         plan = price(
             domain=self._domain,
             adjacency=self.adjacency,
@@ -214,13 +242,27 @@ class Session(Once):
                 reservation = plan.reserve(self._ledger, what)
             else:
                 assert self._spent is not None, "a session has a ledger or sums of its own"
-                self._spent = self._spent.spend(plan.charge())
+                self._spent = self._charged(self._spent, plan.charge(), what, budget.epsilon)
             outcome = plan.run(self._table, reservation=reservation)
             (published,) = outcome.models.values()
             self._paid.append(
                 Paid(name=what, published=published, guarantee=outcome.guarantee, left=self.left)
             )
         return published
+
+    def _charged(self, spent: Spent, charge: Charge, what: str, epsilon: float) -> Spent:
+        """The sums with one more release.
+
+        Raises:
+            BudgetExceededError: what it costs, and what is left, in words.
+        """
+        try:
+            return spent.spend(charge)
+        except BudgetExceededError:
+            raise BudgetExceededError(
+                f"{what} at epsilon = {epsilon:g} costs more than the session has left: "
+                f"{self.left}; nothing was spent and no record was read"
+            ) from None
 
     def _usual(self, learner: AnyLearner, budget: PrivacyBudget) -> Mechanisms:
         """The mechanism of each query by its norm and values."""
@@ -234,7 +276,7 @@ class Session(Once):
 
     def _learner(self, name: str, fields: Mapping[str, Any]) -> AnyLearner:
         registry = Registry.default() if self._registry is None else self._registry
-        return cast(AnyLearner, registry.component(LEARNER, name)(**fields))
+        return made(name, registry.component(LEARNER, name), fields)
 
     def _table_of(self, name: str, epsilon: float, fields: Mapping[str, Any]) -> Figures:
         published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))

@@ -33,6 +33,7 @@ from dpcore.ledger.places import place_of
 from dpcore.publish.evaluation import UNCOVERED, evaluate
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
+    HANDED_OVER,
     PUBLIC,
     REHEARSAL,
     REPRODUCTION,
@@ -110,16 +111,18 @@ def run(
             holding = held.enter_context((engine or Local()).opened(folder))
         plan.require_fit(holding)
         work = attrs.evolve(work, engine=holding)
-        reservation = None
+        reservation, warning = None, ""
         if book is not None and rehearsal is None:
             reservation = plan.reserve(book, folder.name, _uncovered(spec))
+            warning = reservation.warning
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
         with _spent(reservation):
             outcome = work.sealed(reservation) if sealed else work.open(reservation)
             made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
         made = attrs.evolve(
-            made, note="; ".join(filter(None, (priced.note, outcome.note, holding.note)))
+            made,
+            note="; ".join(filter(None, (priced.note, outcome.note, holding.note, warning))),
         )
         if sealed:
             return made
@@ -213,10 +216,12 @@ class _Work:
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """The public files, all of them or none."""
-        lock = lock_of(self.spec, self.plan, outcome.coins)
+        lock, guarantee = lock_of(self.spec, self.plan, outcome.coins), outcome.guarantee
+        if self.table is not None:
+            guarantee = guarantee.resting_on(HANDED_OVER)
         looked = stated(self.spec.request.look, means(outcome.answers))
         files = public_files(
-            lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee, looked
+            lock, outcome.answers, outcome.models, outcome.arrays, guarantee, looked
         )
         _publish(folder, channel, files)
         return Run(
@@ -224,7 +229,7 @@ class _Work:
             channel=channel,
             spec=self.spec,
             lock=lock,
-            guarantee=outcome.guarantee,
+            guarantee=guarantee,
             models=outcome.models,
             answers={name: tuple(a.value for a in got) for name, got in outcome.answers.items()},
             evaluation=looked,

@@ -27,3 +27,16 @@ def row_lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
             left -= half
         np.sqrt(squares[:, :1], out=found[start : start + step])
     return found
+
+
+def column_lengths(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`row_lengths` of rows that lie in columns, to the last bit: shape (width, n) to (n,)."""
+    left = len(columns)
+    if left == 0:
+        return np.zeros(columns.shape[1])
+    squares = columns * columns
+    while left > 1:
+        half = left // 2
+        squares[:half] += squares[left - half : left]
+        left -= half
+    return np.asarray(np.sqrt(squares[0]))

@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 import attrs
 from numpy.typing import NDArray
 
+from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.interval import Spread
@@ -74,6 +75,13 @@ class Ask:
     def _releasing(self) -> Mechanism:
         """The mechanism of a query that is no function: pricing matches the two."""
         return cast(Mechanism, self.mechanism)
+
+
+def compose(asks: Iterable[Ask], accountant: Accountant) -> Accountant:
+    """Every ask, as often as it may be asked."""
+    for ask in asks:
+        accountant = accountant.compose(ask.event(), ask.query.at_most)
+    return accountant
 
 
 def failure_over_coins(asks: Iterable[Ask]) -> float:

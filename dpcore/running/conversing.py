@@ -26,6 +26,7 @@ from dpcore.records.records import Records
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import frozen
 from dpcore.running.conversation import Conversation, wide_open
+from dpcore.running.hold_out import HoldOut, joined
 from dpcore.running.schedule import Private, Scheduled
 
 
@@ -97,10 +98,12 @@ class Conversing(Scheduled):
         return learner.model(state), tuple(told)
 
     def evaluated(
-        self, held: Conversation, model: Model, holdout: Table
+        self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The model's, and those of the same learner from exact answers."""
-        return model.predict(holdout), cast(Model, self.without_noise(held)).predict(holdout)
+        """The model's, and those of the same learner from exact answers; batch by batch."""
+        without = cast(Model, self.without_noise(held))
+        private = joined([model.predict(table) for table, _ in holdout.batches()])
+        return private, joined([without.predict(table) for table, _ in holdout.batches()])
 
     def without_noise(self, held: Conversation) -> Published:
         """PRIVATE: the same learner's, from exact answers."""

@@ -8,11 +8,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.domain import Domain
+from dpcore.domain.domain import Domain, Table
 from dpcore.learner import Answer, Model, Published
 from dpcore.randomness import SecretCoins
 from dpcore.running.ask import Ask
 from dpcore.running.conversation import Door
+from dpcore.running.hold_out import joined
 from dpcore.running.opening import Opened
 from dpcore.running.private_look import PrivateLook
 
@@ -46,9 +47,15 @@ def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
     What a model cannot predict, or not as a finite number, counts as the middle of the range; of
     classes, as the first.
     """
-    predicted = domain.uncentre(np.zeros(opened.holdout_labels.shape))
+    found = [_of_batch(model, table, truth.shape, domain) for table, truth in opened.held.batches()]
+    return joined(found)
+
+
+def _of_batch(model: Model, table: Table, shape: tuple[int, ...], domain: Domain) -> NDArray[Any]:
+    predicted = domain.uncentre(np.zeros(shape))
+    columns = {name: np.asarray(column) for name, column in table.items()}
     for row in range(predicted.size):
-        one = {name: np.asarray(column)[row : row + 1] for name, column in opened.holdout.items()}
+        one = {name: column[row : row + 1] for name, column in columns.items()}
         try:
             found = domain.centre(np.asarray(model.predict(one)).reshape((1,)))
         except Exception:

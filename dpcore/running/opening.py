@@ -7,6 +7,7 @@ the split is a `Selection` by the same secret words, so that the same records ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -26,9 +27,12 @@ from dpcore.records.cells import cells, named
 from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
 from dpcore.records.source import Columns, Part, Source
+from dpcore.running.hold_out import HoldOut, HoldOutInMemory, SpooledHoldOut
 from dpcore.running.parts import held_out
 from dpcore.running.request import Request
 from dpcore.sampling.selection import EVERYTHING, Coins, OfPersons, Others, Selection, Smallest
+
+_NONE = HoldOutInMemory({}, np.zeros(0))
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -36,8 +40,17 @@ class Opened:
     """PRIVATE: the projected records, split."""
 
     train: Records | EngineRecords
-    holdout: Table
-    holdout_labels: NDArray[Any]
+    held: HoldOut
+
+    @property
+    def holdout(self) -> Table:
+        """The whole hold-out in memory."""
+        return self.held.table()
+
+    @property
+    def holdout_labels(self) -> NDArray[Any]:
+        """What predictions of it are compared with."""
+        return self.held.labels()
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -94,15 +107,15 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         cut = held_out(count, request.holdout)
         holdout, train = order[:cut], order[cut:]
     labels = records.labels[holdout]
-    return Opened(
-        train=records.take(train),
-        holdout={name: cells(table[name])[holdout] for name in domain.rules},
-        holdout_labels=domain.uncentre(labels) if domain.labelled else labels,
+    held = HoldOutInMemory(
+        {name: cells(table[name])[holdout] for name in domain.rules},
+        domain.uncentre(labels) if domain.labelled else labels,
     )
+    return Opened(train=records.take(train), held=held)
 
 
 def open_source(request: Request, source: Source, secret: SecretCoins, engine: Engine) -> Opened:
-    """Hand a source over to an engine, and read the hold-out alone into memory.
+    """Hand a source over to an engine, and read the hold-out once more, into a spool.
 
     Where there is a hold-out of a source that can be read once alone, all of it is read.
 
@@ -120,14 +133,14 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     count = sum(counts)
     _require_count(domain, count)
     out = _kept_out(request.holdout, request.adjacency, count, secret)
-    held = {} if out is None else _rows(domain, parts, counts, out)
+    held = _NONE if out is None else _read(domain, parts, counts, out, engine.spool)
     train = EngineRecords(
         engine=engine,
         places=count,
-        count=count - (len(held[_counted(domain)]) if held else 0),
+        count=count - len(held),
         split=EVERYTHING if out is None else Others(out),
     )
-    return Opened(train=train, holdout=held, holdout_labels=_labels(domain, held))
+    return Opened(train=train, held=held)
 
 
 def _open_persons(
@@ -140,26 +153,19 @@ def _open_persons(
     used = bounding.used(sum(counts))
     _require_count(domain, used.rows.size)
     out = np.zeros(used.persons, dtype=np.bool_)
-    held: dict[str, NDArray[Any]] = {}
+    held: HoldOut = _NONE
     if request.holdout:
         words = secret.runtime("split").by_place
         out = Coins.chance(words, request.holdout).kept(0, used.persons)
-        held = _rows(domain, parts, counts, OfPersons(used, out))
+        held = _read(domain, parts, counts, OfPersons(used, out), engine.spool)
     train = EngineRecords(
         engine=engine,
         places=sum(counts),
-        count=used.rows.size - (len(held[_counted(domain)]) if held else 0),
+        count=used.rows.size - len(held),
         split=OfPersons(used, ~out),
         used=used,
     )
-    return Opened(train=train, holdout=held, holdout_labels=_labels(domain, held))
-
-
-def _labels(domain: Domain, held: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """What the hold-out is compared with."""
-    if not domain.labelled:
-        return np.zeros(0)
-    return domain.uncentre(domain.centre(held[domain.target]) if held else np.zeros(0))
+    return Opened(train=train, held=held)
 
 
 def _tags(secret: SecretCoins) -> Words:
@@ -270,17 +276,19 @@ def _kept_out(
     return Smallest.of(words, cut, count) if cut else None
 
 
-def _rows(
-    domain: Domain, parts: Sequence[Part], counts: Sequence[int], chosen: Selection
-) -> dict[str, NDArray[Any]]:
+def _read(
+    domain: Domain,
+    parts: Sequence[Part],
+    counts: Sequence[int],
+    chosen: Selection,
+    folder: Path | None,
+) -> HoldOut:
     """PRIVATE: the declared columns of the chosen records, read once more."""
-    names = tuple(domain.rules)
-    found: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+    held = SpooledHoldOut(domain, folder)
     for first, batch, rows in _placed(parts, counts, _counted(domain)):
         kept = np.flatnonzero(chosen.kept(first, rows))
-        for name in names:
-            found[name].append(cells(batch[name])[kept])
-    return {name: _joined(pieces) for name, pieces in found.items()}
+        held.add({name: cells(batch[name])[kept] for name in domain.rules}, kept.size)
+    return held
 
 
 def _counted(domain: Domain) -> str:
@@ -303,13 +311,3 @@ def _placed(
         before += count
         if first != before:
             raise SourceError("a part of the source has changed since it was read")
-
-
-def _joined(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One column; cells of several types stay what each is."""
-    if not pieces:
-        return np.zeros(0)
-    if len({piece.dtype for piece in pieces}) == 1:
-        return np.concatenate(pieces)
-    listed = [cell for piece in pieces for cell in piece.tolist()]
-    return np.fromiter(listed, dtype=object, count=len(listed))

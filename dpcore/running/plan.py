@@ -9,6 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.accounting.certainty import Curve
+from dpcore.accounting.pictures import axes_or_new, draw_curve, draw_trade_off
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
@@ -18,6 +20,7 @@ from dpcore.guarantee import Guarantee, Status
 from dpcore.learner import Answer, Model, Published
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
+from dpcore.markup import Sheet, Shown
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
@@ -27,12 +30,14 @@ from dpcore.running.clean import HERE, Replaying
 from dpcore.running.conversation import Conversation, Door, through_mechanism
 from dpcore.running.looking import look
 from dpcore.running.opening import Opened
+from dpcore.running.privacy_curve import certified
 from dpcore.running.private_look import RELEASE
 from dpcore.running.request import Request
 from dpcore.running.resources import Resources
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictor, Serving
+from dpcore.running.sheets import plan_sheet, released_sheet
 from dpcore.running.silence import silenced
 
 
@@ -40,7 +45,7 @@ def _nothing() -> None: ...
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Outcome:
+class Outcome(Shown):
     """What a run published, and (private) what it opened.
 
     Args:
@@ -71,9 +76,13 @@ class Outcome:
         (model,) = [one for one in self.models.values() if isinstance(one, Model)]
         return model
 
+    def sheet(self) -> Sheet:
+        """What was published, and the guarantee in full."""
+        return released_sheet("Outcome", self.models, self.guarantee)
+
 
 @attrs.frozen(kw_only=True, eq=False)
-class Plan:
+class Plan(Shown):
     """A run with its price.
 
     Args:
@@ -88,6 +97,37 @@ class Plan:
     guarantee: Guarantee
     coins: PublicCoins | None
     resources: Resources = attrs.field(factory=Resources)
+
+    def sheet(self) -> Sheet:
+        """The guarantee in short, and every query with its noise."""
+        return plan_sheet(self.schedule, self.guarantee)
+
+    def curve(self) -> Curve:
+        """Upper ends of epsilon over delta: what the whole run may cost, at any delta.
+
+        Raises:
+            ReplayError: a lock states less than its noise costs at least.
+            NoClaimError: no epsilon can be stated at any delta.
+        """
+        return certified(self.schedule, self.guarantee)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the certified curve, and what an attacker recognises at most; needs matplotlib.
+
+        Args:
+            axes: Two of matplotlib's; those of a new figure if None.
+
+        Returns:
+            Both axes.
+
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        left, right = axes_or_new(axes, 2)
+        curve, told = self.curve(), self.guarantee
+        draw_curve(left, curve, told.epsilon, told.delta)
+        draw_trade_off(right, curve)
+        return left, right
 
     @property
     def request(self) -> Request:

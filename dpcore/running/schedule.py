@@ -18,6 +18,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import Before
 from dpcore.running.conversation import Conversation
+from dpcore.running.hold_out import HoldOut
 from dpcore.running.request import Release, Request
 
 Private = Callable[..., Any]
@@ -118,7 +119,7 @@ class Scheduled(ABC):
 
     @abstractmethod
     def evaluated(
-        self, held: Conversation, model: Model, holdout: Table
+        self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """PRIVATE: a model's predictions on a hold-out, and without noise: for the operator."""
 

@@ -17,10 +17,12 @@ from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Answer, Model
+from dpcore.learning.shown import ShownModel
 from dpcore.randomness import PublicCoins
 from dpcore.running.ask import Ask
 from dpcore.running.boundary import frozen
 from dpcore.running.conversation import Conversation
+from dpcore.running.hold_out import HoldOut
 from dpcore.running.schedule import Scheduled
 
 
@@ -48,7 +50,7 @@ class Predictor:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Predictions:
+class Predictions(ShownModel):
     """What a run publishes of a function: its answers at the points of a file, and no more.
 
     Args:
@@ -183,11 +185,11 @@ class Serving(Scheduled):
         """None."""
 
     def evaluated(
-        self, held: Conversation, model: Model, holdout: Table
+        self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """What stand-in oracles answer, as many as it takes; and the function there."""
         function, domain, most = self.function(held), self.part, self.most_points
-        rows, back = np.unique(domain.encode(holdout) + 0.0, axis=0, return_inverse=True)
+        rows, back = np.unique(domain.encode(holdout.table()) + 0.0, axis=0, return_inverse=True)
         answers = [
             self.oracle(function, held, 1 + start // most).ask(rows[start : start + most])
             for start in range(0, rows.shape[0], most)

@@ -1,6 +1,7 @@
 """Dask: the bits of the local engine, whatever the cluster does, and nothing told by accident."""
 
 import logging
+import threading
 import time
 
 import attrs
@@ -13,11 +14,14 @@ from dpcore.conformance.laws.engines import LAWS, engine_verdicts
 from dpcore.conformance.laws.law import Outcome
 from dpcore.domain.people import People
 from dpcore.engines import dask as module
+from dpcore.engines import dask_workers
 from dpcore.engines.base import BlockError, Task
 from dpcore.engines.bundle import Bundle, Room, contents_of
 from dpcore.engines.dask import Dask
 from dpcore.engines.local import LocalEngine
+from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, RequestError, SourceError
+from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
@@ -26,6 +30,8 @@ from dpcore.sampling.selection import Coins, Others, counted_from
 from dpcore.sources.opening import open_source
 from dpcore.spec.grammar import Csv
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
+from dpcore_random_features import Ridge
+from dpcore_random_features.huber_ridge import HuberRidgeLearner
 
 from doubles import domain, table
 
@@ -91,6 +97,11 @@ def clipped():
     return ClippedGradient(features=Identity(), clip=0.3, steps=2)
 
 
+def huber():
+    features = CosSin(count=2)
+    return HuberRidgeLearner(features=features, total_regularization=30.0, clip=0.2)
+
+
 CHOSEN = PermuteAndFlip()
 BEST = BestOf(candidates=(clipped(), SufficientStatistics(features=Identity())))
 
@@ -104,10 +115,12 @@ BEST = BestOf(candidates=(clipped(), SufficientStatistics(features=Identity())))
         (SufficientStatistics(features=Identity()), None, {}),
         (ChosenRidge(features=Identity()), {"statistics": Gaussian(), "choice": CHOSEN}, {}),
         (BEST, {"fits": Gaussian(), "choice": CHOSEN}, {"adjacency": ADD_REMOVE}),
+        (Ridge(features=Identity(), regularization=0.5), None, {}),
+        (huber(), None, {"adjacency": ADD_REMOVE, "holdout": 0.3}),
     ],
-    ids=["split", "coins", "staged", "products", "ridge", "best_of"],
+    ids=["split", "coins", "staged", "products", "ridge", "best_of", "folds", "loops"],
 )
-def test_learners_that_read_sums_release_the_bits_of_the_local_engine(
+def test_learners_that_read_sums_folds_and_loops_release_the_bits_of_the_local_engine(
     client, learner, mechanism, fields
 ):
     made, source = plan(learner, mechanism=mechanism, **fields), Cut(table(400), (130, 0, 70, 200))
@@ -275,6 +288,41 @@ def test_a_worker_without_dpcore_and_a_cluster_without_workers_are_refused(clien
         monkeypatch.setattr(type(client), "run", lambda *args, told=found, **kwargs: told)
         with pytest.raises(RequestError, match=message):
             Dask(client).ready()
+
+
+def test_workers_that_are_silent_are_asked_again_a_few_times(client, monkeypatch):
+    real, asked = type(client).run, []
+
+    def run(self, *args, **kwargs):
+        asked.append(args)
+        if len(asked) < 3:
+            threading.Event().wait()  # as after a worker that died meanwhile
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(dask_workers, "LOOK", 0.01)
+    monkeypatch.setattr(dask_workers, "LOOKS", 2)
+    monkeypatch.setattr(type(client), "run", lambda *_, **__: threading.Event().wait())
+    with pytest.raises(RequestError, match=r"no record was opened \(a worker does not answer"):
+        Dask(client).ready()
+    monkeypatch.setattr(dask_workers, "LOOKS", 2000)
+    monkeypatch.setattr(dask_workers, "TRIES", 1)
+    monkeypatch.setattr(type(client), "run", run)
+    asked += [(), ()]
+    Dask(client).ready()
+    assert len(asked) == 3
+
+
+def test_what_is_derived_on_a_worker_serves_the_next_asks(client, monkeypatch):
+    made, spools = plan(clipped()), []
+
+    def counted(folder):
+        spools.append(folder)
+        return Spool(folder)
+
+    monkeypatch.setattr("dpcore.engines.derived.Spool", counted)  # the workers are threads here
+    with Dask(client) as engine:
+        released(made, Cut(table(400), (200, 200)), engine)
+    assert len(spools) == 2  # of two asks on two workers
 
 
 def test_a_bundle_travels_without_records_and_is_read_again(tmp_path):

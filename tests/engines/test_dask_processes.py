@@ -11,6 +11,7 @@ import dpcore
 from dpcore.engines.base import Task
 from dpcore.engines.dask import Dask
 from dpcore.engines.dask_cluster import DaskCluster
+from dpcore.engines.dask_workers import answers
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ReleaseError
 from dpcore.exact import Exact
@@ -61,7 +62,7 @@ def slow_sum(seconds):
 
 
 def processes(client):
-    return client.run(os.getpid)
+    return answers(client, os.getpid)
 
 
 def test_a_worker_killed_in_the_middle_of_an_ask_changes_no_bit(source, tmp_path):
@@ -110,7 +111,7 @@ def test_a_worker_killed_between_the_asks_of_a_run_changes_no_bit(source, tmp_pa
 
 
 def test_a_cluster_that_ends_is_said_in_one_line(source, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpcore.engines.dask._LOOK", 0.3)
+    monkeypatch.setattr("dpcore.engines.dask_workers.LOOK", 0.3)
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None

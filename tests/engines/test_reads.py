@@ -109,6 +109,8 @@ def test_a_loop_states_the_room_of_what_it_derives():
         for one in (Ridge(features=Identity(), regularization=0.5), huber())
     )
     assert often.resources.disk - once.resources.disk == 10**6 * (4 * 2 + 16)
+    assert once.resources.passes == 2
+    assert often.resources.passes == 21
 
 
 def huber():

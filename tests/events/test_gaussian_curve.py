@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dpcore import REPLACE_ONE, Query, Sensitivity
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.events.gaussian import (
+    gaussian_curve,
     gaussian_delta,
     gaussian_delta_lower,
     gaussian_epsilon,
@@ -94,3 +95,19 @@ def test_two_real_noises_are_added_to_a_complex_entry():
         # a chi-square of 2000 degrees leaves [1630, 2400] with probability below 1e-8
         assert 1630 < np.sum((part / 3.0) ** 2) < 2400
     assert abs(np.mean(released.real * released.imag)) / 9 < 6 / np.sqrt(2000)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_the_curve_of_many_is_the_curve_of_each(lower):
+    """Blocks of any shape against the function of one, which is written apart from it."""
+    one = gaussian_delta_lower if lower else gaussian_delta
+    chosen = np.random.default_rng(5)
+    mus = np.concatenate([10.0 ** chosen.uniform(-6, 3, 200), chosen.uniform(0.1, 5, 100)])
+    epsilons = np.concatenate([[0.0], 10.0 ** chosen.uniform(-9, 4, 99), -chosen.uniform(0, 9, 9)])
+    many = gaussian_curve(epsilons[:, None], mus[None, :], lower=lower)
+    assert many.shape == (109, 300)  # more than one block
+    for i, j in chosen.integers((109, 300), size=(2000, 2)):
+        single = one(float(epsilons[i]), float(mus[j]))
+        assert many[i, j] == pytest.approx(single, rel=1e-12, abs=1e-15)
+    assert np.array_equal(many[:, 7], gaussian_curve(epsilons, float(mus[7]), lower=lower))
+    assert float(gaussian_curve(epsilons[3], mus[5], lower=lower)) == many[3, 5]

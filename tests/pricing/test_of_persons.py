@@ -22,7 +22,8 @@ from dpcore.registry.registry import Registry
 from dpcore.sampling.schemes import Order, Poisson
 from dpcore.sensitivity import Conditional, OverCoins, Refuted, Sensitivity
 from dpcore_linear import ClippedGradient, StagedGradient, SufficientStatistics
-from dpcore_statistics import Count, Histogram, Mean, Quantiles
+from dpcore_random_features import BallRidgeLearner, ProjectedMinNorm
+from dpcore_statistics import Count, Distinct, Histogram, Mean, Quantiles
 
 from doubles import domain
 
@@ -76,6 +77,35 @@ def test_solver_errors_are_of_the_ends_alone_and_ranges_grow():
 def test_what_reaches_no_farther_than_from_0_is_taken_twice_at_most():
     claim = claimed(covers_fallback=True)
     assert of_persons(QUERY, ADD_REMOVE.of_persons(9), claim).value == pytest.approx(2 * CLIP)
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+def test_no_person_moves_a_statistic_farther_than_its_outputs_lie_apart(relation):
+    claim = claimed(diameter=0.7)
+    assert of_persons(QUERY, relation.of_persons(2), claim).value == pytest.approx(2 * CLIP)
+    found = of_persons(QUERY, relation.of_persons(5), claim)
+    assert found.value == 0.7
+    assert found.source == "the diameter of all outputs, whatever a person has: here"
+
+
+@pytest.mark.parametrize(
+    ("learner", "farthest"),
+    [
+        (ProjectedMinNorm(features=Identity(), radius=0.1), 0.2),
+        (BallRidgeLearner(features=Identity(), total_regularization=1.0, radius=0.1), 0.2),
+        (Distinct(of=("a",), bins={"a": 3}), 3.0),
+        (Count(), 5.0),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+def test_five_records_move_no_farther_than_this(learner, farthest, relation):
+    attacked = case(learner, relation, 5)
+    ((_, claim),) = attacked.claims()
+    assert claim.value == pytest.approx(farthest)
+    (finding,) = falsify(attacked, Effort(pairs=60), seed=1)
+    assert not finding.broken
+    assert finding.worst > 0.95
 
 
 def add_remove_alone(value):
@@ -152,9 +182,8 @@ def test_the_attack_reaches_a_persons_bound_and_never_passes_it(learner, relatio
     attacked = case(learner, relation, 3)
     for finding in falsify(attacked, Effort(pairs=80), seed=1):
         assert not finding.broken
-        if not (type(learner) is Count and relation is REPLACE_ONE):  # k is reached, 2k claimed
-            one = type(learner) is SufficientStatistics  # 0.943 for one record replaced, too
-            assert finding.worst > (0.94 if one else 0.95)
+        one = type(learner) is SufficientStatistics  # 0.943 for one record replaced, too
+        assert finding.worst > (0.94 if one else 0.95)
 
 
 def test_a_bound_of_one_record_is_broken_by_a_person(monkeypatch):

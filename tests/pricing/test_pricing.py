@@ -20,7 +20,9 @@ from dpcore import (
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.events.gaussian import gaussian_mu
+from dpcore.interval import Interval
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.pricing.calibration import calibrate
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
 
@@ -223,3 +225,44 @@ def test_known_coins_void_the_guarantee():
     assert outcome.guarantee.status is Status.NONE
     assert "NOT PRIVATE" in outcome.guarantee.paragraph()
     assert mean_plan().run(table()).guarantee.status is Status.PROVED
+
+
+class Stepping:
+    """An ask and an accountant in one, whose cost falls by steps: a count of samples is whole."""
+
+    share, calibrated = 1.0, False
+
+    def __init__(self, cost, scale=None, asked=None):
+        self.cost, self.scale = cost, scale
+        self.asked = [] if asked is None else asked
+        self.mechanism, self.query, self.at_most = self, self, 1
+
+    def at(self, scale):
+        return Stepping(self.cost, scale, self.asked)
+
+    def event(self):
+        return self
+
+    def compose(self, event, count):
+        return event
+
+    def epsilon(self, delta):
+        self.asked.append(self.scale)
+        cost = self.cost(self.scale)
+        return Interval(cost, cost)
+
+
+def jumping(at, up):
+    return lambda scale: 1 / scale * (1 + (up if scale < at else -up))
+
+
+@pytest.mark.parametrize("at", [0.999, 1.0000001, 1.0031])
+def test_a_jump_over_the_budget_is_not_bisected_to_the_last_bit(at):
+    one = Stepping(jumping(at, 0.01))
+    (found,) = calibrate([one], one, 1.0, 0.0)
+    assert one.cost(found.scale) <= 1.0  # met, as always
+    assert at <= found.scale <= at * (1 + 2e-6)
+    assert len(one.asked) < 35
+    smooth = Stepping(jumping(at, 0.0))
+    (found,) = calibrate([smooth], smooth, 1.0, 0.0)
+    assert 1.0 <= found.scale <= 1 + 1e-13  # where there is a slope, the budget is used up

@@ -88,6 +88,7 @@ APART = {
     "statistics.group_errors",
     "statistics.group_parity",
     "statistics.group_rates",
+    "statistics.private_groups",
     "statistics.private_keys",
 }
 """Take mechanisms of different kinds, one for each query, or read another release's predictions;
@@ -130,8 +131,9 @@ Four notes:
   are reals. What is accepted runs.
 * `linear.chosen_ridge`, `best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own
   for each of their queries, and are not in the tables. [Their page](ntk.md) says what is accepted
-  of the last two. `statistics.bounded_mean` and `statistics.private_keys` have a mechanism of their
-  own ([statistics](statistics.md)). `statistics.group_errors`, `statistics.group_parity` and
+  of the last two. `statistics.bounded_mean`, `statistics.private_groups` and
+  `statistics.private_keys` have a mechanism of their own ([statistics](statistics.md)).
+  `statistics.group_errors`, `statistics.group_parity` and
   `statistics.group_rates` read another release's predictions ([fairness](fairness.md#publish)), and
   accept what the other statistics accept.
 * Statistics are asked here in l2, as under a budget with a delta; with `distance: l1` they take

@@ -19,6 +19,7 @@ from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.neighbours import Configuration, Pair, pair_of
 from dpcore.conformance.attacks.rows import Rows
 from dpcore.conformance.attacks.target import Shot, Target
+from dpcore.markup import Sheet, Shown, facts
 from dpcore.records.records import Records
 
 _SHOWN = 6  # entries of a row
@@ -26,7 +27,7 @@ _KEPT = 50
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Counterexample:
+class Counterexample(Shown):
     """Two made-up neighbouring datasets, and the ask that moved too far between them.
 
     Args:
@@ -45,6 +46,14 @@ class Counterexample:
     moved: float
     origin: str
     draw: int = 0
+
+    def sheet(self) -> Sheet:
+        """What was claimed, what the statistic did, and the synthetic record that changed."""
+        table = facts(
+            ("query", self.query), ("claimed", self.claimed), ("moved", self.moved),
+            ("found by", self.origin),
+        )  # fmt: skip
+        return Sheet(title="Counterexample", tables=(table,), sentences=(self.describe(),))
 
     def describe(self) -> str:
         """Which made-up record changed, and from what to what."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Literal
 
 import attrs
 import numpy as np
@@ -51,7 +52,8 @@ _SIMPLIFYING = (0.25, 100)  # of a claim's pairs, on top of them, or so many if 
 _CLIMBS = 8  # starts that are climbed from before random restarts begin
 _EVALUATIONS = 250  # of the score, per ascent
 _DRAWS = 6  # samples or orders of the records, where the runtime draws them
-_OPPOSED = 5  # of so many constructions of a person's records, one with opposite ones
+_TURN = 5  # of so many constructions of a person's records
+_SEVERAL: dict[int, Literal["opposed", "spread"]] = {_TURN - 2: "spread", _TURN - 1: "opposed"}
 _LIGHT = 150  # records of a function up to which a pair counts as one
 _ALL_PAIRS = 0.1  # candidates of an exact sum for each pair of the budget
 _CANDIDATES = (20, 400)  # at least and at most
@@ -304,8 +306,8 @@ class _Search:
         seen: list[tuple[float, int, Configuration, Target]],
     ) -> None:
         start = next(stream)
-        if self._case.adjacency.of_person and len(seen) % _OPPOSED == _OPPOSED - 1:
-            start = attrs.evolve(start, opposed=True)
+        if self._case.adjacency.of_person:
+            start = attrs.evolve(start, several=_SEVERAL.get(len(seen) % _TURN, "same"))
         target = self._targets[int(self._rng.integers(len(self._targets)))]
         seen.append((self._score(start, target), len(seen), start, target))
 

@@ -7,6 +7,8 @@ search moves k + 2 points only.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import attrs
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +31,9 @@ class Configuration:
         counts: How often each base row stands in both datasets, shape (k,).
         position: Where the changing row stands, in [0, 1]: 0 first, 1 last.
         origin: Name of the construction it came from.
-        opposed: Whether a person's records are the changing row times 1, -1, 1/2, -1/2, ..., which
-            come or go; all of them the changing row if not. Of one record it says nothing.
+        several: What a person's records are: all the changing row; `opposed`, that row times 1, -1,
+            1/2, -1/2, ..., which come or go; or `spread`, that row times equally spaced numbers
+            between 1 and -1, which come or go too. Of one record it says nothing.
     """
 
     raw: NDArray[np.float64]
@@ -38,7 +41,7 @@ class Configuration:
     counts: NDArray[np.intp]
     position: float
     origin: str
-    opposed: bool = False
+    several: Literal["same", "opposed", "spread"] = "same"
 
     @property
     def base_size(self) -> int:
@@ -87,7 +90,9 @@ def _person(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
     base = np.repeat(np.arange(kinds), configuration.counts)
     changed = int(np.clip(configuration.position, 0.0, 1.0) * others)
     factors = np.ones(count)
-    if configuration.opposed:
+    if configuration.several == "spread" and count > 1:
+        factors = np.linspace(1.0, -1.0, count)
+    if configuration.several == "opposed":
         factors = np.ldexp((-1.0) ** np.arange(count), -(np.arange(count) // 2))
     raw, labels = (
         np.concatenate([whole, np.multiply.outer(factors, whole[-1])])
@@ -95,7 +100,7 @@ def _person(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
     )
     found = rows.project(raw, np.clip(labels, -rows.label_bound, rows.label_bound))
     after = np.insert(base, changed, np.arange(kinds + 2, kinds + 2 + count))
-    came = adjacency.membership or configuration.opposed
+    came = adjacency.membership or configuration.several != "same"
     before = base if came else np.insert(base, changed, np.full(count, kinds))
     return _owned(Pair(found.take(before), found.take(after), changed, count), others)
 

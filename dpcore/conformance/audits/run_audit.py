@@ -23,7 +23,7 @@ from dpcore.conformance.audits.claims import Claim, claims_of
 from dpcore.conformance.audits.pipeline import Pipeline, Samples
 from dpcore.conformance.effort import Effort
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.pricing.calibration import compose
+from dpcore.running.ask import compose
 from dpcore.running.plan import Plan
 from dpcore.running.serving import Serving
 

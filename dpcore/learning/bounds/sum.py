@@ -3,8 +3,8 @@ r"""SumBound: what one record moves an exact sum by, from the query's declaratio
 Theorem: let the statistic be :math:`\sum_i c(z_i)` with :math:`\|c(z)\|\le C`, added exactly.
 Adding or removing z moves it by :math:`\|c(z)\|\le C`. Replacing z by z' moves it by
 :math:`\|c(z')-c(z)\|\le 2C`; if no entry of a contribution is negative, by at most
-:math:`\sqrt2\,C` in l2 (the inner product is >= 0) and C in linf (entrywise). If inner products are
->= 0 before contributions are rounded to multiples of s, each moves by at most
+:math:`\sqrt2\,C` in l2 (the inner product is >= 0) and C in linf (entrywise) or of one number.
+If inner products are >= 0 before contributions are rounded to multiples of s, each moves by at most
 :math:`r=s\sqrt d/2` and the inner product is at least :math:`-2rC-r^2`, so that in l2 it is
 :math:`\sqrt{2C^2+4rC+2r^2}`. A smaller relation is part of replacement.
 
@@ -68,7 +68,9 @@ def proves_partial(learner: SummingLearner) -> bool:
 def _replaced(declared: Sum, query: Query) -> float:
     """What a replacement moves at most; rounded up."""
     clip = declared.clip
-    if declared.sign == "non_negative" and query.distance is Distance.LINF:
+    if declared.sign == "non_negative" and (
+        query.distance is Distance.LINF or query.real_size == 1
+    ):
         return clip
     if declared.sign == "any" or query.distance is not Distance.L2:
         return 2 * clip

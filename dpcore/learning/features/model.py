@@ -11,6 +11,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError
 from dpcore.learning.features.base import Features
 from dpcore.learning.features.error_bars import UNSTATED, ErrorBars
+from dpcore.learning.shown import ShownModel
 
 _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 
@@ -30,7 +31,7 @@ def in_blocks(
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class LinearModel:
+class LinearModel(ShownModel):
     """f(x) = centre + phi(x) . coefficients, clipped to the label range.
 
     Args:

@@ -35,7 +35,7 @@ Own = Callable[[Records], NDArray[np.int64]]
 
 
 def of_whole_persons(query: Query, counts_for: float, domain: Domain) -> Query:
-    """The same query with persons clipped.
+    """The same query with persons clipped, unless k records are never longer than the clip.
 
     Args:
         counts_for: P, in lengths of one record's clip.
@@ -46,6 +46,8 @@ def of_whole_persons(query: Query, counts_for: float, domain: Domain) -> Query:
     assert query.sum is not None, "a sum clips persons"
     if domain.people is None:
         raise ParameterError(query.name, "record, or a domain with people", "clip", "person")
+    if counts_for >= domain.people.records:
+        return query
     return attrs.evolve(query, sum=attrs.evolve(query.sum, person=counts_for * query.sum.clip))
 
 

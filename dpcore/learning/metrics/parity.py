@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
@@ -42,9 +43,7 @@ def floor(one: int, other: int) -> float:
 
 def tail(found: float, one: int, other: int) -> float:
     """About how often samples of one law lie at least so far apart (Kolmogorov's law)."""
-    from scipy.special import kolmogorov
-
-    return float(kolmogorov(found * math.sqrt(one * other / (one + other))))
+    return float(scipy.special.kolmogorov(found * math.sqrt(one * other / (one + other))))
 
 
 @attrs.frozen

@@ -29,6 +29,7 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
@@ -50,12 +51,14 @@ def clipped_moments(
     Args:
         mean: Shape (n,). std: Shape (n,), >= 0.
     """
-    from scipy.special import ndtr
-
     centre, half = (low + high) / 2, (high - low) / 2
     m, s = mean - centre, np.where(std > 0, std, 1.0)
     a, b = np.clip((-half - m) / s, -_FAR, _FAR), np.clip((half - m) / s, -_FAR, _FAR)
-    below, above, inside = ndtr(a), ndtr(-b), ndtr(b) - ndtr(a)
+    below, above, inside = (
+        scipy.special.ndtr(a),
+        scipy.special.ndtr(-b),
+        scipy.special.ndtr(b) - scipy.special.ndtr(a),
+    )
     at_a, at_b = np.exp(-(a**2) / 2) / _ROOT_TWO_PI, np.exp(-(b**2) / 2) / _ROOT_TWO_PI
     first = half * (above - below) + m * inside + s * (at_a - at_b)
     second = (

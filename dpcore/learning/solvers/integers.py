@@ -41,6 +41,7 @@ BLOCK = 4096
 _PLACES = 20
 _LONGEST = 2.0**42
 _WIDEST = 1 << 30
+_NORMAL = 1000  # powers of two up to here are normal numbers, so that a product with one is exact
 
 Link = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """What turns scores into what is compared with labels: entry by entry, with the same bits wherever
@@ -62,22 +63,31 @@ def unit_of(clip: float) -> int:
 
 
 def integer_rows(
-    features: NDArray[np.float64], labels: NDArray[np.float64], clip: float, exponent: int
+    features: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    clip: float,
+    exponent: int,
+    *,
+    overwrite: bool = False,
 ) -> IntegerRows:
     """PRIVATE: a block, prepared for any weights.
 
     Args:
         features: Rows at most 1 long, shape (n, d). labels: In [-1, 1], shape (n,).
         exponent: `unit_of` the clip that is planned.
+        overwrite: Whether the features are no longer needed, so that the integers take their room.
     """
     assert len(labels) <= BLOCK, "blocks are cut to size"
     assert features.shape[1] <= _WIDEST, "the budget of bits is for at most 2^30 columns"
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = np.rint(np.ldexp(np.asarray(features, dtype=np.float64), _PLACES))
+        room = features if overwrite else None
+        rows = np.multiply(features, 2.0**_PLACES, out=room, dtype=np.float64)
+        np.rint(rows, out=rows)
         squares = np.einsum("ij,ij->i", rows, rows)
         usable = (squares < _LONGEST) & np.isfinite(labels)
-    rows = np.where(usable[:, None], rows, 0.0)
-    squares = np.where(usable, squares, 0.0)
+    if not usable.all():
+        rows[~usable] = 0.0
+        squares = np.where(usable, squares, 0.0)
     values = np.rint(np.ldexp(np.clip(np.where(usable, labels, 0.0), -1.0, 1.0), _PLACES))
     reach = math.ldexp(clip, -exponent) * (1 - 2.0**-48)
     limits = np.zeros(len(values))
@@ -89,7 +99,7 @@ def scores(block: IntegerRows, weights: NDArray[np.float64]) -> NDArray[np.float
     """PRIVATE: a . w, exact at weights rounded as in step 2: functions of each row alone. (n,)."""
     whole, places = _integer_weights(weights)
     with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(block.rows @ whole, -_PLACES - places)
+        return _times_power(block.rows @ whole, -_PLACES - places)
 
 
 def multipliers(
@@ -101,10 +111,11 @@ def multipliers(
     scores = block.rows @ whole
     with np.errstate(over="ignore", under="ignore"):
         if link is None:
-            found = np.ldexp(scores, residual_places - _PLACES - places)
+            found = _times_power(scores, residual_places - _PLACES - places)
         else:
-            found = np.ldexp(link(np.ldexp(scores, -_PLACES - places)), residual_places)
-        found -= np.ldexp(block.labels, residual_places - _PLACES)
+            linked = link(_times_power(scores, -_PLACES - places))
+            found = _times_power(linked, residual_places)
+        found -= _times_power(block.labels, residual_places - _PLACES)
     np.maximum(found, -block.limits, out=found)
     np.minimum(found, block.limits, out=found)
     return np.asarray(np.rint(found, out=found))
@@ -125,6 +136,13 @@ def label_moves(clip: float, width: int) -> float:
     """
     residual = 2 + math.ldexp(1.001, unit_of(clip) + _PLACES)
     return up(residual * (1 + 2.0**-30 + math.ldexp(math.sqrt(width), -_PLACES - 1)), roundings=12)
+
+
+def _times_power(numbers: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+    """Numbers times 2^power, as `ldexp` does, which takes several times as long."""
+    if -_NORMAL < power < _NORMAL:
+        return numbers * math.ldexp(1.0, power)
+    return np.ldexp(numbers, power)
 
 
 def _integer_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:

@@ -85,15 +85,20 @@ def _parted(places: list[int], lengths: list[int], chance: float) -> Iterator[tu
 def _most_hits(draws: int, chance: float) -> int:
     """A number of hits that is exceeded with probability `_BEYOND` at most."""
     below, above = 0, 1
-    while above < draws and scipy.stats.binom.sf(above, draws, chance) > _BEYOND:
+    while _more_than(above, draws, chance) > _BEYOND:
         below, above = above, 2 * above
     while above - below > 1:
         middle = (below + above) // 2
-        if scipy.stats.binom.sf(middle, draws, chance) > _BEYOND:
+        if _more_than(middle, draws, chance) > _BEYOND:
             below = middle
         else:
             above = middle
     return min(above, draws)
+
+
+def _more_than(hits: int, draws: int, chance: float) -> float:
+    """The probability of more hits (`scipy.stats` takes half a second to import)."""
+    return float(scipy.special.betainc(hits + 1, draws - hits, chance)) if hits < draws else 0.0
 
 
 def _binomial(trials: int, chance: float) -> tuple[list[float], float]:

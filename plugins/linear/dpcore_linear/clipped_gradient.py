@@ -167,6 +167,7 @@ class ClippedGradient(SummingLearner):
                 block.labels / domain.label_bound,
                 self.scaled_clip(domain),
                 exponent,
+                overwrite=True,
             ),
         )
 

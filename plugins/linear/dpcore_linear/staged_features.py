@@ -16,7 +16,7 @@ and :math:`b_j=0.7a_j`. Each row is scaled down to norm at most 1.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -24,13 +24,21 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, Features
 from dpcore.domain.columns import Range
-from dpcore.records.lengths import row_lengths
+from dpcore.records.lengths import column_lengths
 
 INTERCEPT = 0.5
 _PAIRS = 0.7
 _DEVIATIONS, _FARTHEST = 2.0, 1.5
 _CENTRE = 0.7  # of 2 z^2
 _STEP, _STEEPNESS = 0.7, 3.0
+_CHUNK = 1024  # rows at a time: what they need stays in a core's own cache
+
+
+class _Partners(NamedTuple):
+    """Which encoded columns are multiplied."""
+
+    of_pairs: tuple[slice | NDArray[np.intp], ...]
+    categorical: NDArray[np.intp]
 
 
 @attrs.frozen(eq=False)
@@ -61,11 +69,14 @@ class Layout:
         """Declared columns."""
         return int(self.owner[-1]) + 1
 
-    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Encoded columns i < j of different declared ones."""
-        first, second = np.triu_indices(self.owner.size, 1)
-        apart = self.owner[first] != self.owner[second]
-        return first[apart], second[apart]
+    def partners(self) -> _Partners:
+        """Of every encoded column the later ones of other declared columns; and the categories."""
+        later = []
+        for first in range(self.owner.size):
+            others = first + 1 + np.flatnonzero(self.owner[first + 1 :] != self.owner[first])
+            all_of_them = others.size == self.owner.size - first - 1
+            later.append(slice(first + 1, None) if all_of_them else others)
+        return _Partners(tuple(later), self.categorical)
 
     @property
     def categorical(self) -> NDArray[np.intp]:
@@ -114,24 +125,50 @@ class StagedFeatures(Features):
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         """Rows of norm at most 1, shape (n, width)."""
+        found, partners = np.empty((len(encoded), self.width)), self.layout.partners()
+        for at in range(0, len(encoded), _CHUNK):
+            part = np.array(encoded[at : at + _CHUNK].T, dtype=np.float64, order="C")
+            found[at : at + _CHUNK] = self._columns(part, partners, found.shape[1]).T
+        return found
+
+    def _columns(
+        self, z: NDArray[np.float64], partners: _Partners, width: int
+    ) -> NDArray[np.float64]:
+        """The features of a few rows, shape (width, n): long columns are quicker than short rows.
+
+        Every entry is made of its own row's by the same operations, wherever it stands.
+
+        Args:
+            z: The encoded columns, shape (p, n); overwritten.
+        """
         numeric = self.layout.numeric
-        z = np.array(encoded, dtype=np.float64)
-        standard = (z[:, numeric] - self.means) / (_DEVIATIONS * np.sqrt(self.variances))
-        z[:, numeric] = np.clip(standard, -_FARTHEST, _FARTHEST)
-        main = z * self.scales
-        blocks = [np.full((len(z), 1), INTERCEPT), main]
+        spreads = _DEVIATIONS * np.sqrt(self.variances)
+        standard = (z[numeric] - self.means[:, None]) / spreads[:, None]
+        numbers = z[numeric] = np.clip(standard, -_FARTHEST, _FARTHEST)
+        columns = np.empty((width, z.shape[1]))
+        columns[0] = INTERCEPT
+        end = 1 + len(z)
+        main = np.multiply(z, self.scales[:, None], out=columns[1:end])
         if self.quadratic:
-            first, second = self.layout.pairs()
-            blocks.append(_PAIRS * math.sqrt(2) * main[:, first] * main[:, second])
-            squares = 2 * z[:, numeric] ** 2 - _CENTRE
-            blocks.append(_PAIRS * self.scales[numeric] ** 2 * squares)
-            steps = _STEP * self.scales[numeric] * np.clip(_STEEPNESS * z[:, numeric], -1, 1)
-            groups = _PAIRS * math.sqrt(2) * main[:, self.layout.categorical]
-            blocks.append(steps)
-            blocks += [step[:, None] * groups for step in steps.T]
-        rows = np.hstack(blocks)
-        rows /= np.maximum(1.0, row_lengths(rows))
-        return rows
+            paired = _PAIRS * math.sqrt(2) * main
+            for first, others in zip(paired, partners.of_pairs, strict=True):
+                rows = main[others]  # a view where all that follow are of other columns
+                np.multiply(first, rows, out=columns[end : end + len(rows)])
+                end += len(rows)
+            squares = 2 * numbers**2 - _CENTRE
+            weights = _PAIRS * self.scales[numeric] ** 2
+            np.multiply(weights[:, None], squares, out=columns[end : end + numeric.size])
+            end += numeric.size
+            steep = np.clip(_STEEPNESS * numbers, -1, 1)
+            steps = columns[end : end + numeric.size]
+            np.multiply((_STEP * self.scales[numeric])[:, None], steep, out=steps)
+            end += numeric.size
+            groups = paired[partners.categorical]
+            for step in steps:
+                np.multiply(step, groups, out=columns[end : end + len(groups)])
+                end += len(groups)
+        columns /= np.maximum(1.0, column_lengths(columns))
+        return columns
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What the answers fixed."""

@@ -39,6 +39,7 @@ from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.features.model import in_blocks
+from dpcore.learning.shown import ShownModel
 from dpcore.learning.solvers.integers import (
     BLOCK,
     IntegerRows,
@@ -162,7 +163,7 @@ class _State:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class StagedModel:
+class StagedModel(ShownModel):
     """Clipped predictions that are linear in staged features, for labels scaled to [0, 1]."""
 
     domain: Domain
@@ -269,7 +270,8 @@ class StagedGradient(SummingLearner):
             bound = public.domain.label_bound
             labels = (block.labels + bound) / (2 * bound)
             clip = recipe.steps(query.name).clip
-            return integer_rows(features(block.features), labels, clip, exponent)
+            made = features(block.features)
+            return integer_rows(made, labels, clip, exponent, overwrite=True)
 
         return block.derived((*fixed, self, public.domain, public.mu, query.name), rows)
 

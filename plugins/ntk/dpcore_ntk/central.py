@@ -33,6 +33,7 @@ from dpcore import (
 from dpcore.checks import component_name, positive, positive_integer
 from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
+from dpcore.learning.shown import ShownModel
 from dpcore.rounding import up
 from dpcore_ntk.inputs import Inputs, below_one
 from dpcore_ntk.neurons import Neurons, optional_count
@@ -53,7 +54,7 @@ def _below_two(instance: Any, attribute: Any, value: Any) -> None:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class QuadraticModel:
+class QuadraticModel(ShownModel):
     """f_c(x) = x^T A_c R x / kappa: a number, or the class of the largest.
 
     Args:

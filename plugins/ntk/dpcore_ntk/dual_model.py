@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from dpcore import Domain
 from dpcore.domain.domain import Table
+from dpcore.learning.shown import ShownModel
 from dpcore_ntk.kernel import ntk_between
 from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.targets import Targets
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class DualModel:
+class DualModel(ShownModel):
     """f_c(x) = sum of alpha_ic K(x, x_i) over released points: a number, or the largest class.
 
     Args:

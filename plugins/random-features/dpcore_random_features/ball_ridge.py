@@ -90,9 +90,12 @@ class BallRidgeBound(CertifiedBound):
         found = super().sensitivity(query, learner, public, adjacency)
         smaller = value < diameter if isinstance(found, Refused) else found.unit < diameter
         if smaller:
-            return found
+            if isinstance(found, Refused):
+                return found
+            return attrs.evolve(found, diameter=diameter)
         return Sensitivity(
             value=diameter,
+            diameter=diameter,
             distance=Distance.L2,
             adjacency=claim,
             covers_fallback=True,

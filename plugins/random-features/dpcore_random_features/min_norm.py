@@ -37,6 +37,7 @@ from dpcore.errors import ParameterError
 from dpcore.learning.features.frequencies import gaussian_frequencies
 from dpcore.learning.features.model import in_blocks
 from dpcore.learning.features.turns import Turns, cosines, sines
+from dpcore.learning.shown import ShownModel
 from dpcore.learning.solvers.kaczmarz import kaczmarz
 from dpcore.learning.solvers.min_norm import fit_min_norm
 from dpcore.rounding import up
@@ -53,7 +54,7 @@ PUBLISHED_CODE = (
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class WaveModel:
+class WaveModel(ShownModel):
     """f(x) = centre + Re sum c_k phi_k(x), clipped to the label range."""
 
     domain: Domain

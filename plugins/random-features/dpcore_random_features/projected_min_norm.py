@@ -73,8 +73,10 @@ class ProjectedMinNormBound(SensitivityBound):
         assert isinstance(learner, ProjectedMinNorm)
         if math.isinf(2 * learner.radius):
             return Refused(f"radius={learner.radius!r} is too large: twice it is infinite")
+        diameter = ball_diameter(learner.radius)
         return Sensitivity(
-            value=ball_diameter(learner.radius),
+            value=diameter,
+            diameter=diameter,
             distance=Distance.L2,
             adjacency=adjacency,
             covers_fallback=True,

@@ -18,6 +18,7 @@ from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.keys import KeysBound, PrivateKeys
 from dpcore_statistics.mean import Mean
+from dpcore_statistics.private_groups import PrivateGroups, PrivateGroupsBound
 from dpcore_statistics.quantiles import Quantiles, RankBound
 from dpcore_statistics.sparse_vector import SparseVector
 from dpcore_statistics.statistic import StatisticBound
@@ -41,6 +42,7 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
         "statistics.group_rates": GroupRates,
         "statistics.histogram": Histogram,
         "statistics.mean": Mean,
+        "statistics.private_groups": PrivateGroups,
         "statistics.private_keys": PrivateKeys,
         "statistics.quantiles": Quantiles,
         "statistics.sum": Total,
@@ -56,6 +58,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     return {
         "statistics.bounded_mean": BoundedMeanBound,
         "statistics.distinct": DistinctBound,
+        "statistics.private_groups": PrivateGroupsBound,
         "statistics.private_keys": KeysBound,
         "statistics.ranks": RankBound,
         "statistics.sums": StatisticBound,

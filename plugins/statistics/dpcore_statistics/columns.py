@@ -162,6 +162,8 @@ def selected(domain: Domain, where: Mapping[str, Condition], records: Records) -
         ParameterError: a condition is about no declared column, or about values it cannot hold.
     """
     chosen = np.ones(len(records), dtype=np.bool_)
+    if not isinstance(where, Mapping):
+        raise ParameterError("a condition", "columns with what they must meet", "where", where)
     for name, condition in where.items():
         chosen &= _meets(declared(domain, name), condition, records)
     return chosen

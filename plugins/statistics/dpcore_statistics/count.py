@@ -32,8 +32,13 @@ class Count(Statistic):
         )
 
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
-        """1 under add/remove; 1 under replacement with a condition, 0 without."""
-        return ByRelation(add_remove=1.0, replace_one=1.0 if self.where else 0.0)
+        """1 under add/remove; 1 under replacement with a condition, 0 without where n is public.
+
+        Where a person is the unit n is private, and records that are replaced one by one are steps
+        between persons who have fewer and more of them, so that 1 is claimed of them too.
+        """
+        free = not self.where and public.domain.people is None
+        return ByRelation(add_remove=1.0, replace_one=0.0 if free else 1.0)
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 where the condition is met."""

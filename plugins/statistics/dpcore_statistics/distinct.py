@@ -158,6 +158,7 @@ class DistinctBound(SensitivityBound):
         claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
         return Sensitivity(
             value=value,
+            diameter=float(learner.cells(public).size),
             distance=query.distance,
             adjacency=claim,
             source=f"one record changes the number of distinct values by at most 1 ({claim})",

@@ -56,7 +56,7 @@ class Cells:
         if (edges is None) == (bins is None):
             raise ParameterError(name, "either edges or a number of bins", "edges", edges)
         if bins is not None:
-            if not 1 <= bins <= MOST_CELLS:
+            if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MOST_CELLS:
                 raise ParameterError(name, f"1 to {MOST_CELLS} bins", "bins", bins)
             ends = np.linspace(column.column.low, column.column.high, bins + 1)
             told = tuple(column.told(float(end)) for end in ends)

@@ -25,6 +25,7 @@ from dpcore.distance import Distance
 from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
+from dpcore.learner import State
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore_statistics.bars import around, cut
@@ -101,43 +102,44 @@ class PrivateKeys(Learner):
         keys, counts = np.unique(kept, axis=0, return_counts=True)
         return np.column_stack([keys, counts.astype(np.float64)])
 
-    def start(self, public: Public) -> Asked:
+    def start(self, public: Public) -> State:
         """No answer yet."""
         return Asked(public)
 
-    def ask(self, state: Asked) -> Query | None:
+    def ask(self, state: State) -> Query | None:
         """The query, once."""
         (query,) = self.queries(state.public)
         return query if state.answer is None else None
 
-    def update(self, state: Asked, answer: Answer) -> Asked:
+    def update(self, state: State, answer: Answer) -> State:
         """Remember the answer."""
         return attrs.evolve(state, answer=answer)
 
-    def model(self, state: Asked) -> Statistics:
+    def model(self, state: State) -> Statistics:
         """One row a published key."""
         assert state.answer is not None, "the query is answered"
-        column, _ = self.texts(state.public)
-        rows = np.asarray(state.answer.value, dtype=np.float64)
+        return Statistics.of(self.counted(state.answer, state.public))
+
+    def counted(self, answer: Answer, public: Public) -> Figures:
+        """The published keys with their counts."""
+        column, _ = self.texts(public)
+        rows = np.asarray(answer.value, dtype=np.float64)
         rows = rows[(rows[:, :-1] != 0).any(axis=1)]
-        most = state.public.domain.at_most
-        most_records = float("inf") if most is None else float(most)
+        most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
         ends = [
-            cut(around(float(count), state.answer.spread, 1 - self.level), 0.0, most_records)
+            cut(around(float(count), answer.spread, 1 - self.level), 0.0, most)
             for count in rows[:, -1]
         ]
-        return Statistics.of(
-            Figures(
-                about={self.column: tuple(column.decoded(row) for row in rows[:, :-1])},
-                estimate=rows[:, -1],
-                low=np.array([low for low, _ in ends]),
-                high=np.array([high for _, high in ends]),
-                level=self.level,
-                covers="noise only: of a value chosen beforehand, the exact count is outside its "
-                "published interval with at most the missing probability, runs that do not "
-                "publish it counted in. Values with few records are left out, so that the "
-                "published counts just above the threshold are too large on average",
-            )
+        return Figures(
+            about={self.column: tuple(column.decoded(row) for row in rows[:, :-1])},
+            estimate=rows[:, -1],
+            low=np.array([low for low, _ in ends]),
+            high=np.array([high for _, high in ends]),
+            level=self.level,
+            covers="noise only: of a value chosen beforehand, the exact count is outside its "
+            "published interval with at most the missing probability, runs that do not "
+            "publish it counted in. Values with few records are left out, so that the "
+            "published counts just above the threshold are too large on average",
         )
 
     def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:

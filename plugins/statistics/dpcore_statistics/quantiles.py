@@ -20,7 +20,8 @@ Interval: with probability 1 - beta a choice scores at least
 :math:`-r=-(\Delta_R/\epsilon)\ln(B/\beta)`, as some point scores 0. So the choice at the rank
 qn - r has :math:`n_<(t)\le qn` or is the first point, the one at qn + r has
 :math:`n_\le(t)\ge qn` or is the last: with beta/2 each, a quantile of the rounded values lies
-between them. One choice alone has no interval.
+between them. One choice alone has no interval, and three cost three times as much as one:
+`interval: false` asks for the quantile alone, and its interval is then the whole range.
 """
 
 import math
@@ -60,6 +61,11 @@ from dpcore_statistics.columns import NumberColumn, number_column, require_condi
 from dpcore_statistics.statistic import ROWS
 
 _ASKS = 3  # the quantile itself, and a choice on either side for its interval
+_COVERS = (
+    "noise only: where the quantile of the values lies, each clipped to its declared range and "
+    "missing ones left out. It does not include sampling error"
+)
+_NONE = "none was asked for: the whole range"
 _FINEST = 1000  # the denominator of a quantile
 
 
@@ -73,8 +79,9 @@ class _State:
 class Quantiles(Learner):
     """Quantiles of one column, each a point of a public grid chosen by its rank.
 
-    Three choices are asked of every quantile: itself, and the ends of its interval. Up to about
-    three quantiles this is the best way (`exponential`); for more, ask a `workload` of prefixes.
+    Three choices are asked of every quantile: itself, and the ends of its interval; one, where no
+    interval is wanted. Up to about three quantiles this is the best way (`exponential`); for more,
+    ask a `workload` of prefixes.
 
     Total: ranks are finite whatever the records, and of no records all points are equally good.
 
@@ -84,6 +91,8 @@ class Quantiles(Learner):
         points: Of the grid, equally spaced over the range, both ends included.
         where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
         level: With what probability an interval holds.
+        interval: Whether two thirds of the budget go into an interval of each quantile; if not, all
+            of it goes into the quantile, and nothing is said of how near it is.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.ranks",)
@@ -96,6 +105,7 @@ class Quantiles(Learner):
     points: int = 1025
     where: dict[str, Any] = attrs.field(factory=dict)
     level: float = attrs.field(default=0.95, validator=fraction)
+    interval: bool = True
 
     def __attrs_post_init__(self) -> None:
         wanted = [*self.quantiles]
@@ -123,7 +133,7 @@ class Quantiles(Learner):
                 shape=(self.points,),
                 distance=Distance.LINF,
                 values="integers",
-                at_most=_ASKS,
+                at_most=self._asks,
             )
             for q in self.quantiles
         )
@@ -134,13 +144,13 @@ class Quantiles(Learner):
 
     def ask(self, state: _State) -> Query | None:
         """The quantile at its own rank, then r ranks below and above it."""
-        number, turn = divmod(len(state.answers), _ASKS)
+        number, turn = divmod(len(state.answers), self._asks)
         planned = self.queries(state.public)
         if number == len(planned):
             return None
         shift = 0
         if turn:
-            wide = self._ranks(state.answers[_ASKS * number])
+            wide = self._ranks(state.answers[self._asks * number])
             shift = -wide if turn == 1 else wide
         return attrs.evolve(planned[number], args={"shift": shift})
 
@@ -191,7 +201,10 @@ class Quantiles(Learner):
     def model(self, state: _State) -> Statistics:
         """One row a quantile."""
         column = number_column(state.public.domain, self.column)
-        rows = [self._row(column, state.answers[k * _ASKS :][:_ASKS]) for k in range(self._count)]
+        rows = [
+            self._row(column, state.answers[k * self._asks :][: self._asks])
+            for k in range(self._count)
+        ]
         return Statistics.of(
             Figures(
                 about={"quantile": tuple(self.quantiles)},
@@ -199,11 +212,14 @@ class Quantiles(Learner):
                 low=np.array([row[1] for row in rows]),
                 high=np.array([row[2] for row in rows]),
                 level=self.level,
-                covers="noise only: where the quantile of the values lies, each clipped to its "
-                "declared range and missing ones left out. It does not "
-                "include sampling error",
+                covers=_COVERS if self.interval else _NONE,
             )
         )
+
+    @property
+    def _asks(self) -> int:
+        """Of each quantile."""
+        return _ASKS if self.interval else 1
 
     @property
     def _count(self) -> int:
@@ -212,9 +228,10 @@ class Quantiles(Learner):
     def _row(self, column: NumberColumn, answers: tuple[Answer, ...]) -> tuple[float, float, float]:
         """The choice between the two others, in the file's units; everything without a spread."""
         where = [self.grid[int(np.argmax(answer.value))] for answer in answers]
-        middle, low, high = (float(column.value(np.array(at))) for at in where)
-        if answers[0].spread is None:
+        middle, *ends = (float(column.value(np.array(at))) for at in where)
+        if answers[0].spread is None or not ends:
             return middle, column.column.low, column.column.high
+        low, high = ends
         half = column.column.half_width / (self.points - 1)  # half a step of the grid
         first = max(min(low, high) - half, column.column.low)
         last = min(max(low, high) + half, column.column.high)
@@ -224,7 +241,7 @@ class Quantiles(Learner):
         """How many ranks an end of an interval may lie away."""
         found = []
         for q in self.quantiles:
-            if _name(q) in spreads:
+            if _name(q) in spreads and self.interval:
                 ranks = spreads[_name(q)].within((1 - self.level) / 2) / _ratio(q).denominator
                 found.append(
                     f"quantile {q:g} of {self.column}: within {2 * ranks:.6g} ranks on either side "

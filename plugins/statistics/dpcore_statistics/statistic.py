@@ -141,7 +141,7 @@ class Statistic(SummingLearner):
         """The same, with persons clipped; several integers become reals, since they are scaled."""
         query = of_whole_persons(query, self.counts_for, public.domain)
         assert query.sum is not None, "statistics are sums"
-        if query.values != "integers":
+        if query.sum.person is None or query.values != "integers":
             return query
         if query.real_size > 1:
             return attrs.evolve(query, values="reals", sum=attrs.evolve(query.sum, exponent=None))

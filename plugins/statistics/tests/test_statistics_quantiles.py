@@ -165,3 +165,15 @@ def test_thousands_of_ties_neither_fail_nor_hide_the_quantile():
 def test_quantiles_that_cannot_be_are_refused(wrong):
     with pytest.raises(ParameterError):
         Quantiles(column="x", **wrong)
+
+
+def test_without_an_interval_a_quantile_is_asked_once():
+    alone = Quantiles(column="x", points=11, interval=False)
+    (query,) = alone.queries(Public(domain=domain(), coins=PublicCoins(1), mu=1.0))
+    assert query.at_most == 1
+    values = np.linspace(0, 10, 2001)
+    (found,) = plan(alone, Exponential(), domain(), epsilon=1.0).run({"x": values}).models.values()
+    ((_, estimate, low, high),) = found.tables[""].rows()
+    assert abs(estimate - 5) <= 1
+    assert (low, high) == (0.0, 10.0)
+    assert "none was asked for" in found.tables[""].covers

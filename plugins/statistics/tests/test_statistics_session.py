@@ -11,7 +11,7 @@ import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, PrivacyBudget, Range, Session
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
-from dpcore.errors import ContractError, NoClaimError, SourceError
+from dpcore.errors import ContractError, DpcoreError, NoClaimError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.ledger.book import Ledger
 from dpcore.mechanisms.gaussian import Gaussian
@@ -89,7 +89,8 @@ def _multiplier(epsilon):
 
 
 def test_what_exceeds_the_budget_is_refused_before_the_table_is_read():
-    one = Session(PrivacyBudget(epsilon=0.1, delta=1e-6), FACTS, {"nothing": []})
+    unreadable = {"x": [99.0], "g": ["a"]}  # 99 does not fit
+    one = Session(PrivacyBudget(epsilon=0.1, delta=1e-6), FACTS, unreadable)
     with pytest.raises(BudgetExceededError):
         one.count(epsilon=0.5)
     assert one.releases == ()
@@ -154,3 +155,48 @@ def test_a_session_fits_models_too_and_is_never_copied():
         copy.copy(one)
     with pytest.raises(ContractError, match="publishes tables"):
         one.fit(Count(), epsilon=0.1)
+
+
+LONE = PrivacyBudget(epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Session(1.0, FACTS, table()), "a PrivacyBudget or a Ledger, got budget="),
+        (lambda: Session(LONE, {"x": [0, 1]}, table()), "a Domain, which declares every column"),
+        (lambda: Session(LONE, FACTS, [[1, 2]]), "a mapping or a data frame, got table="),
+        (lambda: Session(LONE, FACTS, None), "got table='None'"),
+        (lambda: Session(LONE, FACTS, {"x": [1.0]}), "no column 'g', which the domain declares"),
+        (lambda: Session(LONE, FACTS, table(), adjacency="add_remove"), "ADD_REMOVE or"),
+        (lambda: session().mean("X", epsilon=0.1), "did you mean 'x'"),
+        (lambda: session().mean("x", epsilon="1"), "a finite epsilon > 0"),
+        (lambda: session().mean("x", epsilon=0), "a finite epsilon > 0"),
+        (lambda: session().count(epsilon=0.1, columns="x"), "no field 'columns'"),
+        (lambda: session().count(epsilon=0.1, where="g"), "columns with what they must meet"),
+        (lambda: session().histogram("x", epsilon=0.1, bins="3"), "65536 bins, got bins='3'"),
+        (lambda: session().fit(ClippedGradient, epsilon=0.1), "ClippedGradient(...)"),
+        (lambda: session().fit("linear.ridge", epsilon=0.1), "got learner='a value of type str'"),
+        (lambda: Domain(columns={"x": (0, 1)}), "columns that are Range, Categories or Texts"),
+    ],
+)
+def test_what_a_newcomer_gets_wrong_has_one_line_that_says_so(make, told):
+    with pytest.raises(DpcoreError, match=re.escape(told)) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+def test_a_spent_budget_says_what_is_left_and_spends_nothing():
+    one = session(epsilon=1.0)
+    one.count(epsilon=0.8)
+    before = one.left
+    with pytest.raises(BudgetExceededError, match=r"count-2 at epsilon = 0.7 costs more than") as e:
+        one.count(epsilon=0.7)
+    assert before in str(e.value)
+    assert one.left == before
+
+
+def test_a_single_quantile_needs_no_list():
+    found = session().quantiles("x", 0.5, epsilon=0.5, points=51, interval=False)
+    assert found["quantile"] == (0.5,)

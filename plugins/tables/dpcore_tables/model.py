@@ -11,6 +11,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Table
 from dpcore.learning.features.model import in_blocks
 from dpcore.learning.shapes import Shape
+from dpcore.learning.shown import ShownModel
 from dpcore_tables.conversation import CLASS_CLIP
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
@@ -18,7 +19,7 @@ from dpcore_tables.shapes import shapes_of
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ShapeModel:
+class ShapeModel(ShownModel):
     """Sums of shape functions, for labels scaled to [0, 1] or scores of classes.
 
     Args:

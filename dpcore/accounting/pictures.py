@@ -1,0 +1,56 @@
+"""Pictures of privacy curves, on axes of matplotlib's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dpcore.accounting.certainty import Curve
+
+
+@attrs.frozen(kw_only=True)
+class Pen:
+    """Colours: of what is drawn, and of what stands beside it."""
+
+    line: str = "#00796b"
+    ink: str = "#444444"
+
+
+PEN = Pen()
+
+
+def axes_or_new(axes: Any, count: int = 1) -> list[Any]:
+    """The given axes, or those of a new figure of pyplot's, side by side.
+
+    Raises:
+        ImportError: matplotlib is not installed; it names the extra.
+    """
+    if axes is not None:
+        return list(np.ravel(np.asarray(axes, dtype=object)))
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError('plots need matplotlib: pip install "dpcore[report]"') from None
+    _, made = plt.subplots(1, count, figsize=(4.8 * count, 3.2), layout="constrained")
+    return list(np.ravel(np.asarray(made, dtype=object)))
+
+
+def draw_curve(axes: Any, curve: Curve, epsilon: float, delta: float, pen: Pen = PEN) -> None:
+    """Epsilon over delta, with the stated pair."""
+    axes.plot(curve.deltas, curve.epsilons, color=pen.line, linewidth=1.8)
+    if delta > 0:
+        axes.plot([delta], [epsilon], "o", color=pen.ink, markersize=5)
+    axes.set(xlabel="delta", ylabel="epsilon at most", xscale="log")
+    axes.set_ylim(bottom=0)
+
+
+def draw_trade_off(axes: Any, curve: Curve, pen: Pen = PEN) -> None:
+    """The share that an attacker may recognise over the share that he accuses wrongly."""
+    alphas = np.linspace(0.0, 1.0, 101)
+    found = [curve.found(float(one)) for one in alphas]
+    axes.plot(alphas, found, color=pen.line, linewidth=1.8)
+    axes.plot([0, 1], [0, 1], color=pen.ink, linewidth=1, linestyle="--")
+    axes.set(xlabel="wrongly accused", ylabel="recognised at most")
+    axes.set(xlim=(0, 1), ylim=(0, 1.02))

@@ -1,0 +1,126 @@
+"""Layout: tables and lines that break between words alone, at the width that there is.
+
+A table whose columns do not fit at their longest words is told row by row. Where nobody watches (a
+file, a pipe) nothing has to fit, so that lines stay whole and tables are as wide as they need.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+_WIDE = 120  # of what is written to a file
+_BESIDE = 3  # spaces between two columns
+
+
+class Page(Console):
+    """A console that breaks lines between words, and cuts none off."""
+
+    def __init__(self, *, stderr: bool) -> None:
+        super().__init__(stderr=stderr, highlight=False)
+        self.fits = self.is_terminal
+        if not self.fits:
+            self.width = max(self.width, _WIDE)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As any console, but that a word longer than a line is left to the terminal."""
+        if self.fits:
+            objects = tuple(
+                "\n".join(lines(one, self.width)) if isinstance(one, str) else one
+                for one in objects
+            )
+        super().print(*objects, **{"soft_wrap": True, **options})
+
+
+def lines(text: str, width: int) -> list[str]:
+    """The lines of a text that goes on under its own indentation; paragraphs are filled anew."""
+    found = []
+    given = text.split("\n")
+    if all(map(cell_len, given)) and not any(line[:1].isspace() for line in given):
+        given = [" ".join(given)] if max(map(cell_len, given)) > width else given
+    elif "\n\n" in text:
+        return "\n\n".join("\n".join(lines(one, width)) for one in text.split("\n\n")).split("\n")
+    for line in given:
+        if cell_len(line) <= width:
+            found.append(line)
+            continue
+        indent = line[: len(line) - len(line.lstrip())]
+        found += textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+            replace_whitespace=False,
+        )
+    return found
+
+
+@attrs.define(kw_only=True)
+class Listing:
+    """A table: headings, a title above, and rows of texts without markup."""
+
+    headings: tuple[str, ...]
+    title: str | None = None
+    rows: list[tuple[str, ...]] = attrs.field(factory=list)
+
+    def add_row(self, *cells: str) -> None:
+        """One more row, a cell for each heading."""
+        self.rows.append(cells)
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        width = options.max_width
+        fits = not isinstance(console, Page) or console.fits
+        if self.title:
+            told = "\n".join(lines(self.title, width)) if fits else self.title
+            yield Text(told, style="table.title", no_wrap=True, overflow="ignore")
+        edges = _BESIDE * len(self.headings) - 1
+        cells = [*zip(self.headings, *self.rows, strict=True)]
+        natural = [max(map(cell_len, "\n".join(column).split("\n"))) for column in cells]
+        least = [max([0, *map(cell_len, " ".join(column).split())]) for column in cells]
+        if sum(natural) + edges <= width:
+            yield self._table(natural)
+        elif sum(least) + edges <= width or not fits:
+            yield self._table(_shared(least, natural, max(width - edges, sum(least))))
+        else:
+            yield from self._row_by_row(width)
+
+    def _table(self, widths: Sequence[int]) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading, width in zip(self.headings, widths, strict=True):
+            table.add_column(Text(heading), overflow="fold", width=width)
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return table
+
+    def _row_by_row(self, width: int) -> Iterator[RenderableType]:
+        for row in self.rows:
+            yield Text()
+            for heading, cell in zip(self.headings, row, strict=True):
+                first, *rest = lines(f"{heading}: {cell}" if heading else cell, width - 2)
+                for number, line in enumerate([first, *lines("\n".join(rest), width - 4)]):
+                    if line:
+                        text = Text(("    " if number else "") + line)
+                        text.no_wrap, text.overflow = True, "ignore"
+                        yield text
+        yield Text()
+
+
+def _shared(least: Sequence[int], natural: Sequence[int], whole: int) -> list[int]:
+    """Widths that add up to `whole`: what a column lacks is given to the least needy first."""
+    widths, left = list(least), whole - sum(least)
+    needy = sorted(range(len(widths)), key=lambda i: natural[i] - least[i])
+    for place, i in enumerate(needy):
+        given = min(natural[i] - least[i], left // (len(needy) - place))
+        widths[i], left = widths[i] + given, left - given
+    return widths

@@ -1,0 +1,73 @@
+"""What a model shows of itself: its arrays, its shapes or coefficients, and a picture of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpcore.accounting.pictures import axes_or_new
+from dpcore.domain.classes import Classes
+from dpcore.domain.names import encoded_names
+from dpcore.errors import ContractError
+from dpcore.learning.coefficients import line_of
+from dpcore.learning.pictures import draw_coefficients, draw_shape
+from dpcore.learning.shapes import Shaped
+from dpcore.markup import Listing, Sheet, Shown
+
+_MOST_SHAPES = 4  # that are drawn side by side
+
+
+class ShownModel(Shown):
+    """A model that shows what it published; all of it is public."""
+
+    __slots__ = ()
+
+    def sheet(self) -> Sheet:
+        """Its shapes, or its coefficients where it is a line; else the sizes of its arrays."""
+        model: Any = self
+        arrays = [(name, str(array.shape)) for name, array in model.arrays().items()]
+        tables = [Listing.of(("published", "shape"), arrays)]
+        rows: list[tuple[object, ...]]
+        line = line_of(model)
+        if isinstance(model, Shaped):
+            rows = [
+                (" and ".join(one.columns), one.importance, one.floor) for one in model.shapes()
+            ]
+            tables.insert(0, Listing.of(("shape", "importance", "noise alone"), rows))
+        elif line is not None:
+            rows = [*zip(encoded_names(model.domain), line.values.tolist(), strict=True)]
+            rows.append(("intercept", line.intercept))
+            tables.insert(0, Listing.of(("column", "coefficient"), rows))
+        return Sheet(title=type(self).__name__, tables=tuple(tables))
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw its most important shapes, or its coefficients; needs matplotlib.
+
+        Args:
+            axes: One of matplotlib's for each of up to four shapes, or one for coefficients; those
+                of a new figure if None.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ContractError: the model is neither a sum of shapes nor a line.
+            ImportError: matplotlib is not installed.
+        """
+        model: Any = self
+        labels = model.domain.labels
+        if isinstance(model, Shaped):
+            shapes = model.shapes()[:_MOST_SHAPES]
+            drawn = axes_or_new(axes, len(shapes))
+            classes = tuple(map(str, labels.values)) if isinstance(labels, Classes) else ()
+            for one, shape in zip(drawn, shapes, strict=False):
+                draw_shape(one, shape, classes)
+            return drawn
+        line = line_of(model)
+        if line is None:
+            raise ContractError(
+                f"{type(self).__name__} is neither a sum of shapes nor a line: there is nothing to "
+                "draw"
+            )
+        drawn = axes_or_new(axes)
+        draw_coefficients(drawn[0], encoded_names(model.domain), line.values)
+        return drawn

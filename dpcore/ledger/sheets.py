@@ -1,0 +1,27 @@
+"""What a ledger shows of itself: its promise, its latest entries, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dpcore.ledger.entries import latest
+from dpcore.ledger.journal import Row
+from dpcore.ledger.total import Left, Total
+from dpcore.markup import MOST_ROWS, Listing, Sheet, facts
+
+
+def ledger_sheet(name: str, total: Total, rows: Iterable[Row], left: Left) -> Sheet:
+    """Tables of the promise and of the latest entries."""
+    found, entries = latest(rows, MOST_ROWS)
+    promise = facts(
+        ("epsilon", total.epsilon),
+        ("delta", total.delta),
+        ("neighbours", total.adjacency),
+        ("adds up", total.notion),
+    )
+    headings = ("row", "time", "what", "cost", "status")
+    return Sheet(
+        title=f"Ledger {name!r}: {entries} entries",
+        tables=(promise, Listing.of(headings, [entry.cells for entry in found])),
+        sentences=(f"Left: {left.describe()}.",),
+    )

@@ -1,0 +1,192 @@
+"""Markup: what an object says of itself, as plain text, HTML and LaTeX. All text is escaped.
+
+Notebooks ask an object for `_repr_html_`, terminals that show objects for `_repr_pretty_`. Nothing
+here looks at more than the texts that it is given.
+"""
+
+from __future__ import annotations
+
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from dpcore.errors import one_line
+
+LONGEST_CELL = 400  # characters of one cell
+LONGEST_PARAGRAPH = 20_000
+MOST_ROWS = 60  # of one table that are shown
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "$": r"\$",
+        "&": r"\&",
+        "#": r"\#",
+        "%": r"\%",
+        "_": r"\_",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"\textquotedbl{}",
+        "[": "{[}",
+        "]": "{]}",
+    }
+)
+
+
+def html_text(text: str) -> str:
+    """Text that stands in a page as it is, whatever it holds."""
+    return html.escape(one_line(text, LONGEST_CELL), quote=True)
+
+
+def latex_text(text: str) -> str:
+    """Text that LaTeX prints as it is, whatever it holds."""
+    return one_line(text, LONGEST_CELL).translate(_LATEX)
+
+
+@attrs.frozen(kw_only=True)
+class Listing:
+    """Headings and rows of texts, of one width.
+
+    Args:
+        numeric: Which columns hold numbers, and stand to the right.
+    """
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[bool, ...] = ()
+
+    @classmethod
+    def of(cls, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Listing:
+        """From cells of any kind; numbers are told by six digits."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(headings)
+        numeric = tuple(
+            bool(column) and all(isinstance(cell, int | float) for cell in column)
+            for column in columns
+        )
+        told = tuple(tuple(map(_told, row)) for row in rows)
+        return cls(headings=tuple(headings), rows=told, numeric=numeric)
+
+    @property
+    def shown(self) -> tuple[tuple[tuple[str, ...], ...], str]:
+        """The first rows, and what is said of the others."""
+        more = len(self.rows) - MOST_ROWS
+        return self.rows[:MOST_ROWS], f"{more} more rows" if more > 0 else ""
+
+    def text(self) -> str:
+        """Columns side by side."""
+        rows, more = self.shown
+        cells = [self.headings, *rows]
+        short = [[one_line(cell, LONGEST_CELL) for cell in row] for row in cells]
+        wide = [max(map(len, column)) for column in zip(*short, strict=True)]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if self._right(place) else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(row, wide, strict=True))
+            ).rstrip()
+            for row in short
+        ]
+        return "\n".join([*lines, *([f"({more})"] if more else [])])
+
+    def html(self) -> str:
+        """A `<table>`."""
+        rows, more = self.shown
+        head = "".join(f"<th>{html_text(one)}</th>" for one in self.headings)
+        body = "".join(f"<tr>{''.join(map(self._cell, row, range(len(row))))}</tr>" for row in rows)
+        foot = f"<p>{html_text(more)}</p>" if more else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{foot}"
+
+    def latex(self) -> str:
+        """A `tabular` with all rows, for `booktabs`."""
+        places = "".join("r" if self._right(place) else "l" for place in range(len(self.headings)))
+        lines = [" & ".join(map(latex_text, row)) + r" \\" for row in self.rows]
+        head = " & ".join(map(latex_text, self.headings)) + r" \\"
+        start, end = rf"\begin{{tabular}}{{{places}}}", r"\end{tabular}"
+        return "\n".join([start, r"\toprule", head, r"\midrule", *lines, r"\bottomrule", end])
+
+    def _right(self, place: int) -> bool:
+        return place < len(self.numeric) and self.numeric[place]
+
+    def _cell(self, cell: str, place: int) -> str:
+        right = ' style="text-align: right"' if self._right(place) else ""
+        return f"<td{right}>{html_text(cell)}</td>"
+
+
+def _title(given: str) -> str:
+    return one_line(given, LONGEST_CELL)
+
+
+def _paragraphs(given: Sequence[str]) -> tuple[str, ...]:
+    """Printable text, each of one line."""
+    return tuple(one_line(one, LONGEST_PARAGRAPH) for one in given)
+
+
+@attrs.frozen(kw_only=True)
+class Sheet:
+    """A title, a table or several, and sentences below.
+
+    Args:
+        title: A few words. sentences: Each a paragraph.
+    """
+
+    title: str = attrs.field(converter=_title)
+    tables: tuple[Listing, ...] = ()
+    sentences: tuple[str, ...] = attrs.field(default=(), converter=_paragraphs)
+
+    def text(self) -> str:
+        """Plain text."""
+        parts = [self.title, *(table.text() for table in self.tables), *self.sentences]
+        return "\n\n".join(parts)
+
+    def html(self) -> str:
+        """A `<div>`."""
+        tables = "".join(table.html() for table in self.tables)
+        below = "".join(f"<p>{html.escape(one, quote=True)}</p>" for one in self.sentences)
+        return f"<div><p><strong>{html_text(self.title)}</strong></p>{tables}{below}</div>"
+
+    def latex(self) -> str:
+        """Paragraphs and `tabular`s."""
+        below = (one.translate(_LATEX) for one in self.sentences)
+        title = rf"\textbf{{{latex_text(self.title)}}}"
+        return "\n\n".join([title, *(table.latex() for table in self.tables), *below])
+
+
+class Shown(ABC):
+    """What says of itself, in a notebook and on paper, what is public of it."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Each class has the method of its own: IPython takes a class's own `__repr__` before a
+        base's `_repr_pretty_`."""
+        super().__init_subclass__(**options)
+        cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
+
+    @abstractmethod
+    def sheet(self) -> Sheet:
+        """What is shown."""
+
+    def to_latex(self) -> str:
+        """LaTeX source, for `booktabs`; all text is escaped."""
+        return self.sheet().latex()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text("..." if cycle else self.sheet().text())
+
+
+def facts(*pairs: tuple[str, object]) -> Listing:
+    """Two columns: what, and how much."""
+    return Listing(headings=("", ""), rows=tuple((name, _told(value)) for name, value in pairs))
+
+
+def _told(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

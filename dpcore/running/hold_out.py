@@ -1,0 +1,113 @@
+"""HoldOut: the records that learners do not see, a batch at a time, as often as they are needed."""
+
+from __future__ import annotations
+
+import pickle
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.domain import Domain, Table
+from dpcore.engines.spool import Spool
+from dpcore.records.cells import cells
+
+Batch = tuple[Table, NDArray[Any]]
+"""PRIVATE: declared columns by name, and what predictions of them are compared with, in the file's
+units: labels, or zeros where the domain has none."""
+
+
+class HoldOut(ABC):
+    """PRIVATE: the hold-out of one run, in batches."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Its number of records."""
+
+    @abstractmethod
+    def batches(self) -> Iterator[Batch]:
+        """All of it, in the same batches whenever it is read."""
+
+    def __repr__(self) -> str:
+        return "HoldOut(private)"
+
+    def table(self) -> Table:
+        """All columns in memory."""
+        tables = [table for table, _ in self.batches()]
+        names = tables[0] if tables else {}
+        return {name: joined([cells(table[name]) for table in tables]) for name in names}
+
+    def labels(self) -> NDArray[Any]:
+        """All labels in memory."""
+        return joined([labels for _, labels in self.batches()])
+
+
+@attrs.frozen(eq=False, repr=False)
+class HoldOutInMemory(HoldOut):
+    """Of a table in memory: one batch, however small."""
+
+    columns: Table
+    truth: NDArray[Any]
+
+    def __len__(self) -> int:
+        return int(self.truth.size)
+
+    def batches(self) -> Iterator[Batch]:
+        """The one."""
+        yield self.columns, self.truth
+
+
+class SpooledHoldOut(HoldOut):
+    """Of a source: batches on disk, in a file without a name that goes with this object.
+
+    Args:
+        domain: What labels are encoded by.
+        folder: Where the file is made; the system's own for such files if None.
+    """
+
+    def __init__(self, domain: Domain, folder: Path | None) -> None:
+        self._domain, self._spool, self._records = domain, Spool(folder), 0
+        self._places: list[tuple[int, int]] = []
+        weakref.finalize(self, self._spool.close)
+
+    def add(self, table: Table, records: int) -> None:
+        """One batch more.
+
+        Raises:
+            SourceError: the disk is full, or fails.
+        """
+        if records:
+            kept = np.frombuffer(pickle.dumps(table, protocol=5), dtype=np.uint8)
+            self._places.append((self._spool.put([kept]), kept.nbytes))
+            self._records += records
+
+    def __len__(self) -> int:
+        return self._records
+
+    def batches(self) -> Iterator[Batch]:
+        """As they were added."""
+        for place, size in self._places:
+            table: Table = pickle.loads(self._spool.read(place, size))  # noqa: S301  # own bytes
+            yield table, truth_of(self._domain, table)
+
+
+def truth_of(domain: Domain, table: Table) -> NDArray[Any]:
+    """Labels in the file's units, as predictions are stated."""
+    if not domain.labelled:
+        return np.zeros(len(cells(next(iter(table.values())))))
+    return domain.uncentre(domain.centre(table[domain.target]))
+
+
+def joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    """One column; cells of several types stay what each is."""
+    if not pieces:
+        return np.zeros(0)
+    if len({piece.dtype for piece in pieces}) == 1:
+        return np.concatenate(pieces)
+    listed = [cell for piece in pieces for cell in piece.tolist()]
+    return np.fromiter(listed, dtype=object, count=len(listed))

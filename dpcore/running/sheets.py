@@ -1,0 +1,53 @@
+"""What a plan and an outcome show of themselves: public facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dpcore.guarantee import Guarantee
+from dpcore.learner import Published
+from dpcore.learning.figures import Statistics
+from dpcore.markup import Listing, Sheet
+from dpcore.running.ask import Ask
+from dpcore.running.schedule import Schedule
+from dpcore.running.serving import Predictions
+from dpcore.sensitivity import Sensitivity
+
+_HEADINGS = ("release", "query", "numbers", "times", "distance", "sensitivity", "noise")
+
+
+def plan_sheet(schedule: Schedule, guarantee: Guarantee) -> Sheet:
+    """The guarantee in short, and every query with its noise."""
+    rows = [(one.name, *_cells(ask)) for one in schedule.releases for ask in one.asks.values()] + [
+        ("evaluation", *_cells(ask)) for ask in schedule.look
+    ]
+    table = Listing.of(_HEADINGS, rows)
+    return Sheet(title=f"Plan: {guarantee.short}", tables=(table,))
+
+
+def _cells(ask: Ask) -> tuple[object, ...]:
+    query, moved = ask.query, ask.sensitivity
+    told: object = moved.value if isinstance(moved, Sensitivity) else type(moved).__name__
+    return query.name, query.real_size, query.at_most, str(query.distance), told, str(ask.mechanism)
+
+
+def released_sheet(title: str, models: Mapping[str, Published], guarantee: Guarantee) -> Sheet:
+    """What was published by name, and the guarantee in full."""
+    rows = [(name, described(one)) for name, one in models.items()]
+    table = Listing.of(("release", "published"), rows)
+    return Sheet(
+        title=f"{title}: {guarantee.short}",
+        tables=(table,),
+        sentences=tuple(guarantee.paragraph().split("\n\n")),
+    )
+
+
+def described(model: Published) -> str:
+    """What a release published, in a few words."""
+    if isinstance(model, Statistics):
+        count = len(model.tables)
+        return f"{count} {'table' if count == 1 else 'tables'} of numbers with error bars"
+    if isinstance(model, Predictions):
+        return f"predictions at {len(model.values)} points"
+    sizes = ", ".join(f"{name} {array.shape}" for name, array in model.arrays().items())
+    return f"{type(model).__name__}: {sizes}"

@@ -1,0 +1,216 @@
+r"""Private groups: counts, and the mean of a column, by keys that nobody listed.
+
+First the keys are published as `private_keys` publishes them. Then, with what came out as a public
+argument, each record adds (w, t) to the pair of its own key, t in [-1, 1] the value's place in its
+range; a record whose key is not among them adds nothing.
+
+Theorem: for every list of keys, the pairs move in l2 by at most :math:`\sqrt{1+w^2}` where a
+record comes or goes, and by at most :math:`\max(2,\sqrt2\sqrt{1+w^2})` where one is replaced: a
+record adds to one pair at most, as a key that stands twice in the list counts at its first place.
+"""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Adjacency,
+    Answer,
+    AnyLearner,
+    Exact,
+    LearnerCoins,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+    Sum,
+)
+from dpcore.checks import fraction
+from dpcore.distance import Distance
+from dpcore.errors import ContractError
+from dpcore.interval import Spread, apart
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.solvers.clipping import clipped_integers
+from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.rounding import up
+from dpcore_statistics.bars import ratio
+from dpcore_statistics.columns import number_column, selected
+from dpcore_statistics.histogram import ROOT_TWO
+from dpcore_statistics.keys import KeysBound, PrivateKeys
+from dpcore_statistics.mean import in_units, with_count
+from dpcore_statistics.statistic import ROWS
+
+KEYS, MEANS = "keys", "means"
+
+
+@attrs.frozen(eq=False)
+class _State:
+    public: Public
+    answers: tuple[Answer, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class PrivateGroups(PrivateKeys):
+    """The values of a column that enough records have, with their counts and means of another.
+
+    Total: as `private_keys`, and sums of clipped values are finite.
+
+    Args:
+        mean_of: A declared range; records without a value do not count in the means.
+        share: Of the budget, for the keys.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("statistics.private_groups",)
+    total: ClassVar[bool] = True
+
+    mean_of: str
+    share: float = attrs.field(default=0.5, validator=fraction)
+
+    def weight(self, public: Public) -> float:
+        """w: what costs nothing under replacement, else sqrt(1/2)."""
+        return 1.0 if public.domain.exact is not None else math.sqrt(0.5)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """`keys` once, then `means` once, with the keys as its argument.
+
+        Raises:
+            ParameterError: a column or a condition is none that the domain knows.
+        """
+        (keys,) = super().queries(public)
+        number_column(public.domain, self.mean_of)
+        clip = with_count(Distance.L2, self.weight(public), 1.0)
+        means = Query(
+            name=MEANS,
+            shape=(self.most, 2),
+            distance=Distance.L2,
+            share=1 - self.share,
+            sum=Sum(clip=clip),
+        )
+        return attrs.evolve(keys, share=self.share), means
+
+    def start(self, public: Public) -> _State:
+        """No answers yet."""
+        return _State(public)
+
+    def ask(self, state: _State) -> Query | None:
+        """The keys, then the means of those that were published."""
+        keys, means = self.queries(state.public)
+        if not state.answers:
+            return keys
+        if len(state.answers) == 1:
+            return attrs.evolve(means, args={KEYS: state.answers[0].value[:, :-1]})
+        return None
+
+    def update(self, state: _State, answer: Answer) -> _State:
+        """Remember the answer."""
+        return attrs.evolve(state, answers=(*state.answers, answer))
+
+    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE: the keys with their counts, or the exact sums by key."""
+        if query.sum is None:
+            return super().statistic(query, records, public, secret)
+        zero = (Exact.zeros(query.shape, query.sum.unit),)
+        (total,) = records.fold(partial(self._added, query, public), zero, ROWS)
+        return total
+
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[np.float64]:
+        """PRIVATE: the same, in floats."""
+        return np.asarray(self.compute(query, records, public, secret), dtype=np.float64)
+
+    def _added(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
+        """PRIVATE: (w, t) of each record, clipped, in the place of its key."""
+        assert query.sum is not None, "means are sums"
+        text, start = self.texts(public)
+        keys = np.asarray((query.args or {}).get(KEYS), dtype=np.float64)
+        if keys.shape != (self.most, text.width):
+            raise ContractError("the keys of a sum are those that were published")
+        column = number_column(public.domain, self.mean_of)
+        own = block.features[:, start : start + text.width]
+        place = _places(own, keys)
+        counts = selected(public.domain, self.where, block) & column.present(block) & (place >= 0)
+        weights = np.full(len(block), self.weight(public))
+        pairs = np.column_stack([weights, column.scaled(block)])
+        unit = query.sum.unit
+        whole = clipped_integers(pairs, query.sum.clip, unit, query.distance, positive=False)
+        found = np.zeros(query.shape, dtype=np.int64)
+        np.add.at(found, place[counts], whole[counts])
+        return (Exact.of(found, unit),)
+
+    def model(self, state: _State) -> Statistics:
+        """`count` and `mean`, one row a published key."""
+        first, second = state.answers
+        counts = self.counted(first, state.public)
+        rows = np.asarray(first.value, dtype=np.float64)
+        shown = np.flatnonzero((rows[:, :-1] != 0).any(axis=1))
+        column, w = number_column(state.public.domain, self.mean_of), self.weight(state.public)
+        miss, told = apart(1 - self.level, max(1, shown.size)), []
+        for weighted, total in np.asarray(second.value, dtype=np.float64)[shown].tolist():
+            ends = ratio(total, weighted, w, second.spread, miss, 1.0)
+            told.append(in_units(column, total / max(1.0, weighted / w), ends))
+        means = Figures(
+            about=counts.about,
+            estimate=np.array([row[0] for row in told]),
+            low=np.array([row[1] for row in told]),
+            high=np.array([row[2] for row in told]),
+            level=self.level,
+            joint=True,
+            covers=f"noise only: where the mean of {self.mean_of} of each published value lies, "
+            "each clipped to its declared range and missing ones left out; a value with few "
+            "records may have an interval that says nothing",
+        )
+        return Statistics(tables={"count": counts, "mean": means})
+
+    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+        """The half-width of every count, and about that of a mean."""
+        counts = super().forecast(public, spreads)
+        if MEANS not in spreads:
+            return counts
+        half = spreads[MEANS].within(1 - self.level)
+        wide = half * number_column(public.domain, self.mean_of).column.half_width
+        return (*counts, f"each mean of {self.mean_of} about +- {wide:.6g}/n for n records")
+
+
+def _places(own: NDArray[np.float64], keys: NDArray[np.float64]) -> NDArray[np.intp]:
+    """PRIVATE: where each record's key stands first among the published ones; -1 if nowhere."""
+    first: dict[bytes, int] = {}
+    for number, key in enumerate(keys):
+        if key.any():
+            first.setdefault(key.tobytes(), number)
+    distinct, which = np.unique(own, axis=0, return_inverse=True)
+    found = np.array([first.get(key.tobytes(), -1) for key in distinct], dtype=np.intp)
+    return found[which.reshape(-1)] if len(distinct) else np.zeros(0, dtype=np.intp)
+
+
+@attrs.frozen
+class PrivateGroupsBound(SensitivityBound):
+    """That of `private_keys` for the keys; the theorem above for the means, at every list."""
+
+    learner: ClassVar[type[AnyLearner]] = PrivateGroups
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """By query and relation."""
+        if query.sum is None:
+            return KeysBound().sensitivity(query, learner, public, adjacency)
+        longest = query.sum.clip
+        moved = ByRelation(
+            add_remove=longest, replace_one=max(2.0, up(ROOT_TWO * longest, roundings=2))
+        )
+        claim, value = moved.under(adjacency)
+        rounding = 4 * 2.0 * 2.0**query.sum.unit  # two coordinates, rounded on either side
+        return Sensitivity(
+            value=up(value + rounding, roundings=4),
+            distance=query.distance,
+            adjacency=claim,
+            source=f"a count and a sum of values in one group, whatever the keys ({claim})",
+        )

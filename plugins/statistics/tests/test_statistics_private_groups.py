@@ -1,0 +1,116 @@
+"""Means by private keys: against sums by hand, brute force over lists of keys, coverage."""
+
+import itertools
+
+import attrs
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, Public, PublicCoins, Range
+from dpcore.domain.texts import Texts
+from dpcore.errors import ContractError
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_statistics.private_groups import KEYS, MEANS, PrivateGroups, PrivateGroupsBound
+from dpcore_statistics.thresholded import Thresholded
+
+DOMAIN = Domain(columns={"town": Texts(8), "age": Range(0, 100, missing=True)})
+LEARNER = PrivateGroups(column="town", mean_of="age", most=6)
+PUBLIC = Public(domain=DOMAIN, coins=PublicCoins(1), mu=1.0)
+TOWNS = {"Ulm": (900, 30.0), "Köln": (700, 50.0), "Jena": (500, 75.0), "rare": (3, 99.0)}
+
+
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    towns = np.repeat([*TOWNS], [count for count, _ in TOWNS.values()])
+    ages = np.concatenate([rng.uniform(m - 1, m + 1, n) for n, m in TOWNS.values()])
+    order = rng.permutation(len(towns))
+    return {"town": towns[order].tolist(), "age": ages[order]}
+
+
+def plan(adjacency=ADD_REMOVE, epsilon=2.0):
+    rows = table()
+    exact = len(rows["age"]) if adjacency is REPLACE_ONE else None
+    return dpcore.price(
+        domain=attrs.evolve(DOMAIN, exact=exact),
+        adjacency=adjacency,
+        budget=PrivacyBudget(epsilon=epsilon, delta=1e-6),
+        learner=LEARNER,
+        mechanism={KEYS: Thresholded(shown=1e-7), MEANS: Gaussian()},
+        coins=PublicCoins(1),
+    )
+
+
+@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE], ids=str)
+def test_frequent_towns_have_their_mean_ages(adjacency):
+    (found,) = plan(adjacency).run(table()).models.values()
+    means = found.tables["mean"]
+    assert sorted(means["town"]) == ["Jena", "Köln", "Ulm"]
+    for town, mean, low, high in means.rows():
+        assert mean == pytest.approx(TOWNS[town][1], abs=4)
+        assert low <= mean <= high
+    assert found.tables["count"]["town"] == means["town"]
+
+
+def asked(keys):
+    _, means = LEARNER.queries(PUBLIC)
+    rows = np.zeros((6, DOMAIN.columns["town"].width))
+    encoded = DOMAIN.project({"town": keys, "age": [0.0] * len(keys)}).features
+    rows[: len(keys)] = encoded[:, : rows.shape[1]]
+    return attrs.evolve(means, args={KEYS: rows})
+
+
+def total(query, towns, ages):
+    records = DOMAIN.project({"town": towns, "age": ages})
+    return LEARNER.statistic(query, records, PUBLIC, None)
+
+
+def test_sums_are_those_by_hand():
+    found = total(asked(["Ulm", "Jena"]), ["Ulm", "Jena", "Ulm", "Bonn", ""], [50, 75, 0, 9, 9])
+    w = np.sqrt(0.5)
+    assert found[:2] == pytest.approx(np.array([[2 * w, -1.0], [w, 0.5]]))
+    assert not found[2:].any()
+
+
+def test_a_key_that_stands_twice_counts_once():
+    found = total(asked(["Ulm", "Ulm"]), ["Ulm"], [100.0])
+    assert found[:2] == pytest.approx(np.array([[np.sqrt(0.5), 1.0], [0.0, 0.0]]))
+
+
+def test_missing_values_count_for_nothing():
+    assert not total(asked(["Ulm"]), ["Ulm"], [float("nan")]).any()
+
+
+@pytest.mark.parametrize(("adjacency", "attained"), [(ADD_REMOVE, 1.0), (REPLACE_ONE, 1.0)])
+def test_no_record_moves_the_sums_farther_than_claimed(adjacency, attained):
+    """All records of a small universe, at several lists of published keys."""
+    query, farthest = LEARNER.queries(PUBLIC)[1], 0.0
+    claim = PrivateGroupsBound().sensitivity(query, LEARNER, PUBLIC, adjacency)
+    universe = [*itertools.product(["Ulm", "Jena", "Bonn", ""], [0.0, 100.0, float("nan")])]
+    for keys in (["Ulm", "Jena"], ["Ulm", "Ulm"], ["Bonn"]):
+        ask = asked(keys)
+        rows = [total(ask, [town], [age]).reshape(-1) for town, age in universe]
+        pairs = [(row, 0) for row in rows]
+        if adjacency is REPLACE_ONE:
+            pairs = [*itertools.combinations(rows, 2)]
+        farthest = max(farthest, *(np.linalg.norm(one - other) for one, other in pairs))
+    assert attained * 0.99999 < farthest / claim.value <= 1
+
+
+def test_other_keys_than_published_ones_are_refused():
+    _, means = LEARNER.queries(PUBLIC)
+    with pytest.raises(ContractError, match="published"):
+        total(attrs.evolve(means, args={KEYS: np.zeros((2, 2))}), ["Ulm"], [1.0])
+
+
+def test_intervals_cover_the_means():
+    made, truth, held = plan(epsilon=0.8), {}, 0
+    rows = table()
+    for town in TOWNS:
+        mine = np.array([a for t, a in zip(rows["town"], rows["age"], strict=True) if t == town])
+        truth[town] = mine.mean()
+    for _ in range(60):
+        (found,) = made.run(rows).models.values()
+        mean = found.tables["mean"]
+        held += all(low <= truth[town] <= high for town, _, low, high in mean.rows())
+    assert held >= 48  # 95 % each; fewer than 48 of 60 have a chance below 1e-4

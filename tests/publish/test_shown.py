@@ -1,0 +1,241 @@
+"""What objects show of themselves in a notebook and on paper: public facts, all text escaped."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Categories,
+    Domain,
+    Interval,
+    Ledger,
+    PrivacyBudget,
+    Range,
+    Session,
+    price,
+)
+from dpcore.conformance.attacks.counterexample import Counterexample
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.features.model import LinearModel
+from dpcore.learning.figures import Figures, Statistics
+from dpcore.markup import Listing, Sheet, latex_text
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.registry.kinds import LEARNER
+from dpcore.registry.registry import Registry
+
+EVIL = "<script>alert('1')</script> & \"$\\{\n\r\x1b[31m"
+
+
+class Tags(HTMLParser):
+    """Every tag, its attributes' names, and the text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.names, self.words = set(), set(), ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.names |= {name for name, _ in attributes}
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def harmless(shown):
+    """The HTML holds tables and paragraphs alone."""
+    found = Tags(shown._repr_html_())
+    assert found.tags <= {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
+    assert found.names <= {"style"}
+    return found.words
+
+
+def printed(shown):
+    class Printer:
+        words = ""
+
+        def text(self, words):
+            self.words += words
+
+    printer = Printer()
+    shown._repr_pretty_(printer, cycle=False)
+    return printer.words
+
+
+@pytest.fixture(scope="module")
+def domain():
+    columns = {"age": Range(0, 100), EVIL: Categories(("a", EVIL + "b"))}
+    return Domain(columns=columns, target="y", labels=Range(0, 1), exact=200)
+
+
+def table(domain, n=200):
+    rng = np.random.default_rng(0)
+    age = rng.uniform(0, 100, n)
+    return {"age": age, EVIL: ["a"] * n, "y": age / 100}
+
+
+def planned(domain, name="linear.staged_gradient"):
+    return price(
+        domain=domain,
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=1.0, delta=1e-6),
+        learner=Registry.default().component(LEARNER, name)(),
+        mechanism=Gaussian(),
+    )
+
+
+@pytest.fixture(scope="module")
+def everything(domain, tmp_path_factory):
+    """One of each kind that a notebook shows."""
+    plan = planned(domain)
+    folder = tmp_path_factory.mktemp("shown")
+    ledger = Ledger.create(folder / "l.ledger", epsilon=2.0, delta=1e-5, adjacency=REPLACE_ONE)
+    outcome = plan.run(table(domain), reservation=plan.reserve(ledger, EVIL))
+    counted = Domain(columns=domain.columns)
+    session = Session(PrivacyBudget(epsilon=1.0, delta=1e-6), counted, table(domain))
+    figures = session.histogram(EVIL, epsilon=0.5)
+    line = LinearModel(
+        domain=domain, features=Identity().draw(domain, None), coefficients=np.array([0.25, -0.5])
+    )
+    return {
+        "plan": plan,
+        "guarantee": outcome.guarantee,
+        "outcome": outcome,
+        "model": outcome.model,
+        "line": line,
+        "session": session,
+        "paid": session.releases[0],
+        "figures": figures,
+        "statistics": Statistics.of(figures),
+        "ledger": ledger,
+        "interval": Interval(0.1, 0.2),
+        "event": LaplaceEvent(adjacency=ADD_REMOVE, shift=0.5),
+        "counterexample": Counterexample(
+            query=EVIL, arguments=None, pair=None, records=3, coins=None, claimed=1.0, moved=2.0,
+            origin=EVIL,
+        ),
+    }  # fmt: skip
+
+
+KINDS = {
+    "plan": ("fit", "1e-06"),
+    "guarantee": ("differentially private", "add"),
+    "outcome": ("coefficients", "differentially private"),
+    "model": ("coefficients", "scales"),
+    "line": ("coefficient", "0.005"),
+    "session": ("histogram-1", "Left:"),
+    "paid": ("table of numbers", "differentially private"),
+    "figures": ("estimate", "95 % intervals"),
+    "statistics": ("estimate", "95 % intervals"),
+    "ledger": ("proved", "Left:"),
+    "interval": ("0.1", "0.2"),
+    "event": ("Laplace", "0.5"),
+}
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "counterexample"])
+def test_everything_shows_itself_and_escapes_all_text(everything, kind, monkeypatch):
+    monkeypatch.setattr(Counterexample, "describe", lambda self: EVIL)
+    shown = everything[kind]
+    words, plain, latex = harmless(shown), printed(shown), shown.to_latex()
+    for told in KINDS.get(kind, ("claimed", "moved")):
+        if told != "add":
+            assert told in words
+            assert told in plain
+    assert "_repr_pretty_" in vars(type(shown))  # else IPython takes the class's own `__repr__`
+    assert "\x1b" not in words + plain + latex
+    assert "<script" not in latex
+    commands = set(re.findall(r"\\[a-zA-Z]+", latex))
+    assert commands <= {
+        r"\textbf", r"\begin", r"\end", r"\toprule", r"\midrule", r"\bottomrule", r"\textless",
+        r"\textgreater", r"\textbar", r"\textquotedbl", r"\textbackslash", r"\textasciicircum",
+        r"\textasciitilde",
+    }  # fmt: skip
+
+
+def test_latex_escapes_what_latex_reads():
+    told = latex_text("a_b & 50 % of $x^2 {~} \\ # [1]")
+    assert told == (
+        r"a\_b \& 50 \% of \$x\textasciicircum{}2 \{\textasciitilde{}\} \textbackslash{} \# {[}1{]}"
+    )
+
+
+def test_a_listing_puts_numbers_to_the_right_and_says_what_it_leaves_out():
+    found = Listing.of(("name", "number"), [("a", 1.0), ("bc", 1000.5)] * 40)
+    text = found.text().splitlines()
+    assert text[:3] == ["name  number", "a          1", "bc    1000.5"]
+    assert text[-1] == "(20 more rows)"
+    assert found.html().count("<tr>") == 61
+    assert found.latex().count(r" \\") == 81
+    assert found.latex().startswith(r"\begin{tabular}{lr}")
+    assert Listing.of(("a",), []).text() == "a"
+    assert Sheet(title="alone").text() == "alone"
+
+
+def test_plots_are_drawn_where_they_are_asked_for(everything):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    curve, trade = everything["plan"].plot()
+    deltas, epsilons = curve.lines[0].get_data()
+    told = everything["plan"].curve()
+    assert np.array_equal(deltas, told.deltas)
+    assert np.array_equal(epsilons, told.epsilons)
+    assert np.all(trade.lines[0].get_ydata() >= trade.lines[0].get_xdata())
+    _, axes = pyplot.subplots()
+    drawn = everything["ledger"].plot(axes)
+    assert drawn is axes
+    spent = drawn.lines[0].get_ydata()
+    assert spent[0] == 0
+    assert 20 < spent[-1] < 30  # 1 of 2, whose squares add up
+    (bars,) = everything["line"].plot()
+    assert [bar.get_width() for bar in bars.patches] == pytest.approx([0.005, -1.0])
+    with pytest.raises(dpcore.errors.ContractError, match="nothing to draw"):
+        everything["model"].plot()
+    pyplot.close("all")
+
+
+def test_shapes_are_drawn(domain):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    model = planned(domain, "tables.shape_functions").run(table(domain)).model
+    drawn = model.plot()
+    assert {axes.get_xlabel() for axes in drawn} >= {"age"}
+    assert "importance" in harmless(model)
+    pyplot.close("all")
+
+
+def test_without_matplotlib_the_error_names_the_extra():
+    code = """
+import sys
+sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
+from dpcore.accounting.pictures import axes_or_new
+try:
+    axes_or_new(None)
+except ImportError as error:
+    print(error)
+"""
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == 'plots need matplotlib: pip install "dpcore[report]"'
+
+
+def test_figures_are_shown_with_all_columns():
+    figures = Figures(
+        about={"ward": ("a", "b")},
+        estimate=np.array([1.5, 2.0]),
+        low=np.array([1.0, -np.inf]),
+        high=np.array([2.0, np.inf]),
+        level=0.95,
+    )
+    assert [line.split() for line in figures.sheet().tables[0].text().splitlines()] == [
+        ["ward", "estimate", "low", "high"],
+        ["a", "1.5", "1", "2"],
+        ["b", "2", "-inf", "inf"],
+    ]

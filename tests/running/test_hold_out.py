@@ -1,0 +1,87 @@
+"""The hold-out: on disk where records are in blocks, and the same in any batches."""
+
+import gc
+import math
+
+import attrs
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore import REPLACE_ONE
+from dpcore.engines.local import LocalEngine
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.metrics.means import MeanSquaredError
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.publish.evaluation import evaluate
+from dpcore.records.source import Part, Source
+from dpcore.running.hold_out import SpooledHoldOut
+from dpcore.running.private_look import PrivateLook
+from dpcore_linear import SufficientStatistics
+
+from doubles import domain, table
+
+MSE = {"mse": MeanSquaredError()}
+
+
+@attrs.frozen(eq=False)
+class Rows(Part):
+    columns: dict
+
+    def batches(self):
+        yield self.columns
+
+
+@attrs.frozen(eq=False)
+class Cut(Source):
+    columns: dict
+    size: int
+
+    def parts(self):
+        count = len(self.columns["y"])
+        return tuple(
+            Rows({name: column[at : at + self.size] for name, column in self.columns.items()})
+            for at in range(0, count, self.size)
+        )
+
+
+def test_a_spooled_hold_out_gives_its_batches_again_and_leaves_nothing(tmp_path):
+    rows = {**table(30), "who": np.array([None, "x", 3.5] * 10, dtype=object)}
+    held = SpooledHoldOut(domain(30), tmp_path)
+    held.add({name: column[:20] for name, column in rows.items()}, 20)
+    held.add({name: column[:0] for name, column in rows.items()}, 0)
+    held.add({name: column[20:] for name, column in rows.items()}, 10)
+    assert len(held) == 30
+    assert [len(truth) for _, truth in held.batches()] == [20, 10]
+    again = held.table()
+    assert all(again[name].tolist() == column.tolist() for name, column in rows.items())
+    assert np.array_equal(held.labels(), rows["y"])
+    assert repr(held) == "HoldOut(private)"
+    spool = held._spool
+    del held
+    gc.collect()
+    assert spool._file.closed
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("size", [7, 400])
+def test_what_is_paid_for_has_the_same_bits_from_a_source_as_from_a_table(size):
+    made = dpcore.price(
+        domain=domain(400),
+        adjacency=REPLACE_ONE,
+        learner=SufficientStatistics(features=Identity()),
+        mechanism=Gaussian(),
+        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
+        coins=dpcore.PublicCoins(7),
+        holdout=0.2,
+        look=PrivateLook(metrics=MSE, epsilon=0.3),
+    )
+    rows = table(400)
+    whole = made.run(rows, secret=dpcore.SecretCoins.rehearsal(5))
+    with LocalEngine(threads=1) as engine:
+        cut = made.run(Cut(rows, size), secret=dpcore.SecretCoins.rehearsal(5), engine=engine)
+        bits = [[a.value.tobytes() for a in o.answers["evaluation"]] for o in (whole, cut)]
+        assert bits[0] == bits[1]
+        told = [evaluate(made, outcome, MSE)["release"]["mse"] for outcome in (whole, cut)]
+    for name in ("private", "constant", "without noise"):
+        assert math.isclose(told[0][name], told[1][name], rel_tol=1e-6)
