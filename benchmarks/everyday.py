@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, PublicCoins, Range
 from dpcore.domain.texts import Texts
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
@@ -213,15 +214,16 @@ def cumulated(
 
 
 def tables(values: NDArray[np.float64], draws: int) -> None:
-    """A histogram, and prefix sums of 64 cells."""
+    """A histogram, as it is published and as it is displayed (none negative, which is what the peer
+    publishes: less noise in empty cells, and a bias), and prefix sums of 64 cells."""
     epsilon, bins = 0.5, 20
     truth = np.histogram(values, bins=bins, range=(LOW, HIGH))[0]
     learner = Histogram(column="x", bins=bins)
-    mine = ours(learner, Laplace(), epsilon, 0.0, public=False, values=values)
+    mine = ours(learner, DiscreteLaplace(), epsilon, 0.0, public=False, values=values)
     drawn = diffprivlib_of("histogram", values, epsilon=epsilon, bins=bins, range=(LOW, HIGH))
     found = error(mine, truth, draws), error(lambda n: drawn(n)[0], truth, draws)
     told(f"histogram of {bins}, epsilon={epsilon}", found[0], "diffprivlib", found[1])
-    shown = ours_shown(learner, Laplace(), epsilon, values)
+    shown = ours_shown(learner, DiscreteLaplace(), epsilon, values)
     found = error(shown, truth, draws), found[1]
     told("the same, none negative (display)", found[0], "diffprivlib", found[1])
     truth = np.cumsum(np.histogram(values, bins=64, range=(LOW, HIGH))[0])

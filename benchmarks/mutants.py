@@ -4,6 +4,7 @@
     python benchmarks/mutants.py --effort 0.03      a quick pass
     python benchmarks/mutants.py --right            alarms on the right siblings instead
     python benchmarks/mutants.py --only laplace     those with a name that contains it
+    python benchmarks/mutants.py --sets unusual     right ones that look wrong
 
 Every component is examined in a process of its own, which ends at `--cap` seconds of wall-clock
 time: neither a hang nor a crash stops the rest, and neither counts as caught. A wrong one is
@@ -36,8 +37,10 @@ from gallery.entry import Entry  # noqa: E402
 from gallery.mutants import MUTANTS  # noqa: E402
 from gallery.plugins import PLUGINS  # noqa: E402
 from gallery.reported import REPORTED  # noqa: E402
+from gallery.strangers import STRANGERS, UNUSUAL  # noqa: E402
 from gallery.unlike import UNLIKE  # noqa: E402
 
+DEFAULT = ["gallery", "reported", "mutants", "unlike", "strangers"]
 HOOKS = ("learners", "mechanisms", "accountants", "features")
 
 
@@ -53,7 +56,14 @@ def gallery() -> Iterator[Entry]:
 
 def sets() -> dict[str, tuple[Entry, ...]]:
     """Every set by name."""
-    return {"gallery": tuple(gallery()), "reported": REPORTED, "mutants": MUTANTS, "unlike": UNLIKE}
+    return {
+        "gallery": tuple(gallery()),
+        "reported": REPORTED,
+        "mutants": MUTANTS,
+        "unlike": UNLIKE,
+        "strangers": STRANGERS,
+        "unusual": UNUSUAL,
+    }
 
 
 @attrs.frozen
@@ -129,7 +139,7 @@ def chosen(given: argparse.Namespace) -> Iterator[tuple[str, Entry]]:
     """What was asked for; right siblings once each."""
     seen = set()
     for group, entries in sets().items():
-        for entry in entries:
+        for entry in entries[given.start if group == "mutants" else 0 :]:
             sibling = entry.parent or entry.name
             if given.right and (entry.right is None or sibling in seen):
                 continue
@@ -142,8 +152,9 @@ def chosen(given: argparse.Namespace) -> Iterator[tuple[str, Entry]]:
 def main() -> None:
     """Print outcomes as they come, a table, and what stands."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=["gallery", "reported", "mutants", "unlike"])
+    parser.add_argument("--sets", nargs="+", default=DEFAULT)
     parser.add_argument("--only", nargs="+", default=[], help="Parts of names.")
+    parser.add_argument("--start", type=int, default=0, help="Leave out so many mutants.")
     parser.add_argument("--effort", type=float, default=1.0, help="1: the kit's defaults.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cap", type=float, default=300.0, help="Seconds for one component.")

@@ -8,13 +8,11 @@ from itertools import chain
 from typing import Any, cast
 
 import attrs
-import numpy as np
 
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.counterexample import Counterexample
 from dpcore.conformance.attacks.finding import Finding
-from dpcore.conformance.attacks.rows import Rows
-from dpcore.conformance.attacks.statistic import compute
+from dpcore.conformance.budget import share
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws import accountants as accountant_laws
 from dpcore.conformance.laws import compositions as composition_laws
@@ -60,17 +58,21 @@ from dpcore.conformance.laws.one_question import one_question_verdict
 from dpcore.conformance.laws.person_sums import person_sum_verdicts
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.laws.sums import sum_verdicts
-from dpcore.conformance.subjects import Example, Subjects, examples_of, subjects_of
+from dpcore.conformance.laws.variants import accepted
+from dpcore.conformance.subjects import (
+    Example,
+    Subjects,
+    examples_of,
+    kernels_within,
+    subjects_of,
+)
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.functions.interactive import Interactive
-from dpcore.functions.kernels.base import Expansion, Kernel
-from dpcore.functions.learner import FunctionLearner
 from dpcore.mechanism import AnyMechanism, Mechanism
 from dpcore.query import Query
-from dpcore.randomness import SecretCoins
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.loading import Loaded
@@ -112,6 +114,7 @@ class Examination:
         self._plugin, self._registry = plugin, registry
         self._effort, self._seed = effort, seed
         self._loaded = registry.load(plugin)
+        self._rate = 0.0
         self._printed: set[type[Any]] = set()
         self._runs: list[Priced] = []
         self._ladders: list[list[Event]] = []
@@ -127,14 +130,17 @@ class Examination:
         )
         yield from found
         subjects = subjects_of(self._loaded, examples)
+        self._rate = share(len(self._runs), subjects.bounds, subjects.mechanisms)
         yield from _testable(self._loaded, subjects)
         yield from self._learners(subjects)
         for maps in subjects.features.values():
             for features, domain in maps:
-                yield from feature_verdicts(features, domain, self._seed)
+                for where in accepted(features, domain):
+                    yield from feature_verdicts(features, where, self._seed)
         for kernels in subjects.kernels.values():
             for kernel, domain in kernels:
-                yield from kernel_verdicts(kernel, domain, self._seed)
+                for where in accepted(kernel, domain):
+                    yield from kernel_verdicts(kernel, where, self._seed)
         yield from self._bounds(subjects)
         yield from self._mechanisms(subjects)
         yield from self._accountants()
@@ -150,22 +156,24 @@ class Examination:
                 yield from learner_verdicts(case, self._seed)
                 yield from sum_verdicts(case, self._seed)
                 yield from person_sum_verdicts(case, seed=self._seed)
-            for kernel, domain in _kernels_within(cases):
+            for kernel, domain in kernels_within(cases, self._seed):
                 yield from kernel_verdicts(kernel, domain, self._seed)
 
     def _bounds(self, subjects: Subjects) -> Iterator[Verdict]:
         """Runs of examples, then all claims; the pairs are shared."""
         attacked = [case for cases in subjects.bounds.values() for case in cases]
         audits = _audits(self._effort)
-        yield from run_verdicts(self._runs, audits, self._seed)
+        yield from run_verdicts(self._runs, audits, self._seed, self._rate)
         spent = audits.pairs if self._runs else 0
         left = attrs.evolve(self._effort, pairs=max(1, self._effort.pairs - spent))
-        share = left.share(max(1, len(attacked)))
+        part = left.share(max(1, len(attacked)))
         bounded = []
         for case in attacked:
-            found, attacks = bound_verdicts(case, share, self._seed, self._known)
+            found, attacks = bound_verdicts(case, part, self._seed, self._known, self._rate)
             subject = f"{type(case.bound).__name__} of {type(case.learner).__name__}"
-            found.append(amplified_verdict(case, subject, self._seed, self._effort.draws))
+            found.append(
+                amplified_verdict(case, subject, self._seed, self._effort.draws, self._rate)
+            )
             bounded.append((case, found))
             self.findings += attacks
             refused = any(verdict.detail == REFUSED_EVERYWHERE for verdict in found)
@@ -195,7 +203,7 @@ class Examination:
     ) -> Iterator[Verdict]:
         own: list[Verdict] = []
         judged: list[MechanismCase] = []
-        for case, found in _judged(mechanism, self._effort, self._seed):
+        for case, found in _judged(mechanism, self._effort, self._seed, self._rate):
             judged.append(case)
             own += found
             yield from found
@@ -205,7 +213,7 @@ class Examination:
             yield _refusing(name, mechanism, self._printed, self._effort)
         for case in judged:
             if not isinstance(mechanism, Interactive):
-                yield curve_audited(case, self._seed, self._effort.draws)
+                yield curve_audited(case, self._seed, self._effort.draws, self._rate)
             ladder = _ladder(case)
             new = [event for event in ladder if event not in self._seen]
             yield from _events(case.name, new, catalogue)
@@ -236,30 +244,6 @@ def _domains(subjects: Subjects) -> list[Domain]:
 
 def _encoding(domain: Domain) -> tuple[Any, ...]:
     return domain.rules, domain.norm
-
-
-def _kernels_within(cases: Sequence[Case]) -> list[tuple[Kernel, Domain]]:
-    """Kernels of the functions that learners fit, where no field of them is that kernel."""
-    found: list[tuple[Kernel, Domain]] = []
-    for case in cases:
-        learner = case.learner
-        if not isinstance(learner, FunctionLearner):
-            continue
-        held = [getattr(learner, f.name) for f in attrs.fields(cast(Any, type(learner)))]
-        rows = Rows(case.domain)
-        size = case.domain.exact or min(case.domain.at_most or 5, 5)
-        raw = np.random.default_rng(0).uniform(-1, 1, (size, rows.width))
-        records = rows.project(raw, np.full(size, 0.5 * rows.label_bound))
-        query, *_ = learner.queries(case.public)
-        secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
-        try:
-            value = compute(learner, query, records, case.public, secret)
-        except Exception:  # the laws of learners tell of it
-            continue
-        if isinstance(value, Expansion) and value.kernel not in held:
-            made = (value.kernel, case.domain)
-            found += [] if made in found else [made]
-    return found
 
 
 def _audits(effort: Effort) -> Effort:
@@ -310,20 +294,21 @@ def _examples(
 
 
 def _judged(
-    mechanism: AnyMechanism, effort: Effort, seed: int
+    mechanism: AnyMechanism, effort: Effort, seed: int, rate: float
 ) -> Iterator[tuple[MechanismCase, list[Verdict]]]:
     """What of the kit's queries a mechanism accepts, each with the verdicts on it."""
     if isinstance(mechanism, Interactive):
         for function_case in interactive_cases(mechanism):
-            found = interactive_verdicts(function_case, seed, effort.transcripts)
-            found.append(one_question_verdict(function_case, seed, effort.transcripts))
-            found.append(few_answers_verdict(function_case, seed, effort.transcripts))
+            found = interactive_verdicts(function_case, seed, effort.transcripts, rate)
+            found.append(one_question_verdict(function_case, seed, effort.transcripts, rate))
+            found.append(few_answers_verdict(function_case, seed, effort.transcripts, rate))
             yield function_case.as_mechanism(), found
         return
     for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
-        found = mechanism_verdicts(case, seed, effort.draws)
+        found = mechanism_verdicts(case, seed, effort.draws, rate)
         if number == 0:
-            found += laboratory_verdicts(cast(Mechanism, mechanism), case, seed, effort.draws)
+            lone = cast(Mechanism, mechanism)
+            found += laboratory_verdicts(lone, case, seed, effort.draws, rate)
         yield case, found
 
 

@@ -8,6 +8,7 @@ import attrs
 
 from dpcore.conformance.attacks.counterexample import Counterexample
 from dpcore.conformance.attacks.finding import Finding
+from dpcore.conformance.budget import BUDGET
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.examination import BOUNDED, EXAMPLES, TESTABLE, Examination
 from dpcore.conformance.laws import accountants as accountant_laws
@@ -80,10 +81,10 @@ class Report:
     def error_rate(self) -> float:
         """The chance, at most, that a right plugin fails any statistical check of this report.
 
-        By addition over all verdicts, however they depend on one another.
+        One budget, of which each check got an equal part beforehand; 0 without such a check.
         """
         said = (Outcome.PASSED, Outcome.FAILED)
-        return sum(verdict.law.rate for verdict in self.verdicts if verdict.outcome in said)
+        return BUDGET if any(v.law.statistical for v in self.verdicts if v.outcome in said) else 0.0
 
     def to_dict(self) -> dict[str, object]:
         """Plain data, for JSON."""

@@ -9,34 +9,39 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
+import numpy as np
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.laws.plain_learner import LabelSum, LabelSumAddRemove
+from dpcore.conformance.attacks.rows import Rows
+from dpcore.conformance.attacks.statistic import compute
+from dpcore.conformance.laws.plain_learner import LabelSum, LabelSumAddRemove, PlainMoments
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.events.base import Event
-from dpcore.functions.kernels.base import Kernel
+from dpcore.functions.kernels.base import Expansion, Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner
+from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
-from dpcore.randomness import PublicCoins
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.loading import Loaded
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.running.schedule import Scheduled
+from dpcore.sensitivity import AnySensitivity
 from dpcore.spec.spec import Spec, load_spec
 
 C = TypeVar("C", FeatureMap, Kernel)
@@ -102,7 +107,7 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
         learner = example.learner
         for name, bound in bounds.items():
             if bound is not None and bound.is_about(learner):
-                cases[name].append(attrs.evolve(example, bound=bound))
+                cases[name].append(attrs.evolve(example, bound=_definite(bound, example)))
         if type(learner) in loaded.components["learners"].values():
             for held in _held(learner):
                 owned = cases.setdefault(f"{type(learner).__name__} / {type(held).__name__}", [])
@@ -127,6 +132,53 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
     )
 
 
+def kernels_within(cases: Sequence[Case], seed: int) -> list[tuple[Kernel, Domain]]:
+    """Kernels of the functions that learners fit, where no field of them is that kernel."""
+    found: list[tuple[Kernel, Domain]] = []
+    for case in cases:
+        learner = case.learner
+        if not isinstance(learner, FunctionLearner):
+            continue
+        held = [getattr(learner, f.name) for f in attrs.fields(cast(Any, type(learner)))]
+        rows = Rows(case.domain)
+        size = case.domain.exact or min(case.domain.at_most or 5, 5)
+        raw = np.random.default_rng(seed).uniform(-1, 1, (size, rows.width))
+        records = rows.project(raw, np.full(size, 0.5 * rows.label_bound))
+        query, *_ = learner.queries(case.public)
+        secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+        try:
+            value = compute(learner, query, records, case.public, secret)
+        except Exception:  # the laws of learners tell of it
+            continue
+        if isinstance(value, Expansion) and value.kernel not in held:
+            made = (value.kernel, case.domain)
+            found += [] if made in found else [made]
+    return found
+
+
+@attrs.frozen
+class _Plain:
+    """Claims about plain learners, for bounds that rest on those of other learners."""
+
+    adjacency: Adjacency
+
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
+        """Of an exact sum."""
+        yield "sum", SumBound()
+
+    def claim(
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
+    ) -> AnySensitivity | Refused:
+        """As the bound says."""
+        return bound.sensitivity(query, learner, public, self.adjacency)
+
+
+def _definite(bound: SensitivityBound, case: Case) -> SensitivityBound:
+    """With the bounds that it waits for, of other learners; the bound itself if they refuse."""
+    found = bound.about(case.learner, case.public, case.adjacency, _Plain(case.adjacency))
+    return bound if isinstance(found, Refused) else found
+
+
 def _held(learner: AnyLearner) -> Iterator[SensitivityBound]:
     """Bounds that no plugin registers for this learner: its own, and the core's of exact sums."""
     yield from (bound for bound in learner.bounds if not isinstance(bound, str))
@@ -147,7 +199,7 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
                 continue
             functions.append(facts)
         yield case
-    plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum]
+    plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum, PlainMoments]
     for cls in plain:
         learner = None if cls in used else _built(cls)
         if learner is not None:
@@ -173,7 +225,8 @@ def _built(cls: type[Any]) -> Any:
     """An instance from defaults and, where a field has none, a plain value; or None.
 
     An integer is 5, a number 1.0 (or 0.1, or 0.001), a feature map the identity, a bound that
-    another one wraps that of a plain sum, a kernel the Gaussian one, a relation replace-one.
+    another one wraps that of a plain sum, candidates are plain sums of moments, a kernel the
+    Gaussian one, a relation replace-one.
     """
     plain: dict[Any, Any] = {
         int: 5,
@@ -182,6 +235,7 @@ def _built(cls: type[Any]) -> Any:
         SensitivityBound: LabelSumAddRemove(),
         Kernel: GaussianKernel(),
         Adjacency: REPLACE_ONE,
+        tuple[Learner, ...]: (PlainMoments(), PlainMoments(clip=0.5)),
     }
     if not attrs.has(cls):
         return None if inspect.isabstract(cls) else cls()

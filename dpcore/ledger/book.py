@@ -275,8 +275,7 @@ class Ledger(Shown):
             with self._reading() as transaction:
                 if found := self.journal.faults():
                     return Verified(faults=tuple(found))
-                last, told = transaction.last(), progress or (lambda done, most: None)
-                most = 0 if last is None else last.number
+                most, told = transaction.highest, progress or (lambda done, most: None)
                 return recomputed(
                     self.total, transaction.rows(), self.events, lambda done: told(done, most)
                 )

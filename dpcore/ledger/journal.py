@@ -175,6 +175,12 @@ class Transaction:
         """The last row that this transaction added."""
         return self._added[-1] if self._added else None
 
+    @property
+    def highest(self) -> int:
+        """The number of the last row as it stands there, unchecked; 0 where there is none."""
+        (number,) = self._connection.execute("SELECT max(number) FROM journal").fetchone()
+        return number or 0
+
     def digest_of(self, number: int) -> str | None:
         """What the row of a number says its digest is; None where there is no such row."""
         query = "SELECT digest FROM journal WHERE number = ?"

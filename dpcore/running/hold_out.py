@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
 from dpcore.engines.spool import Spool
-from dpcore.records.cells import cells
+from dpcore.records.cells import cells, named
+from dpcore.records.source import Columns, Part
 
 Batch = tuple[Table, NDArray[Any]]
 """PRIVATE: declared columns by name, and what predictions of them are compared with, in the file's
@@ -82,8 +83,7 @@ class SpooledHoldOut(HoldOut):
             SourceError: the disk is full, or fails.
         """
         if records:
-            kept = np.frombuffer(pickle.dumps(table, protocol=5), dtype=np.uint8)
-            self._places.append((self._spool.put([kept]), kept.nbytes))
+            self._places.append(_put(self._spool, table))
             self._records += records
 
     def __len__(self) -> int:
@@ -94,6 +94,45 @@ class SpooledHoldOut(HoldOut):
         for place, size in self._places:
             table: Table = pickle.loads(self._spool.read(place, size))  # noqa: S301  # own bytes
             yield table, truth_of(self._domain, table)
+
+
+class KeptPart(Part):
+    """A part that can be read once alone, and what was read of it, on disk until this object goes.
+
+    Args:
+        names: The declared columns.
+        folder: As for `SpooledHoldOut`.
+    """
+
+    def __init__(self, part: Part, names: tuple[str, ...], folder: Path | None) -> None:
+        self._part, self._names, self._spool = part, names, Spool(folder)
+        self._places: list[tuple[int, int]] = []
+        self._whole = False
+        weakref.finalize(self, self._spool.close)
+
+    @property
+    def stays(self) -> bool:
+        """Yes: what was read is kept by this process."""
+        return True
+
+    def batches(self) -> Iterator[Columns]:
+        """From the part itself; then from what was kept."""
+        if self._whole:
+            for place, size in self._places:
+                yield pickle.loads(self._spool.read(place, size))  # noqa: S301  # own bytes
+            return
+        for batch in self._part.batches():
+            table = named(batch)
+            kept = {name: cells(table[name]) for name in self._names if name in table}
+            self._places.append(_put(self._spool, kept))
+            yield batch
+        self._whole = True
+
+
+def _put(spool: Spool, table: Table) -> tuple[int, int]:
+    """Where a table lies, and how many bytes it has."""
+    kept = np.frombuffer(pickle.dumps(table, protocol=5), dtype=np.uint8)
+    return spool.put([kept]), kept.nbytes
 
 
 def truth_of(domain: Domain, table: Table) -> NDArray[Any]:

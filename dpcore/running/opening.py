@@ -27,7 +27,7 @@ from dpcore.records.cells import cells, named
 from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
 from dpcore.records.source import Columns, Part, Source
-from dpcore.running.hold_out import HoldOut, HoldOutInMemory, SpooledHoldOut
+from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.running.parts import held_out
 from dpcore.running.request import Request
 from dpcore.sampling.selection import EVERYTHING, Coins, OfPersons, Others, Selection, Smallest
@@ -117,15 +117,17 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
 def open_source(request: Request, source: Source, secret: SecretCoins, engine: Engine) -> Opened:
     """Hand a source over to an engine, and read the hold-out once more, into a spool.
 
-    Where there is a hold-out of a source that can be read once alone, all of it is read.
+    Where there is a hold-out of a source that can be read once alone, what is read is kept on disk
+    until the hold-out is known.
 
     Raises:
         SourceError: as `open_table`.
     """
     domain, read = request.domain, source.parts()
+    if request.holdout:
+        names, folder = tuple(domain.read), engine.spool
+        read = [p if p.readable_again else KeptPart(p, names, folder) for p in read]
     parts = _bounded(read, domain)
-    if request.holdout and not all(part.readable_again for part in read):
-        return open_table(request, _gathered(parts), secret)
     encoding = _encoding(request)
     if domain.people is not None:
         return _open_persons(request, domain.people, parts, secret, engine)
@@ -258,6 +260,11 @@ def _encoding(request: Request) -> Encoding:
 
 
 def _require_count(domain: Domain, count: int) -> None:
+    if domain.exact is not None and count == 0:
+        raise SourceError(
+            f"{domain.exact} records are declared, the source has none (a file of a header and no "
+            f"records, an empty folder, a query without rows)"
+        )
     if domain.exact is not None and count != domain.exact:
         raise SourceError(f"{domain.exact} records are declared, the source has {count}")
     if domain.limit is not None and count > domain.limit:

@@ -126,10 +126,9 @@ SLOW = (("reproduce", "--list"),)
 @pytest.mark.parametrize(
     ("arguments", "keys"),
     [
-        pytest.param(*one, marks=[pytest.mark.slow] if one[0] in SLOW else [])
+        pytest.param(*one, id=" ".join(one[0]), marks=[pytest.mark.slow] if one[0] in SLOW else [])
         for one in (*TOLD, *LISTED)
     ],
-    ids=str,
 )
 def test_every_table_is_there_as_json(home, arguments, keys):
     told = json.loads(shown(*arguments, "--json"))

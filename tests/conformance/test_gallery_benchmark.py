@@ -32,9 +32,10 @@ from gallery.core import (
 from gallery.mutants import MUTANTS
 from gallery.mutants.parents import CLAIMS
 from gallery.reported import REPORTED
+from gallery.strangers import STRANGERS, UNUSUAL
 from gallery.unlike import UNLIKE
 
-ENTRIES = {entry.name: entry for entry in (*REPORTED, *MUTANTS, *UNLIKE)}
+ENTRIES = {entry.name: entry for entry in (*REPORTED, *MUTANTS, *UNLIKE, *STRANGERS)}
 KINDS = ("learner", "mechanism", "accountant", "features", "function")
 
 
@@ -43,7 +44,8 @@ def test_both_sets_are_as_large_and_as_spread_as_they_say():
     assert reported == [16, 12, 5, 3, 4]
     assert len(MUTANTS) >= 110
     assert len(UNLIKE) >= 15
-    assert len(ENTRIES) == len(REPORTED) + len(MUTANTS) + len(UNLIKE)
+    assert len(STRANGERS) >= 30
+    assert len(ENTRIES) == sum(map(len, (REPORTED, MUTANTS, UNLIKE, STRANGERS)))
     assert all(entry.mistake.endswith(".") for entry in ENTRIES.values())
     assert all(entry.source for entry in REPORTED)
     assert all(entry.parent for entry in MUTANTS)
@@ -119,7 +121,7 @@ def test_a_right_sibling_raises_no_alarm(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", [*REPORTED, *UNLIKE], ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", [*REPORTED, *UNLIKE, *STRANGERS], ids=lambda entry: entry.name)
 def test_no_right_sibling_of_a_reported_bug_raises_an_alarm(entry, tmp_path):
     assert entry.right is None or not alarms(entry, tmp_path, 0.1)
 
@@ -215,3 +217,10 @@ def test_a_pair_of_neighbours_refutes_the_entry(name, tmp_path):
     parent = ENTRIES[name].parent
     assert moved(name, tmp_path, before, after) > 1.05
     assert not parent or parent in CLAIMS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", UNUSUAL, ids=lambda entry: entry.name)
+def test_no_right_one_that_looks_wrong_raises_an_alarm(entry, tmp_path):
+    verdicts = examined(entry.wrong(tmp_path), 0.1).verdicts
+    assert not [v for v in verdicts if v.failed or v.untested]

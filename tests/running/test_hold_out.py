@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import REPLACE_ONE
+from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.engines.local import LocalEngine
+from dpcore.engines.records import EngineRecords
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
@@ -17,6 +18,7 @@ from dpcore.publish.evaluation import evaluate
 from dpcore.records.source import Part, Source
 from dpcore.running.hold_out import SpooledHoldOut
 from dpcore.running.private_look import PrivateLook
+from dpcore.running.runtime import open_records
 from dpcore_linear import SufficientStatistics
 
 from doubles import domain, table
@@ -62,6 +64,47 @@ def test_a_spooled_hold_out_gives_its_batches_again_and_leaves_nothing(tmp_path)
     gc.collect()
     assert spool._file.closed
     assert not [*tmp_path.iterdir()]
+
+
+class Stream(Rows):
+    """Read once."""
+
+    readable_again = False
+    read = ()
+
+    def batches(self):
+        assert not self.read, "it is read once"
+        object.__setattr__(self, "read", (True,))
+        yield self.columns
+
+
+@attrs.frozen(eq=False)
+class Once(Cut):
+    def parts(self):
+        return tuple(Stream(part.columns) for part in super().parts())
+
+
+@pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
+def test_the_hold_out_of_a_stream_is_that_of_the_table_and_nothing_is_a_table(adjacency):
+    made = dpcore.price(
+        domain=domain(400 if adjacency is REPLACE_ONE else None, limit=None),
+        adjacency=adjacency,
+        learner=SufficientStatistics(features=Identity()),
+        mechanism=Gaussian(),
+        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
+        holdout=0.2,
+    )
+    rows = table(400)
+    with LocalEngine(threads=1) as engine:
+        whole, once = (
+            open_records(made.schedule, given, dpcore.SecretCoins.rehearsal(5), engine)
+            for given in (rows, Once(rows, 90))
+        )
+        assert isinstance(once.train, EngineRecords)
+        assert len(once.train) == len(whole.train)
+        for name in ("a", "y"):
+            assert sorted(once.holdout[name]) == sorted(whole.holdout[name])
+        assert sorted(once.holdout_labels) == sorted(whole.holdout_labels)
 
 
 @pytest.mark.parametrize("size", [7, 400])

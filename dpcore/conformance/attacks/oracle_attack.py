@@ -30,6 +30,7 @@ ERROR_RATE = 1e-6
 """Chance that one attack calls a right mechanism broken."""
 
 _MOST = 16  # questions in a game
+_LAST = 300  # questions up to which the last one is asked for
 _RIDGE = 1e-11  # of the largest variance, added to every direction
 
 Transcript = tuple[NDArray[np.float64], int]
@@ -87,7 +88,7 @@ class Breach:
 
     @property
     def broken(self) -> bool:
-        """Whether the claim is false, with an error rate of `ERROR_RATE`."""
+        """Whether the claim is false, at the rate of error that was asked for."""
         return self.seen > self.claimed * (1 + 1e-9)
 
     @property
@@ -105,15 +106,16 @@ class Breach:
         )
 
 
-def attack(duel: Duel, seed: int = 0, draws: int | None = None) -> Breach:
+def attack(duel: Duel, seed: int = 0, draws: int | None = None, rate: float = ERROR_RATE) -> Breach:
     """Play every game until one breaks the claim; the worst result.
 
     Args:
         seed: Of the oracles' noise.
         draws: Transcripts of each function in each game; those of the default effort if None.
+        rate: Chance that a right mechanism is called broken.
     """
     games, count = list(_games(duel)), draws or Effort().transcripts
-    level = ERROR_RATE / (len(games) * len(EPSILONS) * 2 * 2)
+    level = rate / (len(games) * len(EPSILONS) * 2 * 2)
     claims = {epsilon: duel.claimed(epsilon) for epsilon in EPSILONS}
     worst: Breach | None = None
     total = 0
@@ -148,6 +150,8 @@ def _games(duel: Duel) -> Iterator[tuple[str, Game]]:
         yield "neighbouring points", _fixed(near)
         yield "points that span the difference", _fixed(spanning)
         yield "questions chosen from answers", _adaptive(duel, worst, near, spanning)
+    if _MOST < duel.mechanism.most_points <= _LAST and duel.mechanism.asks > 1:
+        yield "the last question that is paid for", _last(worst, duel.mechanism.most_points)
 
 
 def _spanning(duel: Duel, most: int) -> NDArray[np.float64]:
@@ -168,6 +172,17 @@ def _spanning(duel: Duel, most: int) -> NDArray[np.float64]:
 
 def _fixed(points: NDArray[np.float64]) -> Game:
     return lambda oracle: (oracle.ask(points), 0)
+
+
+def _last(point: NDArray[np.float64], most: int) -> Game:
+    """Questions next to 0, and at the end the point where the functions differ most."""
+    others = 1e-3 * np.outer(np.arange(1, most) / most, point)
+
+    def play(oracle: Oracle) -> Transcript:
+        oracle.ask(others)
+        return oracle.ask(point[None, :]), 0
+
+    return play
 
 
 def _again(point: NDArray[np.float64]) -> Game:

@@ -48,8 +48,12 @@ class WorstPair:
     singular: bool = False
 
 
-def worst_pair(finding: Finding) -> WorstPair | None:
-    """The finding's pair, or the worst steady one of some constructions; None without any."""
+def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
+    """The finding's pair, or the worst steady one of some constructions; None without any.
+
+    Args:
+        seed: Of the constructions.
+    """
     found = finding.counterexample
     if found is None or finding.claim is None or finding.worst <= 0:
         return None
@@ -57,13 +61,13 @@ def worst_pair(finding: Finding) -> WorstPair | None:
     ask = attrs.evolve(ask, args=found.arguments)
     target = Target(case=finding.case, ask=ask, claim=finding.claim)
     if ask.sampling is not None:
-        return _least_random(finding, target)
+        return _least_random(finding, target, seed)
     if finding.broken and len(found.pair.before) > 1 and _is_gram(target, found.pair):
-        return _copied(finding.case, target)
+        return _copied(finding.case, target, seed)
     own = WorstPair(found.pair, finding.worst, found.origin)
     if not finding.broken or (finding.worst <= _ENOUGH and _steady(target, found.pair)):
         return own
-    return _steadiest(finding, target)
+    return _steadiest(finding, target, seed)
 
 
 def _is_gram(target: Target, pair: Pair) -> bool:
@@ -74,12 +78,12 @@ def _is_gram(target: Target, pair: Pair) -> bool:
     return value.shape == 2 * (len(pair.before),) and np.allclose(value, value.T)
 
 
-def _copied(case: Case, target: Target) -> WorstPair:
+def _copied(case: Case, target: Target, seed: int) -> WorstPair:
     """A record that stands twice, and one copy moved as far as the relation lets it.
 
     Whoever bounds a matrix of products by its movement alone forgets where it is singular.
     """
-    rows, rng = Rows(case.domain), np.random.default_rng(0)
+    rows, rng = Rows(case.domain), np.random.default_rng(seed)
     size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
     kinds = max(1, size)
     raw = rng.uniform(-0.7, 0.7, (kinds + 2, rows.width))
@@ -99,13 +103,13 @@ def _copied(case: Case, target: Target) -> WorstPair:
     return WorstPair(pair, shot.ratio or 0.0, configuration.origin, singular=True)
 
 
-def _steadiest(finding: Finding, target: Target) -> WorstPair | None:
+def _steadiest(finding: Finding, target: Target, seed: int) -> WorstPair | None:
     """The largest ratio up to `_ENOUGH`, else the smallest above."""
     case = finding.case
     best: WorstPair | None = None
     size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
     rows = Rows(case.domain)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     stream = chain(_different(rows, size, rng), starts(rows, size, rng))
     for configuration in islice(stream, _TRIED):
         pair = pair_of(configuration, rows, case.adjacency)
@@ -118,14 +122,14 @@ def _steadiest(finding: Finding, target: Target) -> WorstPair | None:
     return best
 
 
-def _least_random(finding: Finding, target: Target) -> WorstPair | None:
+def _least_random(finding: Finding, target: Target, seed: int) -> WorstPair | None:
     """Where the runtime draws records or their order: the most movement for what draws change."""
     case = finding.case
     best: tuple[float, WorstPair] | None = None
     other = attrs.evolve(target, draw=target.draw + 1)
     rows = Rows(case.domain)
     size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
-    for configuration in islice(starts(rows, size, np.random.default_rng(0)), 2 * _TRIED):
+    for configuration in islice(starts(rows, size, np.random.default_rng(seed)), 2 * _TRIED):
         pair = pair_of(configuration, rows, case.adjacency)
         shot, ends = target.fire(pair), (_value(target, pair), _value(other, pair))
         if not shot.ratio or shot.inside is False or not math.isfinite(shot.ratio):

@@ -112,7 +112,7 @@ def audit_run(
         found = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
     for case in cases.values() if given is None else ():
         findings = falsify(case, searching, seed, refuted=True)
-        found += [pair for finding in findings if (pair := worst_pair(finding)) is not None]
+        found += [pair for finding in findings if (pair := worst_pair(finding, seed)) is not None]
         reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
     if not found:
         raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")

@@ -3,7 +3,8 @@ r"""Excess: certified lower ends of :math:`P(E)-e^\epsilon Q(E)` over many event
 Events are made on one part of the draws, chosen on a second and tested on a third, so that only
 those tested share the error rate. Draws come in clusters, the coordinates of one release: besides
 the Clopper-Pearson end of the pooled draws, which is right for independent coordinates, the
-Student end of the clusters' means must agree, which is right for dependent ones too.
+Student end of the clusters' means must agree, which is right for dependent ones too. Where a
+release gives one number, bets on pairs of draws certify more (see `bets`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpcore.conformance.laboratory.bets import certified_by_bets
 from dpcore.events.base import Direction, Event
 
 EPSILONS = (0.0, 0.05, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
@@ -52,15 +54,21 @@ class Excess:
 
     Args:
         least: Lower confidence end of the hockey-stick divergence. claimed: By the curve.
-        suspicious: Whether more draws are worth it: some estimate is above the curve by more than
-            chance explains often.
+        rate: Chance that any such search certifies too much.
+        doubt: By how many standard errors the largest estimate lies above the curve.
     """
 
     least: float
     claimed: float
     epsilon: float
     what: str
-    suspicious: bool
+    doubt: float
+    rate: float
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether more draws are worth it: chance does not often explain so much."""
+        return self.doubt > _SUSPICIOUS
 
     @property
     def broken(self) -> bool:
@@ -82,25 +90,30 @@ def excess(
     event: Event,
     rate: float,
     epsilons: tuple[float, ...] | None = None,
+    *,
+    directed: bool = False,
 ) -> Excess | None:
     """The event with the largest certified excess over the curve, both directions; None of none.
 
     Args:
         epsilons: Where they are compared; usual ones and the pure epsilon if None.
+        directed: Whether the samples stand in one direction, which is not known: compare with the
+            larger curve. Else either value may come first, and each direction must hold of both.
     """
     if epsilons is None:
         pure = event.pure_epsilon()
         epsilons = EPSILONS if pure is None else (*EPSILONS, pure)
-    curve = {e: max(event.delta(e, d) for d in Direction) for e in epsilons if e < _LARGEST}
+    side = max if directed else min
+    curve = {e: side(event.delta(e, d) for d in Direction) for e in epsilons if e < _LARGEST}
     ranked: list[tuple[float, _Event]] = []
     for number, sample in enumerate(samples):
         ranked += _candidates(number, sample, curve)
     ranked.sort(key=lambda entry: -entry[0])
-    found = [_tested(samples, chosen, curve, rate / _TESTED) for _, chosen in ranked[:_TESTED]]
+    found = [_tested(samples, chosen, curve, rate) for _, chosen in ranked[:_TESTED]]
     if not found:
         return None
     worst = max(found, key=lambda one: one.least - one.claimed)
-    return attrs.evolve(worst, suspicious=any(one.suspicious for one in found))
+    return attrs.evolve(worst, doubt=max(one.doubt for one in found))
 
 
 def visible(draws: int, rate: float) -> float:
@@ -161,16 +174,26 @@ def _tested(
     sample = samples[chosen.sample].part(0.4, 1)
     p, q = (sample.q, sample.p) if chosen.turned else (sample.p, sample.q)
     inside = [_inside(values, chosen) for values in (p, q)]
-    low, _ = _ends(inside[0], rate / 2)
-    _, high = _ends(inside[1], rate / 2)
-    factor = math.exp(chosen.epsilon)
+    factor, each = math.exp(chosen.epsilon), rate / _TESTED
+    if inside[0].shape[1] == inside[1].shape[1] == 1:
+        bets = certified_by_bets(inside[0][:, 0], inside[1][:, 0], factor, each / 2)
+        least = max(bets, _between_ends(inside, factor, each / 2))
+    else:
+        least = _between_ends(inside, factor, each)
     return Excess(
-        least=low - factor * high,
+        least=least,
         claimed=curve[chosen.epsilon],
         epsilon=chosen.epsilon,
         what=sample.what,
-        suspicious=_estimate(inside, factor, curve[chosen.epsilon]) > _SUSPICIOUS,
+        rate=rate,
+        doubt=_estimate(inside, factor, curve[chosen.epsilon]),
     )
+
+
+def _between_ends(inside: Sequence[NDArray[np.bool_]], factor: float, rate: float) -> float:
+    low, _ = _ends(inside[0], rate / 2)
+    _, high = _ends(inside[1], rate / 2)
+    return low - factor * high
 
 
 def _estimate(inside: Sequence[NDArray[np.bool_]], factor: float, claimed: float) -> float:

@@ -26,7 +26,6 @@ from dpcore.conformance.laws.law import (
     Verdict,
     judge,
 )
-from dpcore.conformance.laws.mechanisms import ERROR_RATE
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.functions.interactive import Interactive
@@ -43,7 +42,7 @@ AMPLIFIED = Law(
     "bound.amplified-holds",
     "No event of a sampled ask's outputs on two neighbours exceeds the curve with what the "
     "sampling spares (attacked).",
-    rate=RATE,
+    statistical=True,
 )
 
 LAWS = (AMPLIFIED,)
@@ -57,9 +56,11 @@ _MORE = 5
 _SMALL = 4  # records: a large share is sampled
 
 
-def amplified_verdict(case: Case, subject: str, seed: int, draws: int) -> Verdict:
+def amplified_verdict(
+    case: Case, subject: str, seed: int, draws: int, rate: float = RATE
+) -> Verdict:
     """Of one learner with its mechanisms, at its own size and at a very small one."""
-    return judge(AMPLIFIED, subject, partial(_amplified, case, seed, draws))
+    return judge(AMPLIFIED, subject, partial(_amplified, case, seed, draws, rate))
 
 
 @attrs.frozen(eq=False)
@@ -90,17 +91,17 @@ class _Sampled:
         return to_real(np.asarray(found).astype(self.ask.dtype))
 
 
-def _amplified(case: Case, seed: int, draws: int) -> str:
-    tried = 0
+def _amplified(case: Case, seed: int, draws: int, rate: float) -> str:
     sizes = [case] if case.domain.at_most is None else [case, case.at_size(_SMALL)]
-    for sized in sizes:
-        for sampled in _asks(sized, seed):
-            for scale in _SCALES:
-                _compare(sampled, scale, seed, draws)
-                tried += 1
-    if not tried:
+    asked = [sampled for sized in sizes for sampled in _asks(sized, seed)]
+    if not asked:
         raise NotApplicableError("it asks nothing of a sample that its price counts on")
-    least = visible(_DRAWS * draws, ERROR_RATE / len(_SCALES))
+    each = rate / (len(asked) * len(_SCALES))
+    for sampled in asked:
+        for scale in _SCALES:
+            _compare(sampled, scale, seed, draws, each)
+    least = visible(_DRAWS * draws, each)
+    tried = len(asked) * len(_SCALES)
     return f"{tried} comparisons; a delta that is {least:.2g} too small would have been seen"
 
 
@@ -118,7 +119,7 @@ def _asks(case: Case, seed: int) -> Iterator[_Sampled]:
             yield _Sampled(case, ask, claim, cast(Mechanism, mechanism))
 
 
-def _compare(sampled: _Sampled, scale: float, seed: int, draws: int) -> None:
+def _compare(sampled: _Sampled, scale: float, seed: int, draws: int, rate: float) -> None:
     ask, claim = sampled.ask, sampled.claim
     assert ask.sampling is not None, "only sampled asks are tried"
     try:
@@ -146,12 +147,12 @@ def _compare(sampled: _Sampled, scale: float, seed: int, draws: int) -> None:
                 q=outputs(pair.before, along, first + 500_000, count),
                 what="the answers along the movement",
             )
-            found = excess([sample], event, ERROR_RATE / (2 * len(_SCALES) * _TRIED * 2))
+            found = excess([sample], event, rate / (2 * _TRIED), directed=True)
             if found is not None and found.broken:
                 raise BrokenLawError(
                     f"n={len(pair.after)}, noise at scale {scale:g}: by {found.what}, "
                     f"delta({found.epsilon:g}) >= {found.least:.4g} was seen (chance "
-                    f"{ERROR_RATE:g} of an error), {found.claimed:.4g} is claimed"
+                    f"{rate:g} of an error), {found.claimed:.4g} is claimed"
                 )
             if found is None or not found.suspicious:
                 break

@@ -62,7 +62,7 @@ LAW_COVERS_ORDERS = Law(
     "bound.law-covers-orders",
     "A law over orders gives no movement a smaller chance of being exceeded than the orders drawn "
     "do, by what the bound says of each order (sampled).",
-    rate=RATE,
+    statistical=True,
 )
 COVERS_FALLBACK = Law(
     "bound.covers-fallback",
@@ -95,12 +95,15 @@ REFUSED_EVERYWHERE = "it is refused for every relation and size"
 
 _COINS = 6  # fresh public keys for a bound that is a probability over them
 _ORDERS = 1000  # drawn against a law, at most
-_LAW_ERROR = 1e-6
 _RARE = 1e-4  # a count of broken keys that is less likely than this breaks such a bound
 
 
 def bound_verdicts(
-    case: Case, effort: Effort, seed: int = 0, known: Sequence[Counterexample] = ()
+    case: Case,
+    effort: Effort,
+    seed: int = 0,
+    known: Sequence[Counterexample] = (),
+    rate: float = RATE,
 ) -> tuple[list[Verdict], tuple[Finding, ...]]:
     """All laws of one bound at one case's parameters, and the findings of its attacks.
 
@@ -114,7 +117,7 @@ def bound_verdicts(
         FITS_QUERY: lambda: _fits_query(case),
         MONOTONE: lambda: _monotone(case),
         ANY_ARGS: lambda: _any_args(case, seed),
-        LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed),
+        LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed, rate),
     }
     verdicts = [judge(law, subject, check) for law, check in checks.items()]
     findings = _attack_relations(case, effort, seed, known)
@@ -236,10 +239,10 @@ def _any_args(case: Case, seed: int) -> str:
     return f"{compared} asks"
 
 
-def _law_covers_orders(case: Case, seed: int) -> str:
+def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
     """Orders drawn as a run draws them, against the law's tail at every atom.
 
-    A right law fails with probability at most `_LAW_ERROR`: binomial tails, shared by all atoms.
+    A right law fails with probability at most `rate`: binomial tails, shared by all atoms.
     """
     claims = case.claims()
     laws = (
@@ -266,9 +269,7 @@ def _law_covers_orders(case: Case, seed: int) -> str:
         for level in levels:
             exceeded = int(np.count_nonzero(moved > level))
             stated = min(1.0, claim.law.beyond(level))
-            if scipy.stats.binom.sf(exceeded - 1, draws, stated) < _LAW_ERROR / (
-                len(levels) * len(laws)
-            ):
+            if scipy.stats.binom.sf(exceeded - 1, draws, stated) < rate / (len(levels) * len(laws)):
                 raise BrokenLawError(
                     f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
                     f"{level:.6g}, the law says {stated:.4g}"

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dpcore.conformance.laboratory.bench import Bench
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
-from dpcore.conformance.laws.law import RATE, BrokenLawError, Law, NotApplicableError
-from dpcore.conformance.laws.mechanisms import ERROR_RATE
+from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError
 from dpcore.conformance.laws.trial import MORE, Trial, told
 from dpcore.distance import Distance
 from dpcore.events.base import Direction, Event
@@ -21,7 +20,7 @@ CHOICES = Law(
     "mechanism.event-of-any-step",
     "No event of the outputs exceeds the curve when coordinates move in opposite directions "
     "(attacked).",
-    rate=RATE,
+    statistical=True,
 )
 
 
@@ -36,7 +35,7 @@ def choices(trial: Trial) -> str:
         raise NotApplicableError(
             "its coordinates are independent: see mechanism.event-at-any-value"
         )
-    count = max(3000, round(16_000 * trial.effort))
+    count = max(3000, round(10_000 * trial.effort))
     for scale in (1.0, 0.3):
         best: tuple[float, Bench, Any, Any] | None = None
         for number, (bench, before, after) in enumerate(_opposed(trial, scale)):
@@ -56,12 +55,12 @@ def choices(trial: Trial) -> str:
         for many, start in ((count, 100_000), (MORE * count, 1_000_000)):
             p = _labels(bench.draws(after, many, start))[:, None]
             q = _labels(bench.draws(before, many, 2 * start))[:, None]
-            found = excess([Sample(p=p, q=q, what=what)], trial.event(bench), ERROR_RATE / 4)
+            found = excess([Sample(p=p, q=q, what=what)], trial.event(bench), trial.rate / 4)
             if found is not None and found.broken:
-                raise BrokenLawError(told(found, f"at scale {scale:g}, mixed steps"))
+                raise BrokenLawError(told(found, f"at scale {scale:g}, mixed steps", trial.rate))
             if found is None or not found.suspicious:
                 break
-    seen = visible(count, ERROR_RATE / 2)
+    seen = visible(count, trial.rate / 2)
     return f"{4 * count} draws; a delta that is {seen:.2g} too small would have been seen"
 
 
@@ -96,10 +95,10 @@ def _rows_moved(trial: Trial) -> str:
                     what="the least eigenvalue",
                 ),
             ]
-            found = excess(samples, trial.event(bench), ERROR_RATE / 4)
+            found = excess(samples, trial.event(bench), trial.rate / 4)
             if found is not None and found.broken:
-                raise BrokenLawError(told(found, f"at scale {scale:g}, a moved row"))
-    seen = visible(count, ERROR_RATE / 4)
+                raise BrokenLawError(told(found, f"at scale {scale:g}, a moved row", trial.rate))
+    seen = visible(count, trial.rate / 4)
     return f"{8 * count} draws; a delta that is {seen:.2g} too small would have been seen"
 
 

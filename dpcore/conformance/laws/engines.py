@@ -109,14 +109,16 @@ def engine_verdicts(
     make: Callable[[], Engine],
     name: str = "engine",
     disturb: Callable[[Engine], None] | None = None,
+    seed: int = 3,
 ) -> list[Verdict]:
     """Put an engine to the test.
 
     Args:
         make: A new engine, which holds nothing yet.
         disturb: Kills one of its workers, or whatever may fail under it, between two totals.
+        seed: Of the records that are made up.
     """
-    trial = _Trial(make, disturb)
+    trial = _Trial(make, disturb, seed)
     checks: dict[Law, Callable[[_Trial], str]] = {
         COUNTED: _counted,
         SAME_BITS: _same_bits,
@@ -135,9 +137,10 @@ class _Trial:
 
     make: Callable[[], Engine]
     disturb: Callable[[Engine], None] | None
+    seed: int
 
     def table(self) -> dict[str, list[float]]:
-        rng = np.random.default_rng(3)
+        rng = np.random.default_rng(self.seed)
         return {name: rng.uniform(-1, 1, _RECORDS).tolist() for name in ("a", "b", "y")}
 
     def parts(self, cut: Sequence[int], batch: int = 50) -> list[Part]:

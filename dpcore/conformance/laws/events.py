@@ -222,7 +222,8 @@ def _implied(event: Event) -> list[tuple[float, float]]:
 
     with delta' the other direction (the f-divergence t^alpha as a mixture of hockey sticks:
     Sason & Verdu 2016, equation 427). A lower sum over cells, on the certified lower end of a
-    falling curve, rounds down.
+    falling curve, rounds down. Where the curve is that of several pairs, each of them attains one
+    point of it, and a falling curve is at least as high before that point: the best point counts.
     """
     cells = np.concatenate([np.linspace(0, 4, 161), np.linspace(4, 60, 161)[1:]])
     lower = {
@@ -241,6 +242,8 @@ def _implied(event: Event) -> list[tuple[float, float]]:
             up = np.diff(np.exp(exponents)) / rate * lower[direction]
             down = -np.diff(np.exp(-order * cells)) / order * lower[other]
             total = float(up.sum() + down.sum())
+            if not event.attained:
+                total = float(np.max(np.expm1(exponents[1:]) / rate * lower[direction]))
             worst = max(worst, math.log1p(order * rate * total) / rate)
         found.append((float(order), worst))
     return found

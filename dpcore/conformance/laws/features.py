@@ -28,6 +28,7 @@ COLUMNS = Law(
 LAWS = (NORM, SHAPE, PURE, ROW_WISE, COLUMNS)
 
 _KEYS = 5
+_BLOCKS = 4
 _LONGEST = 8  # rows from which ascent goes on
 _ASCENTS = 12
 _WRITTEN = 400  # rows made of the numbers in a map's code
@@ -111,7 +112,22 @@ def _pure(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) ->
     for found in (first(encoded), again(encoded)):
         if not np.array_equal(kept, found):
             raise BrokenLawError("equal coins and rows gave different features")
+    _without_history(features, domain, encoded)
     return ""
+
+
+def _without_history(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> None:
+    """Blocks in other orders, each order by a map drawn anew: small rows first, or large ones."""
+    order = np.argsort(np.abs(encoded).max(axis=1, initial=0.0), kind="stable")
+    blocks = [encoded[part] for part in np.array_split(order, _BLOCKS)]
+    orders = (range(_BLOCKS), range(_BLOCKS)[::-1])
+    found = []
+    for numbers in orders:
+        drawn = features.draw(domain, PublicCoins(3))
+        found.append({number: drawn(blocks[number]).copy() for number in numbers})
+    for number in range(_BLOCKS):
+        if not np.array_equal(found[0][number], found[1][number]):
+            raise BrokenLawError("features depend on the rows that were seen before")
 
 
 def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:

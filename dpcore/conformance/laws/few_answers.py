@@ -19,7 +19,6 @@ from dpcore.conformance.laws.law import (
     Verdict,
     judge,
 )
-from dpcore.conformance.laws.mechanisms import ERROR_RATE
 from dpcore.errors import ExhaustedError
 from dpcore.events.composition import repeated
 from dpcore.functions.interactive import Oracle
@@ -29,7 +28,7 @@ FEW_ANSWERS = Law(
     "interactive.event-of-many-questions",
     "Where answers are few different ones, no count of them at points where two functions differ "
     "in opposite directions exceeds the planned events together (attacked).",
-    rate=RATE,
+    statistical=True,
 )
 
 LAWS = (FEW_ANSWERS,)
@@ -43,12 +42,14 @@ _NEAR = 1e-7  # relative: different points, nearly the same question
 Score = Callable[[NDArray[np.float64]], float]
 
 
-def few_answers_verdict(case: InteractiveCase, seed: int, transcripts: int | None) -> Verdict:
+def few_answers_verdict(
+    case: InteractiveCase, seed: int, transcripts: int | None, rate: float = RATE
+) -> Verdict:
     """Half of the questions where a function rises, half where it falls; from 0, and back to it."""
-    return judge(FEW_ANSWERS, case.name, partial(_few_answers, case, seed, transcripts))
+    return judge(FEW_ANSWERS, case.name, partial(_few_answers, case, seed, transcripts, rate))
 
 
-def _few_answers(case: InteractiveCase, seed: int, transcripts: int | None) -> str:
+def _few_answers(case: InteractiveCase, seed: int, transcripts: int | None, rate: float) -> str:
     duel = case.duel()
     most = min(duel.mechanism.most_points, _POINTS)
     flat = Expansion(kernel=case.query.kernel, points=case.points[:1], coefficients=np.zeros(1))
@@ -79,13 +80,13 @@ def _few_answers(case: InteractiveCase, seed: int, transcripts: int | None) -> s
         )
     ]
     event = repeated(duel.mechanism.event(duel.query, duel.sensitivity), duel.mechanism.asks)
-    found = excess(samples, event, ERROR_RATE)
+    found = excess(samples, event, rate)
     if found is not None and found.broken:
         raise BrokenLawError(
             f"by {found.what} of {most} questions, delta({found.epsilon:g}) >= {found.least:.4g} "
-            f"was seen (chance {ERROR_RATE:g} of an error), {found.claimed:.4g} is claimed"
+            f"was seen (chance {rate:g} of an error), {found.claimed:.4g} is claimed"
         )
-    least = visible(count, ERROR_RATE)
+    least = visible(count, rate)
     return f"{2 * count} draws; a delta that is {least:.2g} too small would have been seen"
 
 

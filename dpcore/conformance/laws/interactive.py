@@ -63,12 +63,12 @@ EVENT_MATCHES = Law(
     "interactive.event-matches-answers",
     "No event of the answers about two functions at the claimed distance, to questions fixed or "
     "chosen from answers, exceeds the planned events together (attacked).",
-    rate=RATE,
+    statistical=True,
 )
 COVARIANCE = Law(
     "interactive.covariance",
     "The answers' noise has the covariance that the mechanism states.",
-    rate=RATE,
+    statistical=True,
 )
 
 LAWS = (
@@ -83,7 +83,6 @@ LAWS = (
 
 _EXHAUSTIBLE = 2000  # questions that the kit asks to see the next one refused
 _PATHS = 400  # oracles behind one check of a covariance
-_RATE = 1e-6  # chance that a right mechanism fails that check
 
 
 @runtime_checkable
@@ -119,9 +118,13 @@ class InteractiveCase:
         )
 
     def duel(self) -> Duel:
-        """The two functions behind the mechanism at scale 1."""
+        """The two functions behind the mechanism, at a scale where all asks together cost about 1.
+
+        Were it 1 for each of many, their composition would allow whatever a game could see.
+        """
+        scale = math.sqrt(max(1, self.mechanism.asks))
         return Duel(
-            mechanism=self.mechanism.at(1.0, self.query, self.sensitivity),
+            mechanism=self.mechanism.at(scale, self.query, self.sensitivity),
             query=self.query,
             sensitivity=self.sensitivity,
             before=self.before,
@@ -199,13 +202,14 @@ def _case(
 
 
 def interactive_verdicts(
-    case: InteractiveCase, seed: int = 0, draws: int | None = None
+    case: InteractiveCase, seed: int = 0, draws: int | None = None, rate: float = RATE
 ) -> list[Verdict]:
     """All laws of one interactive mechanism with one kernel.
 
     Args:
         draws: Transcripts of each function in each game of the attack; those of the default
             effort if None.
+        rate: Chance that a right mechanism fails either statistical law.
     """
     checks: dict[Law, Callable[[InteractiveCase, int], str]] = {
         REPEATS: _repeats,
@@ -213,8 +217,8 @@ def interactive_verdicts(
         NOISE_KEYED: _noise_keyed,
         VALUE_PRIVATE: _value_private,
         NEVER_RELEASED: _never_released,
-        COVARIANCE: _covariance,
-        EVENT_MATCHES: partial(_event_matches, draws=draws),
+        COVARIANCE: partial(_covariance, rate=rate),
+        EVENT_MATCHES: partial(_event_matches, draws=draws, rate=rate),
     }
     found = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
     oracle, points = case.oracle(seed), _few(case, 1)
@@ -341,18 +345,18 @@ def _never_released(case: InteractiveCase, seed: int) -> str:
     raise BrokenLawError("release gave an array for a function")
 
 
-def _event_matches(case: InteractiveCase, seed: int, draws: int | None = None) -> str:
-    worst = attack(case.duel(), seed, draws)
+def _event_matches(case: InteractiveCase, seed: int, draws: int | None, rate: float) -> str:
+    worst = attack(case.duel(), seed, draws, rate)
     if worst.broken:
         raise BrokenLawError(worst.describe())
-    seen = smallest(round(0.75 * (draws or Effort().transcripts)), _RATE / 100)
+    seen = smallest(round(0.75 * (draws or Effort().transcripts)), rate / 100)
     return (
         f"{worst.transcripts} transcripts, certified up to {worst.ratio:.3g} of the claim; a delta "
         f"that is {seen:.2g} too small would have been seen"
     )
 
 
-def _covariance(case: InteractiveCase, seed: int) -> str:
+def _covariance(case: InteractiveCase, seed: int, rate: float) -> str:
     """Whitened by the stated covariance, noise is standard normal: its squares and its products."""
     duel = case.duel()
     if not isinstance(duel.mechanism, StatesCovariance):
@@ -362,7 +366,7 @@ def _covariance(case: InteractiveCase, seed: int) -> str:
     found = np.array([duel.oracle(case.before, 1000 * seed + k).ask(points) for k in range(_PATHS)])
     lower = scipy.linalg.cholesky(stated, lower=True)
     white = scipy.linalg.solve_triangular(lower, (found - case.before(points)).T, lower=True)
-    low, high = (float(scipy.stats.chi2.ppf(p, white.size)) for p in (_RATE / 4, 1 - _RATE / 4))
+    low, high = (float(scipy.stats.chi2.ppf(p, white.size)) for p in (rate / 4, 1 - rate / 4))
     total = float((white**2).sum())
     if not low <= total <= high:
         raise BrokenLawError(
@@ -371,7 +375,7 @@ def _covariance(case: InteractiveCase, seed: int) -> str:
     products = (white @ white.T / _PATHS - np.eye(len(points))) * math.sqrt(_PATHS)
     worst = float(np.abs(products / np.sqrt(1 + np.eye(len(points)))).max())
     limit = (
-        float(scipy.stats.norm.isf(_RATE / (2 * len(points) ** 2))) + 3
+        float(scipy.stats.norm.isf(rate / (2 * len(points) ** 2))) + 3
     )  # a mean of 400 is not normal
     if worst > limit:
         raise BrokenLawError(f"two whitened answers are correlated ({worst:.3g} deviations)")

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
 from dpcore.conformance.laboratory.streams import Told
-from dpcore.conformance.laws.law import RATE, BrokenLawError, Law, NotApplicableError
-from dpcore.conformance.laws.mechanisms import ERROR_RATE
+from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError
 from dpcore.conformance.laws.trial import MORE, Trial, told
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
@@ -19,7 +18,7 @@ TOGETHER = Law(
     "mechanism.event-of-all-coordinates",
     "No event of all coordinates together exceeds the curve: none of a movement spread over them, "
     "none that looks at how loud a release is (attacked).",
-    rate=RATE,
+    statistical=True,
 )
 
 _SIZE = 16  # coordinates
@@ -27,7 +26,10 @@ _RELEASES = 12_000  # of either value, if a release takes few words
 _WORDS = 300_000  # of either value: a release that takes more of them is drawn less often
 _FEWEST = 2_000
 _BINS = 24
-_QUIET = (0.05, 0.3)  # shares of the quietest releases that are looked at alone
+_STAGES = ((1, 0.0), (MORE, 2.5))
+"""Times as many releases, where the ones before exceed the curve by so many standard errors."""
+
+_QUIET = (0.05, 0.3, 0.5)  # shares of the quietest releases that are looked at alone
 
 
 def together(trial: Trial) -> str:
@@ -55,19 +57,20 @@ def together(trial: Trial) -> str:
     bench.release(before, reading)
     affordable = min(_RELEASES, max(_FEWEST, _WORDS // max(1, reading.count)))
     first = max(_FEWEST // 2, round(affordable * trial.effort))
-    for count, start in ((first, 3_000_000), (MORE * first, 60_000_000)):
-        q, doubtful = bench.draws(before, count, start), {}
-        for number, (where, (after, scored)) in enumerate(steps.items(), start=1):
-            p = bench.draws(after, count, start + 10_000_000 * number)
-            found = excess(scored(p, q), event, ERROR_RATE / 4)
-            if found is not None and found.broken:
-                raise BrokenLawError(told(found, where))
-            if found is not None and found.suspicious:
-                doubtful[where] = after, scored
-        if not doubtful:
+    doubts: dict[str, float] = {}
+    for stage, (times, doubt) in enumerate(_STAGES):
+        count, start = times * first, 3_000_000 + 100_000_000 * stage
+        steps = {where: step for where, step in steps.items() if doubts.get(where, 0.0) >= doubt}
+        if not steps:
             break
-        steps = doubtful
-    seen = visible(first, ERROR_RATE / 4)
+        q = bench.draws(before, count, start)
+        for number, (where, (after, scored)) in enumerate(steps.items(), start=1):
+            p = bench.draws(after, count, start + 20_000_000 * number)
+            found = excess(scored(p, q), event, trial.rate / (2 * len(_STAGES)))
+            if found is not None and found.broken:
+                raise BrokenLawError(told(found, where, trial.rate))
+            doubts[where] = -math.inf if found is None else found.doubt
+    seen = visible(first, trial.rate / (2 * len(_STAGES)))
     return f"{2 * first} releases; a delta that is {seen:.2g} too small would have been seen"
 
 

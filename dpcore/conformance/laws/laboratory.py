@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laboratory.bench import Bench, groups
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
+from dpcore.conformance.laboratory.jumps import jumps
 from dpcore.conformance.laws.choices import CHOICES, choices
 from dpcore.conformance.laws.joint import TOGETHER, together
 from dpcore.conformance.laws.law import (
@@ -24,7 +25,7 @@ from dpcore.conformance.laws.law import (
     Verdict,
     judge,
 )
-from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
+from dpcore.conformance.laws.mechanisms import MechanismCase
 from dpcore.conformance.laws.trial import MORE, SCALES, Trial, local, rounded, told
 from dpcore.conformance.laws.words import ENTROPY, TAILS, entropy, tails
 from dpcore.distance import Distance
@@ -35,36 +36,55 @@ ANY_VALUE = Law(
     "mechanism.event-at-any-value",
     "No event of one coordinate exceeds the curve: at no value, scale or shape, by no atom "
     "(attacked with pooled draws).",
-    rate=RATE,
+    statistical=True,
 )
 LOW_BITS = Law(
     "mechanism.exact-outputs",
     "Where `exact` is claimed, the last digits of outputs tell no values apart (attacked).",
-    rate=RATE,
+    statistical=True,
 )
 NOT_SHARED = Law(
-    "mechanism.noise-not-shared", "No two coordinates have the same noise (attacked).", rate=RATE
+    "mechanism.noise-not-shared",
+    "No two coordinates have the same noise (attacked).",
+    statistical=True,
 )
-LAWS = (ENTROPY, NOT_SHARED, TAILS, LOW_BITS, ANY_VALUE, CHOICES, TOGETHER)
+NOT_AS_IT_IS = Law(
+    "mechanism.value-not-released",
+    "No coordinate comes out exactly as it went in, now and then, where its neighbour never does.",
+)
+LAWS = (ENTROPY, NOT_SHARED, TAILS, LOW_BITS, NOT_AS_IT_IS, ANY_VALUE, CHOICES, TOGETHER)
 
 _WIDE = 4096  # coordinates of one release
+_JUMPS = 3
+_OFTEN = 10  # releases
+_RELATIONS = 3  # at most, besides that of the claim
 
 
 def laboratory_verdicts(
-    mechanism: Mechanism, case: MechanismCase, seed: int = 0, draws: int | None = None
+    mechanism: Mechanism,
+    case: MechanismCase,
+    seed: int = 0,
+    draws: int | None = None,
+    rate: float = RATE,
 ) -> list[Verdict]:
-    """All laws of one mechanism, in every variant of its integer fields.
+    """All laws of one mechanism, in every variant of its integer fields, to the first broken one.
 
     Args:
         case: One that it accepts.
         draws: As `mechanism_verdicts` takes them; pooled draws are many times as many.
+        rate: Chance that a right mechanism fails any one of them.
     """
     effort = (draws or Effort().draws) / Effort().draws
     found = []
     for name, variant in _variants(mechanism, case):
-        trial = Trial(case=attrs.evolve(case, mechanism=variant), seed=seed, effort=effort)
+        trial = Trial(
+            case=attrs.evolve(case, mechanism=variant), seed=seed, effort=effort, rate=rate
+        )
         checks = {law: CHECKS[law] for law in LAWS if law != TOGETHER or variant is mechanism}
-        found += [judge(law, name, partial(check, trial)) for law, check in checks.items()]
+        for law, check in checks.items():
+            found.append(judge(law, name, partial(check, trial)))
+            if found[-1].failed:
+                return found
     return found
 
 
@@ -133,23 +153,44 @@ def _seen_before(p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[Sam
 
 
 def _any_value(trial: Trial) -> str:
-    draws = 0
+    draws, kinds = 0, len(SCALES) + 2
     for scale in SCALES:
         bench, before, after = local(trial, scale, _WIDE)
-        first = trial.releases()
-        for count, start in ((first, 1), (MORE * first, 500_000)):
-            found = excess(
-                _samples(bench, before, after, count, start),
-                trial.event(bench),
-                ERROR_RATE / len(SCALES) / 2,
-            )
-            draws += 2 * count * _WIDE
-            if found is not None and found.broken:
-                raise BrokenLawError(told(found, f"at scale {scale:g}, {_WIDE} coordinates"))
-            if found is None or not found.suspicious:
-                break
-    seen = visible(trial.releases() * _WIDE, ERROR_RATE / len(SCALES))
+        where = f"at scale {scale:g}, {_WIDE} coordinates"
+        draws += _compared(trial, bench, (before, after), where, trial.rate / kinds)
+    bench, before, after = local(trial, 1.0, _WIDE)
+    for other in trial.under_others(bench):
+        where = f"under {other.sensitivity.adjacency}, {_WIDE} coordinates"
+        rate = trial.rate / kinds / _RELATIONS
+        draws += _compared(trial, other, (before, after), where, rate)
+    if trial.distance is not Distance.HAMMING:
+        for value in jumps(bench, trial.unit, _JUMPS):
+            low = np.full(_WIDE, value - 0.5 * trial.unit)
+            where = f"between values around {value:.6g}, where the noise changes"
+            rate = trial.rate / kinds / _JUMPS
+            draws += _compared(trial, bench, (low, low + trial.unit), where, rate)
+    seen = visible(trial.releases() * _WIDE, trial.rate / kinds)
     return f"{draws} draws; a delta that is {seen:.2g} too small would have been seen"
+
+
+def _compared(
+    trial: Trial,
+    bench: Bench,
+    values: tuple[NDArray[np.float64], NDArray[np.float64]],
+    where: str,
+    rate: float,
+) -> int:
+    """How many draws were compared: more where the first ones are suspicious."""
+    draws, first = 0, trial.releases()
+    for count, start in ((first, 1), (MORE * first, 500_000)):
+        samples = _samples(bench, *values, count, start)
+        found = excess(samples, trial.event(bench), rate / 2)
+        draws += 2 * count * _WIDE
+        if found is not None and found.broken:
+            raise BrokenLawError(told(found, where, trial.rate))
+        if found is None or not found.suspicious:
+            break
+    return draws
 
 
 def _low_bits(trial: Trial) -> str:
@@ -165,11 +206,34 @@ def _low_bits(trial: Trial) -> str:
             p = _last_digit(bench.draws(zero + base + 1, count, 7000))
             q = _last_digit(bench.draws(zero + base, count, 8000))
             samples.append(Sample(p=p, q=q, what=f"the last binary digit of outputs at {base:g}"))
-        found = excess(samples, trial.event(bench), ERROR_RATE / 2)
+        found = excess(samples, trial.event(bench), trial.rate / 2)
         if found is not None and found.broken:
-            raise BrokenLawError(told(found, f"at scale {scale:g}"))
-    seen = visible(trial.releases(40) * _WIDE, ERROR_RATE / 2)
+            raise BrokenLawError(told(found, f"at scale {scale:g}", trial.rate))
+    seen = visible(trial.releases(40) * _WIDE, trial.rate / 2)
     return f"a delta that is {seen:.2g} too small would have been seen"
+
+
+def _not_as_it_is(trial: Trial) -> str:
+    """Releases in which any coordinate is its own value: many of one neighbour's, none of the
+    other's. A rule: outputs that are numbers by chance are not such a number again and again.
+    """
+    bench, before, after = local(trial, SCALES[-1], _WIDE)
+    if trial.distance is Distance.HAMMING:
+        raise NotApplicableError("its outputs are categories")
+    own = 0
+    for count, start in ((trial.releases(), 2_000_000), (MORE * trial.releases(), 3_000_000)):
+        own, others = (
+            int((bench.draws(value, count, begin) == before).any(axis=1).sum())
+            for value, begin in ((before, start), (after, start + count))
+        )
+        if others or not own:
+            break
+        if own >= _OFTEN:
+            raise BrokenLawError(
+                f"{own} of {count} releases of {_WIDE} coordinates hold a value as it is, and none "
+                f"of the same values moved by the claim does"
+            )
+    return "no value came out more often than its neighbours"
 
 
 def _last_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -217,9 +281,9 @@ def _not_shared(trial: Trial) -> str:
         for value, start in ((step, 40_000), (zero, 50_000))
     )
     sample = Sample(p=p[:, None], q=q[:, None], what=f"coordinates {first} and {second} together")
-    found = excess([sample], event, ERROR_RATE)
+    found = excess([sample], event, trial.rate)
     if found is not None and found.broken:
-        raise BrokenLawError(told(found, f"{size} coordinates"))
+        raise BrokenLawError(told(found, f"{size} coordinates", trial.rate))
     return f"largest correlation {abs(float(together[worst])):.2f} of {size} coordinates"
 
 
@@ -228,6 +292,7 @@ CHECKS: Mapping[Law, Callable[[Trial], str]] = {
     NOT_SHARED: _not_shared,
     TAILS: tails,
     LOW_BITS: _low_bits,
+    NOT_AS_IT_IS: _not_as_it_is,
     ANY_VALUE: _any_value,
     CHOICES: choices,
     TOGETHER: together,

@@ -15,16 +15,17 @@ class Law:
     Args:
         id: Stable: `kind.what-holds`. Messages, JSON and docs name a law by it.
         sentence: What is promised, in one sentence.
-        rate: Chance that a right component fails one check of it; 0 of a law that never errs.
+        statistical: Whether a right component may fail it by chance.
     """
 
     id: str
     sentence: str
-    rate: float = 0.0
+    statistical: bool = False
 
 
 RATE = 1e-6
-"""Chance that a right component fails any one statistical check."""
+"""Chance that a right component fails a statistical check by itself; in a report, all of them share
+`dpcore.conformance.budget.BUDGET`."""
 
 
 class Outcome(enum.StrEnum):

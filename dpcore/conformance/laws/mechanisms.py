@@ -52,7 +52,7 @@ ADJACENCY = Law("mechanism.event-adjacency", "An event is about the sensitivity'
 EVENT_MATCHES = Law(
     "mechanism.event-matches-noise",
     "No event of the outputs on two values at the claimed distance exceeds the curve (attacked).",
-    rate=RATE,
+    statistical=True,
 )
 FALLS_IN_SCALE = Law("mechanism.loss-falls-in-scale", "The curve never rises with the scale.")
 
@@ -67,9 +67,6 @@ LAWS = (
     EVENT_MATCHES,
     FALLS_IN_SCALE,
 )
-
-ERROR_RATE = RATE
-"""Chance that a right mechanism fails any one statistical check."""
 
 _REPLICATES = 200
 _EPSILONS = (0.0, 0.3, 1.0, 2.0)
@@ -135,13 +132,14 @@ def _takes_fractions(case: MechanismCase) -> bool:
 
 
 def mechanism_verdicts(
-    case: MechanismCase, seed: int = 0, draws: int | None = None
+    case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
 ) -> list[Verdict]:
     """All laws of one mechanism at one query.
 
     Args:
         draws: Of its outputs at each value, for the law of its event; those of the default effort
             if None.
+        rate: Chance that a right mechanism fails the law of its event.
     """
     checks: dict[Law, Callable[[MechanismCase, int], str]] = {
         SHAPE: _shape,
@@ -150,7 +148,7 @@ def mechanism_verdicts(
         PREPARED: _prepared,
         EVERY_COORDINATE: _every_coordinate,
         ASKS_INDEPENDENT: _asks_independent,
-        EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws),
+        EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws, rate=rate),
     }
     found = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
     return found + priced_verdicts(case, seed)
@@ -319,36 +317,38 @@ def _moved(case: MechanismCase, step: NDArray[np.float64]) -> NDArray[Any]:
     return np.asarray(_start(case) + from_real(step, case.query))
 
 
-def _event_matches(case: MechanismCase, seed: int, draws: int) -> str:
+def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> str:
     """Thresholds on the outputs' component along the movement, chosen on one half of the draws and
-    tested on the other by Clopper-Pearson ends whose error rates add up to `ERROR_RATE`.
+    tested on the other by Clopper-Pearson ends whose error rates add up to `rate`.
     """
     if case.query.distance in (Distance.PSD_ROWS, Distance.RKHS):
         raise NotApplicableError(f"no generic test is known for {case.query.distance}")
     steps = [step for step in map(partial(_releasable, case, seed), _steps(case)) if step.any()]
     event = case.at(1.0).event(case.query, case.sensitivity)
-    level = ERROR_RATE / (len(steps) * len(_EPSILONS) * 2 * 2)
+    level = rate / (len(steps) * len(_EPSILONS) * 2 * 2)
     closest = 0.0
+    release = case.at(1.0).prepared(case.query, case.sensitivity)
+    coins = SecretCoins.rehearsal(seed)
+
+    def score(value: NDArray[Any], number: int, step: NDArray[np.float64]) -> float:
+        noise = coins.noise(0, case.query.name, number)
+        return float(to_real(np.asarray(release(value, case.query, noise))) @ step)
+
     for number, step in enumerate(steps):
         values = _start(case), _moved(case, step)
         scores = [
-            np.array(
-                [
-                    to_real(_release(case, value, seed, 2 + k + side * draws)) @ step
-                    for k in range(draws)
-                ]
-            )
+            np.array([score(value, 2 + k + side * draws, step) for k in range(draws)])
             for side, value in enumerate(values)
         ]
         for direction, (p, q) in zip(Direction, (scores, scores[::-1]), strict=True):
             for epsilon in _EPSILONS:
                 least = certified(p, q, epsilon, level)
-                claimed = max(event.delta(epsilon, d) for d in Direction)
+                claimed = min(event.delta(epsilon, d) for d in Direction)
                 closest = max(closest, least / claimed if claimed > 0 else 0.0)
                 if least > claimed * (1 + 1e-9):
                     raise BrokenLawError(
                         f"movement {number}, epsilon={epsilon:g}: delta >= {least:.4g} was seen "
-                        f"(chance {ERROR_RATE:g} of an error), {claimed:.4g} is claimed "
+                        f"(chance {rate:g} of an error), {claimed:.4g} is claimed "
                         f"({direction.value})"
                     )
     seen = smallest(draws, level)

@@ -11,7 +11,6 @@ from dpcore.conformance.effort import Effort
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
 from dpcore.conformance.laws.interactive import InteractiveCase
 from dpcore.conformance.laws.law import RATE, BrokenLawError, Law, Verdict, judge
-from dpcore.conformance.laws.mechanisms import ERROR_RATE
 from dpcore.events.composition import repeated
 from dpcore.functions.kernels.base import Expansion
 
@@ -19,7 +18,7 @@ ONE_QUESTION = Law(
     "interactive.event-at-one-point",
     "No event of answers where two functions lie farthest apart exceeds the planned events "
     "together (attacked by many draws).",
-    rate=RATE,
+    statistical=True,
 )
 
 LAWS = (ONE_QUESTION,)
@@ -29,12 +28,14 @@ _DEAR = (0.0, 1.0)  # where curves are compared that are composed for every numb
 _NEAR = 1e-6  # relative: different points, nearly the same question
 
 
-def one_question_verdict(case: InteractiveCase, seed: int, transcripts: int | None) -> Verdict:
+def one_question_verdict(
+    case: InteractiveCase, seed: int, transcripts: int | None, rate: float = RATE
+) -> Verdict:
     """As many answers as were paid for, up to 16, at points next to one another; their sum."""
-    return judge(ONE_QUESTION, case.name, partial(_one_question, case, seed, transcripts))
+    return judge(ONE_QUESTION, case.name, partial(_one_question, case, seed, transcripts, rate))
 
 
-def _one_question(case: InteractiveCase, seed: int, transcripts: int | None) -> str:
+def _one_question(case: InteractiveCase, seed: int, transcripts: int | None, rate: float) -> str:
     duel = case.duel()
     asks = min(duel.mechanism.asks, duel.mechanism.most_points, 16)
     far = case.points[int(np.argmax(np.abs(duel.difference(case.points))))]
@@ -51,11 +52,11 @@ def _one_question(case: InteractiveCase, seed: int, transcripts: int | None) -> 
     )
     event = duel.mechanism.event(duel.query, duel.sensitivity)
     epsilons = None if duel.mechanism.asks == 1 else _DEAR
-    found = excess([sample], repeated(event, duel.mechanism.asks), ERROR_RATE, epsilons)
+    found = excess([sample], repeated(event, duel.mechanism.asks), rate, epsilons)
     if found is not None and found.broken:
         raise BrokenLawError(
             f"by {found.what} at one point, delta({found.epsilon:g}) >= {found.least:.4g} was seen "
-            f"(chance {ERROR_RATE:g} of an error), {found.claimed:.4g} is claimed"
+            f"(chance {rate:g} of an error), {found.claimed:.4g} is claimed"
         )
-    seen = visible(count, ERROR_RATE)
+    seen = visible(count, rate)
     return f"{2 * count} draws; a delta that is {seen:.2g} too small would have been seen"

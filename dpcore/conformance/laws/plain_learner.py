@@ -1,4 +1,4 @@
-"""A plain learner with a certain bound, for components that need some other one: wrapper bounds."""
+"""Plain learners, and a certain bound, for components that need some: wrapper bounds, choices."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from dpcore.bound import Refused, SensitivityBound
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
 from dpcore.learner import Learner, Public
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.features.model import LinearModel
 from dpcore.learning.learners.one_shot import OneShot
-from dpcore.query import Query
+from dpcore.learning.learners.summing import SummingLearner
+from dpcore.query import Query, Sum
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 from dpcore.sensitivity import Sensitivity
@@ -40,6 +43,36 @@ class LabelSum(OneShot):
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Constant:
         """A constant model."""
         return Constant(domain=public.domain, value=answers["sum"])
+
+
+@attrs.frozen(kw_only=True)
+class PlainMoments(SummingLearner, OneShot):
+    """Predicts by the products of columns and labels, which are summed exactly.
+
+    Args:
+        clip: Of what one record adds.
+    """
+
+    scores: ClassVar[bool] = True
+
+    clip: float = 1.5
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """A number for each column, and the count, in l2."""
+        width = public.domain.width + 1
+        sums = Sum(clip=self.clip)
+        return (Query(name="sums", shape=(width,), distance=Distance.L2, sum=sums),)
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+        """One row for each record."""
+        return np.column_stack([block.features * block.labels[:, None], np.ones(len(block))])
+
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
+        """A linear model of the noisy correlations."""
+        sums = answers["sums"]
+        features = Identity().draw(public.domain, public.coins)
+        weights = sums[:-1] / max(1.0, float(sums[-1]))
+        return LinearModel(domain=public.domain, features=features, coefficients=weights)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -1,6 +1,6 @@
 """What sampled outputs must bear out: of a mechanism, and of every run that an example prices.
 
-The chance that a right component fails any one of these checks is at most `ERROR_RATE`. How much
+The chance that a right component fails any one of these checks is at most `rate`. How much
 they can find is limited by how often they may look: nothing rarer than about 1 in as many samples.
 """
 
@@ -28,7 +28,7 @@ from dpcore.conformance.laws.law import (
     Verdict,
     judge,
 )
-from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
+from dpcore.conformance.laws.mechanisms import MechanismCase
 from dpcore.distance import Distance
 from dpcore.errors import ContractError, DpcoreError, NoClaimError, ReleaseError
 from dpcore.mechanism import Mechanism, from_real, to_real
@@ -39,12 +39,12 @@ from dpcore.running.plan import Plan
 CURVE_AUDITED = Law(
     "mechanism.curve-audited",
     "No event learned from all coordinates of the outputs together exceeds the curve (audited).",
-    rate=RATE,
+    statistical=True,
 )
 RUN_AUDITED = Law(
     "plugin.run-audited",
     "No run of an example tells two neighbours apart better than its guarantee allows (audited).",
-    rate=RATE,
+    statistical=True,
 )
 
 LAWS = (RUN_AUDITED, CURVE_AUDITED)
@@ -53,18 +53,22 @@ _SCALES = (1.0, 0.3)  # much noise and little
 _DELTA = 1e-5  # at which a curve's epsilon is told
 
 
-def curve_audited(case: MechanismCase, seed: int = 0, draws: int | None = None) -> Verdict:
+def curve_audited(
+    case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
+) -> Verdict:
     """The verdict on one mechanism at one query.
 
     Args:
         draws: Of its outputs, a third of them at either value and scale; those of the default
             effort if None.
+        rate: Chance that a right mechanism fails.
     """
     draws = (draws or Effort().draws) // 3
-    return judge(CURVE_AUDITED, f"{case.name}, audited", partial(_curve_audited, case, seed, draws))
+    check = partial(_curve_audited, case, seed, draws, rate)
+    return judge(CURVE_AUDITED, f"{case.name}, audited", check)
 
 
-def _curve_audited(case: MechanismCase, seed: int, draws: int) -> str:
+def _curve_audited(case: MechanismCase, seed: int, draws: int, rate: float) -> str:
     """Two values at the claimed distance, spread over all coordinates; at two scales."""
     if case.query.distance in (Distance.PSD_ROWS, Distance.RKHS):
         raise NotApplicableError(f"no generic pair is known for {case.query.distance}")
@@ -76,13 +80,13 @@ def _curve_audited(case: MechanismCase, seed: int, draws: int) -> str:
         before, after = _outputs(ask, 2 * seed + number, draws)
         raw = [f"coordinate {k}" for k in range(case.query.real_size)]
         (found,) = audit_samples(
-            before, after, claim, confidence=1 - ERROR_RATE / 2, names=[*NAMES, *raw]
+            before, after, claim, confidence=1 - rate / 2, names=[*NAMES, *raw]
         )
         if found.broken:
             raise BrokenLawError(
                 f"at scale {scale:g} {claim.finding(found.measured.strength)}: probabilities of "
                 f"at least {found.measured.p:.4g} and at most {found.measured.q:.4g} by "
-                f"{found.distinguisher} (chance {ERROR_RATE:g} of an error)"
+                f"{found.distinguisher} (chance {rate:g} of an error)"
             )
         told.append(f"{found.samples} samples at scale {scale:g}")
     return ", ".join(told)
@@ -105,11 +109,12 @@ def _outputs(ask: Ask, seed: int, draws: int) -> tuple[NDArray[np.float64], NDAr
     first = np.zeros(query.real_size)
     second = first + _releasable(ask, _step(ask))
     coins = SecretCoins.rehearsal(10_000 + seed)
+    release = _mechanism(ask).prepared(query, ask.taken)
 
     def row(side: int, number: int) -> NDArray[np.float64]:
         value: NDArray[Any] = from_real((first, second)[side], query)
         noise = coins.noise(side, query.name, number)
-        released = _mechanism(ask).release(value, query, ask.taken, noise)
+        released = release(value, query, noise)
         flat = to_real(np.asarray(released))
         return np.concatenate([compare.features(flat, first, second), flat])
 
@@ -143,14 +148,16 @@ class Priced:
     plan: Plan
 
 
-def run_verdicts(examples: Sequence[Priced], effort: Effort, seed: int = 0) -> Iterator[Verdict]:
+def run_verdicts(
+    examples: Sequence[Priced], effort: Effort, seed: int = 0, rate: float = RATE
+) -> Iterator[Verdict]:
     """One verdict an example; they share pairs and samples. A run of k answers counts as k."""
     for example in examples:
         share = effort.share(len(examples))
-        yield judge(RUN_AUDITED, example.name, partial(_run_audited, example, share, seed))
+        yield judge(RUN_AUDITED, example.name, partial(_run_audited, example, share, seed, rate))
 
 
-def _run_audited(example: Priced, effort: Effort, seed: int) -> str:
+def _run_audited(example: Priced, effort: Effort, seed: int, rate: float) -> str:
     samples = runs_within(example.plan, effort.samples)
     if samples < FEWEST:
         raise NotApplicableError(
@@ -162,7 +169,7 @@ def _run_audited(example: Priced, effort: Effort, seed: int) -> str:
         found = audit_run(
             example.plan,
             effort,
-            confidence=1 - ERROR_RATE,
+            confidence=1 - rate,
             seed=seed,
         )
     except NoClaimError as reason:
@@ -174,7 +181,7 @@ def _run_audited(example: Priced, effort: Effort, seed: int) -> str:
     best = found.best
     for audit in found.audits:
         if audit.broken:
-            raise BrokenLawError(f"{audit.describe()} (chance {ERROR_RATE:g} of an error)")
+            raise BrokenLawError(f"{audit.describe()} (chance {rate:g} of an error)")
     return (
         f"{best.samples} runs of either neighbour certify epsilon {best.epsilon:.3g} of "
         f"{best.claimed_epsilon:.3g}"

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, Adjacency, replace_features
 from dpcore.conformance.laboratory.bench import Bench, bases
-from dpcore.conformance.laboratory.excess import Excess
-from dpcore.conformance.laws.law import NotApplicableError
-from dpcore.conformance.laws.mechanisms import ERROR_RATE, MechanismCase
+from dpcore.conformance.laboratory.excess import EPSILONS, Excess
+from dpcore.conformance.laws.law import RATE, NotApplicableError
+from dpcore.conformance.laws.mechanisms import MechanismCase
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
-from dpcore.events.base import Event
+from dpcore.events.base import Direction, Event
 
-SCALES = (1.0, 0.25, 4.0, 50.0)
+SCALES = (1.0, 0.27, 3.9, 49.7)
+"""Not round, so that what rounds a scale is seen."""
 MORE = 6
 """Times as many draws, where the first ones exceed the curve by more than chance likes."""
+
+_RELATIONS: tuple[Adjacency, ...] = (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    replace_features(0.5, label=False),
+)
 
 RELEASES = 100
 """Of either value, at the default effort."""
 
-_WITH_ERROR = 4.0  # scale at which half of the claim is a solver's error
+_WITH_ERROR = SCALES[2]  # scale at which half of the claim is a solver's error
 _DIGITS = 9  # of outputs that are compared: lower ones are outside of claims about real numbers
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Trial:
-    """A mechanism with an accepted query and claim, and how hard it is tried."""
+    """A mechanism with an accepted query and claim, and how hard it is tried.
+
+    Args:
+        rate: Chance that a right one fails a law.
+    """
 
     case: MechanismCase
     seed: int
     effort: float
+    rate: float = RATE
 
     @property
     def distance(self) -> Distance:
@@ -66,6 +80,19 @@ class Trial:
         """As it is priced."""
         return bench.mechanism.event(bench.query, bench.sensitivity)
 
+    def under_others(self, bench: Bench) -> Iterator[Bench]:
+        """The same under relations for which it prices the same noise below what it does here."""
+        known = _least(self.event(bench))
+        for relation in _RELATIONS:
+            claim = attrs.evolve(bench.sensitivity, adjacency=relation)
+            try:
+                mechanism = bench.mechanism.at(1.0, bench.query, claim)
+                other = attrs.evolve(bench, mechanism=mechanism, sensitivity=claim)
+                if (_least(self.event(other)) < known * (1 - 1e-9) - 1e-12).any():
+                    yield other
+            except DpcoreError:
+                continue
+
     def categories(self, bench: Bench) -> int:
         """How many a value may have; 0 where values are numbers."""
         if self.distance is not Distance.HAMMING:
@@ -91,6 +118,12 @@ class Trial:
         return max(20, round(most * self.effort))
 
 
+def _least(event: Event) -> NDArray[np.float64]:
+    """The curve, of whichever direction is lower."""
+    curves = [event.curve(np.array(EPSILONS), direction) for direction in Direction]
+    return np.asarray(np.min(curves, axis=0))
+
+
 def local(trial: Trial, scale: float, size: int) -> tuple[Bench, Any, Any]:
     """A bench at which all coordinates of a release are draws, with two values.
 
@@ -112,11 +145,11 @@ def local(trial: Trial, scale: float, size: int) -> tuple[Bench, Any, Any]:
     return bench, before, after
 
 
-def told(found: Excess, where: str) -> str:
-    """The evidence, for a message."""
+def told(found: Excess, where: str, rate: float) -> str:
+    """The evidence, for a message; `rate` is the law's chance of an error."""
     return (
         f"{where}: by {found.what}, delta({found.epsilon:g}) >= {found.least:.4g} was seen (chance "
-        f"{ERROR_RATE:g} of an error), {found.claimed:.4g} is claimed"
+        f"{rate:g} of an error), {found.claimed:.4g} is claimed"
     )
 
 

@@ -9,9 +9,11 @@ from typing import Any
 import attrs
 
 from dpcore.conformance.attacks.case import Case
-from dpcore.domain.columns import Range
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.base import Kernel
+from dpcore.learning.features.base import FeatureMap
 
 _MORE = "one_more_column_"
 _SMALL, _LARGE = 60, 300  # records: statistics of many cost the cube of their number
@@ -35,6 +37,35 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
         longer = attrs.evolve(case.domain, norm=3 * case.domain.norm)
         yield "norm=3x", attrs.evolve(case, domain=longer)
     yield from _other_columns(case)
+
+
+def other_domains(domain: Domain) -> Iterator[Domain]:
+    """One column, eight columns, a column of categories more, no norm or one: for what is tested on
+    a domain alone.
+    """
+    ranges = {name: c for name, c in domain.columns.items() if type(c) is Range}
+    if ranges != dict(domain.columns) or not ranges:
+        return
+    some = dict(list(ranges.items())[:1])
+    eight = some | {f"{_MORE}{k}": Range(-1, 1) for k in range(7)}
+    mixed = ranges | {f"{_MORE}group": Categories(("a", "b", "c"))}
+    for columns in (some, eight, mixed):
+        if columns != ranges:
+            with suppress(ParameterError, ValueError):
+                yield attrs.evolve(domain, columns=columns)
+    with suppress(ParameterError, ValueError):
+        yield attrs.evolve(domain, norm=None if domain.norm is not None else 1.0)
+
+
+def accepted(part: FeatureMap | Kernel, domain: Domain) -> Iterator[Domain]:
+    """The domain, and the others that a feature map or a kernel accepts."""
+    yield domain
+    for other in other_domains(domain):
+        try:
+            part.norm(other)
+        except Exception:  # it is about other columns
+            continue
+        yield other
 
 
 def _other_columns(case: Case) -> Iterator[tuple[str, Case]]:

@@ -2,7 +2,8 @@ r"""Private groups: counts, and the mean of a column, by keys that nobody listed
 
 First the keys are published as `private_keys` publishes them. Then, with what came out as a public
 argument, each record adds (w, t) to the pair of its own key, t in [-1, 1] the value's place in its
-range; a record whose key is not among them adds nothing.
+range; a record whose key is not among them adds to a pair of all others, and one without a key to
+none.
 
 Theorem: for every list of keys, the pairs move in l2 by at most :math:`\sqrt{1+w^2}` where a
 record comes or goes, and by at most :math:`\max(2,\sqrt2\sqrt{1+w^2})` where one is replaced: a
@@ -40,7 +41,7 @@ from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.solvers.clipping import clipped_integers
 from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.rounding import up
-from dpcore_statistics.bars import ratio
+from dpcore_statistics.bars import around, cut, ratio
 from dpcore_statistics.columns import number_column, selected
 from dpcore_statistics.histogram import ROOT_TWO
 from dpcore_statistics.keys import KeysBound, PrivateKeys
@@ -59,6 +60,9 @@ class _State:
 @attrs.frozen(kw_only=True)
 class PrivateGroups(PrivateKeys):
     """The values of a column that enough records have, with their counts and means of another.
+
+    Published are the tables `count` and `mean`, a row for each value, and `others`: the mean and
+    the count of the records whose value is not published.
 
     Total: as `private_keys`, and sums of clipped values are finite.
 
@@ -88,7 +92,7 @@ class PrivateGroups(PrivateKeys):
         clip = with_count(Distance.L2, self.weight(public), 1.0)
         means = Query(
             name=MEANS,
-            shape=(self.most, 2),
+            shape=(self.most + 1, 2),
             distance=Distance.L2,
             share=1 - self.share,
             sum=Sum(clip=clip),
@@ -135,7 +139,7 @@ class PrivateGroups(PrivateKeys):
             raise ContractError("the keys of a sum are those that were published")
         column = number_column(public.domain, self.mean_of)
         own = block.features[:, start : start + text.width]
-        place = _places(own, keys)
+        place = _places(own, keys, others=self.most)
         counts = selected(public.domain, self.where, block) & column.present(block) & (place >= 0)
         weights = np.full(len(block), self.weight(public))
         pairs = np.column_stack([weights, column.scaled(block)])
@@ -146,28 +150,48 @@ class PrivateGroups(PrivateKeys):
         return (Exact.of(found, unit),)
 
     def model(self, state: _State) -> Statistics:
-        """`count` and `mean`, one row a published key."""
+        """`count` and `mean`, one row a published key, and `others`."""
         first, second = state.answers
         counts = self.counted(first, state.public)
         rows = np.asarray(first.value, dtype=np.float64)
         shown = np.flatnonzero((rows[:, :-1] != 0).any(axis=1))
-        column, w = number_column(state.public.domain, self.mean_of), self.weight(state.public)
-        miss, told = apart(1 - self.level, max(1, shown.size)), []
-        for weighted, total in np.asarray(second.value, dtype=np.float64)[shown].tolist():
-            ends = ratio(total, weighted, w, second.spread, miss, 1.0)
-            told.append(in_units(column, total / max(1.0, weighted / w), ends))
-        means = Figures(
-            about=counts.about,
-            estimate=np.array([row[0] for row in told]),
-            low=np.array([row[1] for row in told]),
-            high=np.array([row[2] for row in told]),
-            level=self.level,
-            joint=True,
-            covers=f"noise only: where the mean of {self.mean_of} of each published value lies, "
-            "each clipped to its declared range and missing ones left out; a value with few "
-            "records may have an interval that says nothing",
+        pairs = np.asarray(second.value, dtype=np.float64)
+        miss = apart(1 - self.level, max(1, shown.size))
+        means = [self._mean(pair, miss, second, state.public) for pair in pairs[shown].tolist()]
+        rest = pairs[-1].tolist()
+        mean = self._mean(rest, 1 - self.level, second, state.public)
+        w = self.weight(state.public)
+        most = state.public.domain.at_most
+        ends = around(rest[0], second.spread, 1 - self.level)
+        count = cut((ends[0] / w, ends[1] / w), 0.0, math.inf if most is None else float(most))
+        others = self._figures(
+            {"statistic": (f"mean of {self.mean_of}", "count")}, [mean, (rest[0] / w, *count)]
         )
-        return Statistics(tables={"count": counts, "mean": means})
+        told = attrs.evolve(self._figures(counts.about, means), joint=True)
+        return Statistics(tables={"count": counts, "mean": told, "others": others})
+
+    def _mean(
+        self, pair: list[float], miss: float, answer: Answer, public: Public
+    ) -> tuple[float, float, float]:
+        """Of one released pair, clipped to the range, with its interval."""
+        column, w = number_column(public.domain, self.mean_of), self.weight(public)
+        weighted, total = pair
+        ends = ratio(total, weighted, w, answer.spread, miss, 1.0)
+        return in_units(column, total / max(1.0, weighted / w), ends)
+
+    def _figures(
+        self, about: Mapping[str, tuple[Any, ...]], rows: list[tuple[float, float, float]]
+    ) -> Figures:
+        return Figures(
+            about=about,
+            estimate=np.array([row[0] for row in rows]),
+            low=np.array([row[1] for row in rows]),
+            high=np.array([row[2] for row in rows]),
+            level=self.level,
+            covers=f"noise only: where the mean of {self.mean_of} lies of the records whose value "
+            "is published, or not, given which are; each clipped to its declared range and "
+            "missing ones left out; few records may have an interval that says nothing",
+        )
 
     def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
         """The half-width of every count, and about that of a mean."""
@@ -179,14 +203,17 @@ class PrivateGroups(PrivateKeys):
         return (*counts, f"each mean of {self.mean_of} about +- {wide:.6g}/n for n records")
 
 
-def _places(own: NDArray[np.float64], keys: NDArray[np.float64]) -> NDArray[np.intp]:
-    """PRIVATE: where each record's key stands first among the published ones; -1 if nowhere."""
+def _places(own: NDArray[np.float64], keys: NDArray[np.float64], others: int) -> NDArray[np.intp]:
+    """PRIVATE: where each record's key stands first among the published ones; `others` if nowhere,
+    -1 without a key."""
     first: dict[bytes, int] = {}
     for number, key in enumerate(keys):
         if key.any():
             first.setdefault(key.tobytes(), number)
     distinct, which = np.unique(own, axis=0, return_inverse=True)
-    found = np.array([first.get(key.tobytes(), -1) for key in distinct], dtype=np.intp)
+    found = np.array(
+        [first.get(key.tobytes(), others) if key.any() else -1 for key in distinct], dtype=np.intp
+    )
     return found[which.reshape(-1)] if len(distinct) else np.zeros(0, dtype=np.intp)
 
 

@@ -50,6 +50,8 @@ def test_frequent_towns_have_their_mean_ages(adjacency):
         assert mean == pytest.approx(TOWNS[town][1], abs=4)
         assert low <= mean <= high
     assert found.tables["count"]["town"] == means["town"]
+    assert found.tables["others"]["statistic"] == ("mean of age", "count")
+    assert found.tables["others"]["low"][1] <= 3 <= found.tables["others"]["high"][1]
 
 
 def asked(keys):
@@ -69,7 +71,8 @@ def test_sums_are_those_by_hand():
     found = total(asked(["Ulm", "Jena"]), ["Ulm", "Jena", "Ulm", "Bonn", ""], [50, 75, 0, 9, 9])
     w = np.sqrt(0.5)
     assert found[:2] == pytest.approx(np.array([[2 * w, -1.0], [w, 0.5]]))
-    assert not found[2:].any()
+    assert not found[2:-1].any()
+    assert found[-1] == pytest.approx([w, 9 / 50 - 1])  # Bonn is another
 
 
 def test_a_key_that_stands_twice_counts_once():
@@ -103,6 +106,7 @@ def test_other_keys_than_published_ones_are_refused():
         total(attrs.evolve(means, args={KEYS: np.zeros((2, 2))}), ["Ulm"], [1.0])
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_means():
     made, truth, held = plan(epsilon=0.8), {}, 0
     rows = table()
