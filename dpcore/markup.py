@@ -82,7 +82,7 @@ class Listing:
     def text(self) -> str:
         """Columns side by side."""
         rows, more = self.shown
-        cells = [self.headings, *rows]
+        cells = [self.headings, *rows] if any(self.headings) else list(rows)
         short = [[one_line(cell, LONGEST_CELL) for cell in row] for row in cells]
         wide = [max(map(len, column)) for column in zip(*short, strict=True)]
         lines = [
@@ -97,25 +97,28 @@ class Listing:
     def html(self) -> str:
         """A `<table>`."""
         rows, more = self.shown
-        head = "".join(f"<th>{html_text(one)}</th>" for one in self.headings)
+        head = "".join(self._cell(one, place, "th") for place, one in enumerate(self.headings))
+        above = f"<thead><tr>{head}</tr></thead>" if any(self.headings) else ""
         body = "".join(f"<tr>{''.join(map(self._cell, row, range(len(row))))}</tr>" for row in rows)
         foot = f"<p>{html_text(more)}</p>" if more else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{foot}"
+        return f"<table>{above}<tbody>{body}</tbody></table>{foot}"
 
     def latex(self) -> str:
         """A `tabular` with all rows, for `booktabs`."""
         places = "".join("r" if self._right(place) else "l" for place in range(len(self.headings)))
         lines = [" & ".join(map(latex_text, row)) + r" \\" for row in self.rows]
-        head = " & ".join(map(latex_text, self.headings)) + r" \\"
+        head = [" & ".join(map(latex_text, self.headings)) + r" \\", r"\midrule"]
         start, end = rf"\begin{{tabular}}{{{places}}}", r"\end{tabular}"
-        return "\n".join([start, r"\toprule", head, r"\midrule", *lines, r"\bottomrule", end])
+        return "\n".join(
+            [start, r"\toprule", *(head if any(self.headings) else ()), *lines, r"\bottomrule", end]
+        )
 
     def _right(self, place: int) -> bool:
         return place < len(self.numeric) and self.numeric[place]
 
-    def _cell(self, cell: str, place: int) -> str:
+    def _cell(self, cell: str, place: int, tag: str = "td") -> str:
         right = ' style="text-align: right"' if self._right(place) else ""
-        return f"<td{right}>{html_text(cell)}</td>"
+        return f"<{tag}{right}>{html_text(cell)}</{tag}>"
 
 
 def _title(given: str) -> str:

@@ -3,8 +3,10 @@ r"""Calibration: the least noise, most steps or largest sample that events may h
 A *family* gives events with counts for each value of one parameter, and costs ever more, or ever
 less, as it grows. What is returned was composed at that very value: its certified upper end is at
 most the epsilon asked for, however the search went. The search itself is by secants in the
-logarithm, first with Rényi divergences (cheap), then numerically on a grid as fine as the tolerance
-needs; where secants leave their bracket it bisects.
+logarithm, first with Rényi divergences (cheap), then numerically on a coarse grid and on one as
+fine as the tolerance needs, upper ends alone; where secants leave their bracket it bisects. Each
+search hands on how steeply the cost moves, so that the next one seldom composes more than four
+times.
 """
 
 import math
@@ -24,6 +26,11 @@ from dpcore.interval import Interval
 Family = Callable[[float], Sequence[tuple[Event, int]]]
 _INFINITE = 1e6  # stands for an epsilon that nobody states
 _MOST_TRIES = 200
+_COARSE = 4e-3  # width of the first numerical search
+_NEAR = 3e-3  # relative: where the search on a coarse grid ends
+_BEYOND = 0.4  # of the tolerance: how far beyond the target a search steps on purpose
+_FARTHEST = 1.0  # in the logarithm: the longest first step
+_TOLD = (0.01, 1.0)  # how far apart in the logarithm two values tell a slope
 _FINEST = 2e-5  # nats: as wide as the last composition may be made
 
 
@@ -41,6 +48,19 @@ class Calibrated:
     value: float
     epsilon: Interval
     beyond: float
+
+
+@attrs.frozen
+class _Found:
+    """Where one search ended, and how steep the logarithm of the cost was; None if not known."""
+
+    calibrated: Calibrated
+    slope: float | None
+
+    @property
+    def value(self) -> float:
+        """The best value."""
+        return self.calibrated.value
 
 
 def calibrate(
@@ -81,13 +101,14 @@ def calibrate(
             raise ParameterError("calibrate", needed, name, value)
     search = _Search(family, epsilon, delta, low, high, rising, whole)
     fine = max(_FINEST, min(4e-3, tolerance * epsilon / 4) / max(min(1.0, epsilon), epsilon / 20))
-    coarse = PldAccountant(adjacency, width=max(fine, 4e-3))
-    rough = search.run(RenyiAccountant(adjacency), math.sqrt(low * high), 0.05)
-    near = search.run(_auto(adjacency, coarse), rough.value, max(tolerance, 1e-3))
-    if fine >= 4e-3:
-        return search.checked(near)
-    return search.checked(search.run(_auto(adjacency, attrs.evolve(coarse, width=fine)), near.value,
-                                     tolerance / 2))  # fmt: skip
+    certified = PldAccountant(adjacency, width=fine)
+    finest = attrs.evolve(certified, below=False)
+    found = search.run(RenyiAccountant(adjacency), math.sqrt(low * high), 0.05)
+    if fine < _COARSE:
+        coarse = _auto(adjacency, attrs.evolve(finest, width=_COARSE))
+        found = search.run(coarse, found.value, max(tolerance, _NEAR), found.slope)
+    ended = search.run(_auto(adjacency, finest), found.value, tolerance / 2, found.slope)
+    return search.checked(ended.calibrated, _auto(adjacency, certified))
 
 
 def _auto(adjacency: Adjacency, numerical: PldAccountant) -> AutoAccountant:
@@ -116,20 +137,24 @@ class _Search:
         except NoClaimError:
             return Interval(0.0, math.inf)
 
-    def checked(self, found: Calibrated) -> Calibrated:
-        """Refuse what does not meet the target.
+    def checked(self, found: Calibrated, accountant: Accountant) -> Calibrated:
+        """The same with a certified lower end; refuse what does not meet the target.
 
         Raises:
             NoClaimError: it costs more.
         """
         if found.epsilon.upper <= self.epsilon:
-            return found
+            ends = self.cost(found.value, accountant)
+            upper = min(ends.upper, found.epsilon.upper)
+            return attrs.evolve(found, epsilon=Interval(min(ends.lower, upper), upper))
         raise NoClaimError(
             f"no value in [{self.low!r}, {self.high!r}] meets epsilon={self.epsilon!r} at "
             f"delta={self.delta!r}: the cheapest costs {found.epsilon.upper!r}"
         )
 
-    def run(self, accountant: Accountant, start: float, tolerance: float) -> Calibrated:
+    def run(
+        self, accountant: Accountant, start: float, tolerance: float, slope: float | None = None
+    ) -> _Found:
         """The best value by one accountant, from a bracket around `start`."""
         known: dict[float, Interval] = {}
 
@@ -141,9 +166,10 @@ class _Search:
             return math.log(max(cost, 1e-12) / self.epsilon)
 
         ends = (self.low, self.high) if self.rising else (self.high, self.low)
-        cheap, dear = self._bracket(excess, self._placed(start), *ends, tolerance)
+        cheap, dear = self._bracket(excess, self._placed(start), *ends, tolerance, slope)
         if cheap is None:  # nothing meets it: the cheapest value says so
-            return Calibrated(value=ends[0], epsilon=known[ends[0]], beyond=ends[0])
+            found = Calibrated(value=ends[0], epsilon=known[ends[0]], beyond=ends[0])
+            return _Found(found, None)
         for _ in range(_MOST_TRIES):
             if self._close(cheap, dear, tolerance):
                 break
@@ -152,7 +178,8 @@ class _Search:
                 cheap = middle
             else:
                 dear = middle
-        return Calibrated(value=cheap, epsilon=known[cheap], beyond=dear)
+        found = Calibrated(value=cheap, epsilon=known[cheap], beyond=dear)
+        return _Found(found, _slope(cheap, known, slope))
 
     def _placed(self, value: float) -> float:
         value = min(max(value, self.low), self.high)
@@ -169,11 +196,17 @@ class _Search:
         cheapest: float,
         dearest: float,
         tolerance: float,
+        slope: float | None,
     ) -> tuple[float | None, float]:
-        """A value that meets the target and one that does not, by ever longer steps."""
+        """A value that meets the target and one that does not, by ever longer steps.
+
+        The first step is just beyond where the slope says that the target is met.
+        """
         away = math.copysign(1.0, math.log(dearest / cheapest))
         step, here = max(2 * tolerance, 1e-3), start
         met = excess(here) <= 0
+        if slope:
+            step = min(abs(excess(here) / slope), _FARTHEST) + _BEYOND * tolerance
         while True:
             there = self._placed(here * math.exp((away if met else -away) * step))
             if there == here:
@@ -200,3 +233,16 @@ class _Search:
             return middle
         inside = sorted((cheap, dear))
         return min(max(float(round(middle)), inside[0] + 1), inside[1] - 1)
+
+
+def _slope(here: float, known: dict[float, Interval], before: float | None) -> float | None:
+    """How the logarithm of the cost moves with that of the value, from the farthest known one."""
+    costs = {value: cost.upper for value, cost in known.items() if 0 < cost.upper < _INFINITE}
+    if here not in costs:
+        return before
+    apart = {value: abs(math.log(value / here)) for value in costs}
+    told = [value for value in costs if _TOLD[0] <= apart[value] <= _TOLD[1]]
+    if not told:
+        return before
+    other = max(told, key=lambda value: apart[value])
+    return math.log(costs[other] / costs[here]) / math.log(other / here) or before

@@ -84,14 +84,18 @@ class Listing:
         if self.title:
             told = "\n".join(lines(self.title, width)) if fits else self.title
             yield Text(told, style="table.title", no_wrap=True, overflow="ignore")
-        edges = _BESIDE * len(self.headings) - 1
+        edges = _BESIDE * len(self.headings) + 1
         cells = [*zip(self.headings, *self.rows, strict=True)]
         natural = [max(map(cell_len, "\n".join(column).split("\n"))) for column in cells]
         least = [max([0, *map(cell_len, " ".join(column).split())]) for column in cells]
         if sum(natural) + edges <= width:
             yield self._table(natural)
-        elif sum(least) + edges <= width or not fits:
-            yield self._table(_shared(least, natural, max(width - edges, sum(least))))
+        elif sum(least) + edges <= width:
+            yield self._table(_shared(least, natural, width - edges))
+        elif not fits:
+            table = self._table(least)
+            table.width = sum(least) + edges
+            yield table
         else:
             yield from self._row_by_row(width)
 

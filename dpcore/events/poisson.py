@@ -24,6 +24,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
 from dpcore.events.base import Direction, Event, TwoEnds
+from dpcore.events.randomized_response import PureEvent
 from dpcore.rounding import down, gamma, up
 
 _LARGEST_ORDER = 256
@@ -153,8 +154,21 @@ class PoissonSampledEvent(TwoEnds):
         return self.event.gaussian_mu() if self.sampling_probability == 1 else None
 
     def zcdp_rho(self) -> float | None:
-        """Of the base event: the pair's mixture is no farther apart (joint convexity)."""
-        return self.event.zcdp_rho()
+        """Of the base event: the pair's mixture is no farther apart (joint convexity).
+
+        Or of any release of the pure epsilon, where there is one: the lesser of the two.
+        """
+        base, pure = self.event.zcdp_rho(), self._as_pure()
+        if base is None or pure is None:
+            return base
+        return min(base, pure.zcdp_rho())
+
+    def _as_pure(self) -> PureEvent | None:
+        """Any release of the pure epsilon, which dominates this one; None without one."""
+        pure = self.pure_epsilon()
+        if pure is None or not 0 < pure < 500:
+            return None
+        return PureEvent(epsilon=pure, adjacency=self.adjacency)
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
         r"""For a Gaussian base, at integer orders, Mironov, Talwar & Zhang (2019), section 3.3:
@@ -163,9 +177,14 @@ class PoissonSampledEvent(TwoEnds):
                   e^{k(k-1)\mu^2/2}
 
         Between integers by convexity of (alpha - 1) times the divergence, which is 0 at order 1; at
-        orders above 256, and for other bases, the base's own value.
+        orders above 256, and for other bases, the base's own value. Where there is a pure epsilon,
+        never more than any release of it has: randomized response dominates those.
         """
         base = self.event.renyi(orders)
+        pure = self._as_pure()
+        if pure is not None:
+            response = pure.renyi(orders)
+            return response if base is None else np.fmin(base, response)
         mu = self.event.gaussian_mu()
         q = self.sampling_probability
         small = orders <= _LARGEST_ORDER

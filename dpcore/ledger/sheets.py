@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dpcore.guarantee import rounded_up
 from dpcore.ledger.entries import latest
 from dpcore.ledger.journal import Row
 from dpcore.ledger.total import Left, Total
@@ -14,8 +15,8 @@ def ledger_sheet(name: str, total: Total, rows: Iterable[Row], left: Left) -> Sh
     """Tables of the promise and of the latest entries."""
     found, entries = latest(rows, MOST_ROWS)
     promise = facts(
-        ("epsilon", total.epsilon),
-        ("delta", total.delta),
+        ("epsilon", rounded_up(total.epsilon)),
+        ("delta", rounded_up(total.delta)),
         ("neighbours", total.adjacency),
         ("adds up", total.notion),
     )

@@ -27,7 +27,7 @@ MOST_POINTS = 1 << 20
 """Different points that one oracle answers."""
 
 _JITTER = 2.0**-42  # over kappa^2: variance of a kept point's own part of the path
-_SLACK = 2.0**-6  # what all points that are not kept may add to the squared shift
+_SLACK = 2.0**-6  # of the nugget, that the residual variances of points not kept may add up to
 _DROPPED = NUGGET * _SLACK / MOST_POINTS  # over kappa^2: residual variance of a point not kept
 
 
@@ -113,18 +113,20 @@ class GaussianProcess(Interactive):
     Gaussian event of :math:`\mu=1/\text{noise\_multiplier}`, with
 
     .. math:: \sigma=\text{noise\_multiplier}\,
-              \bigl(\sqrt{1+\beta}\,\Delta_K+2e\sqrt{n/\tau}\bigr),\quad
+              \bigl(\Delta_K+2e\sqrt{n/\tau}\bigr),\quad
               \beta=2^{-6},\ \tau=2^{-14}\kappa^2,\ n=2^{20},
 
     e the error of computing f(x). The path is drawn where it is asked for. A point whose residual
     variance given the points kept so far is r > tau beta/n joins them; any other is answered from
-    them and its own nugget eta. Proof: let d = f - f'. A point's mean given all before moves by
-    :math:`\rho\le\|d\|_K\sqrt r`. Kept points together have :math:`\sum\rho^2/r\le\|d\|_K^2`
-    (they are an orthogonalisation in the kernel's space), the others
-    :math:`\sum\rho^2/\tau\le\beta\|d\|_K^2`; errors of evaluation shift each answer by at most 2e,
-    and every answer has variance sigma^2 tau of its own. The sum of squared shifts over variances
-    is thus at most mu^2 whatever is asked, and adaptively chosen Gaussians with such a bound are
-    mu-GDP. Answers are as computed in real arithmetic.
+    them and its own nugget eta. Proof: let d = f - f', and L the factor that the paths of all
+    points have. :math:`K-LL^T` is -jitter on the kept points and, on the others, what is left of K
+    given them: positive semidefinite with n diagonal entries of at most tau beta/n, so at most its
+    trace. Hence :math:`K\le LL^T+\tau\beta I\le LL^T+\tau I`, the covariance of the answers over
+    sigma^2, and :math:`d^T(LL^T+\tau I)^{-1}d\le d^TK^+d\le\|d\|_K^2`. Errors of evaluation shift
+    each answer by at most 2e, and the answers' noise is at least sigma^2 tau in every direction.
+    So the sum of squared shifts over variances, each given the answers before, is at most mu^2
+    whatever is asked, and adaptively chosen Gaussians with such a bound are mu-GDP. Answers are as
+    computed in real arithmetic; the rest of tau, (1 - beta) tau, is far above their rounding.
 
     Args:
         noise_multiplier: sigma over the bracket above; calibrated if left out.
@@ -159,7 +161,7 @@ class GaussianProcess(Interactive):
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         nugget = math.sqrt(NUGGET) * query.kappa
         errors = 2 * query.evaluation_error * math.sqrt(MOST_POINTS) / nugget
-        reach = math.sqrt(1 + _SLACK) * sensitivity.unit + errors
+        reach = sensitivity.unit + errors
         return up(self.noise_multiplier * reach, roundings=20)
 
     def covariance(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import attrs
 
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Published
 from dpcore.learning.figures import Statistics
 from dpcore.markup import Listing, Sheet
+from dpcore.mechanism import AnyMechanism
 from dpcore.running.ask import Ask
 from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictions
@@ -28,7 +32,26 @@ def plan_sheet(schedule: Schedule, guarantee: Guarantee) -> Sheet:
 def _cells(ask: Ask) -> tuple[object, ...]:
     query, moved = ask.query, ask.sensitivity
     told: object = moved.value if isinstance(moved, Sensitivity) else type(moved).__name__
-    return query.name, query.real_size, query.at_most, str(query.distance), told, str(ask.mechanism)
+    return (
+        query.name,
+        query.real_size,
+        query.at_most,
+        str(query.distance),
+        told,
+        _noise(ask.mechanism),
+    )
+
+
+def _noise(mechanism: AnyMechanism) -> str:
+    """`Gaussian(noise_multiplier=3.73)`: its fields, numbers by six digits."""
+    kind: Any = type(mechanism)  # frozen attrs classes, as every component
+    fields = {one.name: getattr(mechanism, one.name) for one in attrs.fields(kind)}
+    inner = ", ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in fields.items()
+        if value is not None
+    )
+    return f"{kind.__name__}({inner})"
 
 
 def released_sheet(title: str, models: Mapping[str, Published], guarantee: Guarantee) -> Sheet:

@@ -15,6 +15,7 @@ from dpcore.registry.kinds import LEARNER
 pytest.importorskip("sklearn", minversion="1.6")
 
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
@@ -58,6 +59,7 @@ MAPPINGS = {
     "sgd.regression": {},
     "tables.shape_functions": {},
 }
+LONG = {"best_of", "linear.staged_gradient", "tables.shape_functions"}
 WITHOUT_CLAIM = {"ntk.printed", "ntk.regression", "random_features.min_norm"}
 
 
@@ -90,7 +92,10 @@ def test_every_learner_that_predicts_is_named_here():
     assert predicting <= {*MAPPINGS, *WITHOUT_CLAIM}
 
 
-@pytest.mark.parametrize("name", MAPPINGS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.slow) if one in LONG else one for one in MAPPINGS],
+)
 def test_any_learner_fits_numbers_and_classes(name):
     if name not in Registry.default().names(LEARNER):
         pytest.skip("its plugin is not admitted")
@@ -292,7 +297,8 @@ def test_coefficients_are_the_line_that_the_model_draws(made):
 
 def test_a_model_that_is_no_line_has_no_coefficients():
     rows, y = numbers()
-    for options in ({"learner": None}, {"norm": 1.0}, {"learner": {"name": "kernel_ridge.ridge",
+    waves = {"name": "random_features.ridge", **MAPPINGS["random_features.ridge"]}
+    for options in ({"learner": waves}, {"norm": 1.0}, {"learner": {"name": "kernel_ridge.ridge",
                     "regularization": 0.1}}):  # fmt: skip
         assert not hasattr(regressor(**options).fit(rows, y), "coef_")
     assert hasattr(regressor().fit(rows, y), "coef_")
@@ -418,7 +424,7 @@ def test_large_tables_are_predicted_some_rows_at_a_time(monkeypatch):
     """The same numbers, and never the features of all rows at once."""
     from dpcore.learning.features import model
 
-    rows, y = numbers(300)
+    rows, y = numbers(60)
     for learner in (None, LINE, "tables.shape_functions", "sgd.regression"):
         found = regressor(learner=learner).fit(rows, y)
         monkeypatch.setattr(model, "_ENTRIES", 1 << 22)
@@ -435,3 +441,13 @@ def test_a_second_fit_forgets_the_first():
     assert not hasattr(found, "predictor_")
     assert isinstance(found.predict(rows), np.ndarray)
     assert SufficientStatisticsRidge().get_params()["rehearsal"] is None
+
+
+def test_a_fit_that_fails_leaves_nothing_of_an_earlier_one():
+    rows, y = numbers()
+    found = regressor().fit(rows, y)
+    with pytest.raises(SourceError):
+        found.fit(rows * 9, y)
+    assert not {"model_", "guarantee_", "domain_"} & {*vars(found)}
+    with pytest.raises(NotFittedError):
+        found.predict(rows)

@@ -80,7 +80,7 @@ def test_a_table_that_does_not_fit_is_told_row_by_row(monkeypatch, capsys):
     monkeypatch.setenv("NO_COLOR", "1")
     table = columns("name", "what", title="a title of several words that goes on and on and on")
     table.add_row("x" * 30, "y" * 30 + " and [bold]no markup[/bold] [/]")
-    for width, rows in ((100, 1), (66, 2), (40, 3)):
+    for width, rows in ((100, 1), (68, 2), (40, 3)):
         monkeypatch.setenv("COLUMNS", str(width))
         out().print(table)
         plain = STYLE.sub("", capsys.readouterr().out)
@@ -88,6 +88,10 @@ def test_a_table_that_does_not_fit_is_told_row_by_row(monkeypatch, capsys):
         assert ("what: " in plain) == (width == 40)
         assert max(map(len, map(str.rstrip, plain.splitlines()))) <= width
         assert len([line for line in plain.splitlines() if "x" in line or "y" in line]) <= rows
+    monkeypatch.delenv("FORCE_COLOR")
+    table.add_row("x" * 90, "y" * 90)
+    out().print(table)  # in a pipe a table is as wide as its words
+    assert {"x" * 90, "y" * 90} <= {*capsys.readouterr().out.split()}
     assert lines("a\n  b c", 3) == ["a", "  b", "  c"]
     assert lines("one two\nthree", 9) == ["one two", "three"]
     assert lines("one two\nthree four five\n\nsix", 10) == [

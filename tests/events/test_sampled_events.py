@@ -295,6 +295,28 @@ def test_a_sampled_laplace_event_loses_nothing_beyond_its_largest_loss(q, shift)
         assert event.delta(float(true) * (1 - 1e-6), direction) > 0
 
 
+@pytest.mark.parametrize(("q", "shift"), [(0.01, 1.0), (0.2, 0.5), (0.01, 4.0)])
+def test_renyi_divergences_of_a_sampled_laplace_event_enclose_quadrature(q, shift):
+    """Both ways by the integral of its definition; before, they were those without sampling."""
+    event = PoissonSampledEvent(
+        event=LaplaceEvent(shift=shift, adjacency=ADD_REMOVE), sampling_probability=q
+    )
+    x = np.linspace(-40.0, 40.0 + shift, 200_001)
+    without, with_it = -np.abs(x) - np.log(2), -np.abs(x - shift) - np.log(2)
+    mixed = np.logaddexp(np.log1p(-q) + without, np.log(q) + with_it)
+    orders = np.array([1.5, 2.0, 8.0, 64.0])
+    found, base = event.renyi(orders), event.event.renyi(orders)
+    for order, upper, before in zip(orders, found, base, strict=True):
+        true = [
+            float(np.logaddexp.reduce(order * a + (1 - order) * b) + np.log(x[1] - x[0]))
+            / (order - 1)
+            for a, b in ((mixed, without), (without, mixed))
+        ]
+        assert max(true) <= upper * (1 + 1e-6)
+        assert upper < before / 2
+    assert event.zcdp_rho() < event.event.zcdp_rho() / 2
+
+
 def test_many_sampled_laplace_steps_lie_between_the_peers_ends():
     """51.8 was quoted: rounding at the largest loss counted as an infinite one in every step."""
     event = PoissonSampledEvent(

@@ -159,7 +159,7 @@ def test_no_difference_of_functions_is_seen_beyond_its_price(width, count):
     seen = np.array(root)
     covariance = seen.T @ seen + NUGGET * np.eye(count)
     worst = linalg.eigh(KERNEL(points, points), covariance, eigvals_only=True)[-1]
-    assert 0.99 < worst <= 1 + gaussian_process._SLACK
+    assert 0.99 < worst <= 1 + 1e-9
 
 
 def test_a_kept_point_cannot_be_told_from_a_repeated_one():
@@ -172,7 +172,7 @@ def test_a_kept_point_cannot_be_told_from_a_repeated_one():
 def test_the_process_pays_for_errors_of_evaluation():
     mechanism = GaussianProcess(noise_multiplier=2.0)
     exact, rough = (mechanism.noise_std(query(error=e), SENSITIVITY) for e in (0.0, 1e-9))
-    assert exact == pytest.approx(0.04 * np.sqrt(1 + 2.0**-6))
+    assert exact == pytest.approx(0.04, rel=1e-12)
     assert rough - exact == pytest.approx(2 * 2e-9 * 2.0**10 / 2.0**-7)
 
 

@@ -29,7 +29,7 @@ from dpcore import (
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.laws.sums import sum_verdicts
 from dpcore.errors import ParameterError
-from dpcore.learning.bounds.sum import ROW_WISE, SumBound
+from dpcore.learning.bounds.sum import ROW_WISE, SumBound, moved_by_sum
 from dpcore.learning.solvers.clipping import clipped_integers
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
@@ -217,6 +217,16 @@ def test_what_follows_from_the_declaration(distance, sign, removed, replaced):
         assert claim.premises == (ROW_WISE,)
     alone = attrs.evolve(learner, isolate=True)
     assert SumBound().sensitivity(query, alone, public(), ADD_REMOVE).premises == ()
+
+
+def test_one_entry_that_is_not_negative_moves_by_its_length():
+    """Both ends of [0, C], which two records attain; two entries may be at a right angle."""
+    learner = Rows(clip=0.3, sign="non_negative")
+    (query,) = learner.queries(public())
+    one = attrs.evolve(query, shape=(1,))
+    assert moved_by_sum(one).replace_one == 0.3
+    assert moved_by_sum(attrs.evolve(query, shape=(2,))).replace_one > 0.42
+    assert moved_by_sum(attrs.evolve(one, sum=attrs.evolve(one.sum, sign="any"))).replace_one == 0.6
 
 
 def test_acute_contributions_may_be_rounded_apart():

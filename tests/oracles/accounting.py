@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import mpmath as mp
 import numpy as np
-from scipy import optimize, special
+from scipy import integrate, optimize, special
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -75,7 +75,7 @@ def contour_delta(log_moment: Callable, epsilon: float) -> float:
         reach *= 1.5
         assert reach < 1e5
     t = np.linspace(0, reach, 2501)
-    return math.exp(level) * float(np.trapezoid(integrand(t), t)) / math.pi
+    return math.exp(level) * float(integrate.trapezoid(integrand(t), t)) / math.pi
 
 
 def sampled_gaussian_log_moment(q: float, sigma: float, count: int, direction: str) -> Callable:
@@ -122,4 +122,4 @@ def chi_square_mixture_delta(epsilon: float, theta: float, samples: int, mu: flo
     curve = special.ndtr(m / 2 - epsilon / m) - np.exp(
         epsilon + special.log_ndtr(-m / 2 - epsilon / m)
     )
-    return float(np.trapezoid(np.exp(log_density) * curve, v))
+    return float(integrate.trapezoid(np.exp(log_density) * curve, v))

@@ -149,12 +149,13 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
     slopes telescope exactly, so that the rounding error of the curve is relative.
     """
     keep, passes = np.arange(len(knots)), 0
+    every = np.exp(knots)
     while True:
-        at, height = knots[keep], values[keep]
-        a = np.exp(at)
+        whole = len(keep) == len(knots)
+        a, height = (every, values) if whole else (every[keep], values[keep])
         slopes = np.empty(len(keep) + 1)
         slopes[0] = (ceiling - height[0]) / a[0]
-        if len(keep) == len(knots):
+        if whole:
             width = a[:-1] * math.expm1(step) if step < 1 else np.diff(a)
         else:
             gap = step * np.diff(keep)
@@ -168,26 +169,26 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
             break
         keep, passes = keep[good], passes + 1
         if passes % _PASSES == 0:  # few are dropped at a time: all that is left in one go
-            keep = keep[_hull(knots[keep], values[keep], ceiling)]
+            keep = keep[_hull(knots[keep], height[good], a[good], ceiling)]
     spread = np.zeros(len(knots))
     spread[keep] = np.maximum(mass, 0.0)
     rounding = gamma(64 + 16 * float(np.max(np.abs(knots))))
     return Masses(float(knots[0]), step, spread, infinite, rounding)
 
 
-def _hull(knots: Array, values: Array, ceiling: float) -> NDArray[np.int64]:
-    """The corners of the lower convex hull of (0, ceiling) and (e^knot, value), the last included.
+def _hull(knots: Array, values: Array, at: Array, ceiling: float) -> NDArray[np.int64]:
+    """The corners of the lower convex hull of (0, ceiling) and (at, value), the last included.
 
     Andrew's monotone chain: every point is put on the chain once and taken off it at most once.
     """
     corners: list[int] = []
     falls: list[float] = []  # how steeply the hull falls towards each corner
-    at, heights, a = knots.tolist(), values.tolist(), np.exp(knots).tolist()
+    logs, heights, a = knots.tolist(), values.tolist(), at.tolist()
     for point, height in enumerate(heights):
         fall = (ceiling - height) / a[point]
         while corners:
             last = corners[-1]
-            gap = at[point] - at[last]
+            gap = logs[point] - logs[last]
             width = a[last] * math.expm1(gap) if gap < 1 else a[point] - a[last]
             fall = (heights[last] - height) / width
             if fall < falls[-1]:

@@ -119,7 +119,8 @@ class AutoAccountant(Accountant):
         if numerical is None or not isinstance(method, PldAccountant):
             return _ADDED, _RENYI
         attained = all(event.attained for event in method.spent)
-        if attained and numerical.width <= 2 * method.wanted(numerical.upper):
+        narrow = not method.below or numerical.width <= 2 * method.wanted(numerical.upper)
+        if attained and narrow:
             return ()
         return (_ADDED, _RENYI) if len(method.spent) <= _FEW else (_RENYI,)
 

@@ -12,7 +12,7 @@ from dpcore.interval import Interval
 from dpcore.rounding import down, up
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class BasicAccountant(Accountant):
     r"""Upper end :math:`\sum_i n_i\,\epsilon_i(\delta_i)` with :math:`\sum_i n_i\,\delta_i=\delta`.
 
@@ -23,16 +23,15 @@ class BasicAccountant(Accountant):
     """
 
     adjacency: Adjacency
-    spent: tuple[tuple[Event, int], ...] = ()
+    spent: dict[Event, int] = attrs.field(factory=dict)
 
     def compose(self, event: Event, count: int = 1) -> "BasicAccountant":
         """Equal events are counted together."""
         self.accept(event, count)
         if count == 0:
             return self
-        spent = dict(self.spent)
-        spent[event] = spent.get(event, 0) + int(count)
-        return attrs.evolve(self, spent=tuple(spent.items()))
+        spent = {**self.spent, event: self.spent.get(event, 0) + int(count)}
+        return attrs.evolve(self, spent=spent)
 
     def epsilon(self, delta: float) -> Interval:
         """By inverting each event's own curve at its part of `delta`."""
@@ -40,20 +39,22 @@ class BasicAccountant(Accountant):
             raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
         if not self.spent:
             return Interval(0.0, 0.0)
-        pure = [(event.pure_epsilon(), count) for event, count in self.spent]
+        pure = [(event.pure_epsilon(), count) for event, count in self.spent.items()]
         sharing = sum(count for epsilon, count in pure if epsilon is None)
         if sharing and delta == 0:
             raise NoClaimError("at delta = 0 every event needs a pure epsilon, and one has none")
         costs = [epsilon * count for epsilon, count in pure if epsilon is not None]
-        part = down(delta / (sharing or sum(count for _, count in self.spent)), roundings=3)
+        part = down(delta / (sharing or sum(self.spent.values())), roundings=3)
         lower = 0.0
-        for (event, count), (epsilon, _) in zip(self.spent, pure, strict=True):
+        for (event, count), (epsilon, _) in zip(self.spent.items(), pure, strict=True):
             if epsilon is None:
                 costs.append(count * event.epsilon(part).upper)
             lower = max(lower, event.epsilon(delta).lower)
         upper = up(math.fsum(costs), roundings=5000)  # fsum: any number of kinds
         if not sharing and delta > 0:
-            shared = math.fsum(count * event.epsilon(part).upper for event, count in self.spent)
+            shared = math.fsum(
+                count * event.epsilon(part).upper for event, count in self.spent.items()
+            )
             upper = min(upper, up(shared, roundings=5000))
         return Interval(min(lower, upper), upper)
 

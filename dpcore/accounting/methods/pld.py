@@ -71,6 +71,7 @@ class PldAccountant(Accountant):
         adjacency: What the result is about.
         width: Wanted width of the interval, > 0.
         step: Grid step in nats; chosen when None.
+        below: Whether a lower end is wanted; without it 0 stands for one, in half the time.
 
     Source: Doroshenko et al. (2022), arXiv:2207.04380 (the measure from above); Koskela, Jälkö &
     Honkela (2020), arXiv:1906.03049 (Fourier accountants); the modules of
@@ -80,6 +81,7 @@ class PldAccountant(Accountant):
     adjacency: Adjacency
     width: float = 4e-3
     step: float | None = None
+    below: bool = True
     spent: Spent = attrs.field(factory=dict)
     _known: dict[object, object] = attrs.field(factory=dict, repr=False)
 
@@ -245,7 +247,8 @@ class PldAccountant(Accountant):
         if other is not None and found.upper <= other.upper:
             return found
         wanted = self.wanted(found.upper)
-        if self.step is None and math.isfinite(found.upper) and found.width > 1.5 * wanted:
+        fixed = self.step is not None or not self.below
+        if not fixed and math.isfinite(found.upper) and found.width > 1.5 * wanted:
             finer = max(step * math.sqrt(wanted / found.width), step / 64, least)
             finer = aim.aligned(_rounded(finer))
             if finer < step:
@@ -262,6 +265,14 @@ class PldAccountant(Accountant):
 
     def _at(self, aim: "_Aim", step: float, other: Interval | None) -> Interval:
         """Both ends at one step; the upper one alone where it decides nothing."""
+        if not self.below:
+            alone = [
+                Group(masses_above(event, aim.direction, extent, step), count)
+                for (event, count), extent in zip(
+                    aim.above.items(), aim.extents.values(), strict=True
+                )
+            ]
+            return Interval(0.0, aim.composed(alone, step).epsilon_above(aim.delta))
         over = [Group(above, n) for (above, _), n in self._masses(aim, aim.above, step)]
         upper = aim.composed(over, step).epsilon_above(aim.delta)
         if other is not None and upper <= other.upper:

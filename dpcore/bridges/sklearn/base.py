@@ -29,7 +29,6 @@ from dpcore.bridges.sklearn.intake import (
 from dpcore.bridges.sklearn.warned import ReleaseWarning, warn_of_constant, warn_of_steps
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.domain.domain import Domain
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ContractError, ParameterError
 from dpcore.functions.learner import FunctionLearner
@@ -141,15 +140,15 @@ class PrivateEstimator(BaseEstimator):
             reservation = plan.reserve(book, name)
         domain = plan.request.domain
         table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
-        self.domain_: Domain = domain
-        for stale in {"predictor_", "model_"} & {*vars(self)}:
-            delattr(self, stale)
+        for stale in {"predictor_", "model_", "guarantee_", "domain_"} & {*vars(self)}:
+            delattr(self, stale)  # a fit that fails leaves nothing of an earlier one
         if isinstance(plan.request.releases[0].learner, FunctionLearner):
             self.predictor_ = plan.open(table, secret=secret, reservation=reservation)
-            self.guarantee_ = self.predictor_.guarantee
+            self.guarantee_, self.domain_ = self.predictor_.guarantee, domain
         else:
             outcome = plan.run(table, secret=secret, reservation=reservation)
             self.model_, self.guarantee_ = outcome.model, outcome.guarantee
+            self.domain_ = domain
             warn_of_constant(name, self._predicted, domain)
         return self
 
@@ -243,6 +242,9 @@ class PrivateEstimator(BaseEstimator):
         made: Self = super().__sklearn_clone__()
         made._is_clone = True
         return made
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "domain_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -327,7 +327,7 @@ def _fit(state: _State) -> _State:
 
 @attrs.frozen(kw_only=True)
 class StagedGradientBound(SensitivityBound):
-    """2c, sqrt(2) c2 and 2C, under replace-one and every smaller relation."""
+    """2c, sqrt(2) c2 (c2 for one column) and 2C, under replace-one and every smaller one."""
 
     learner: ClassVar[type[Learner]] = StagedGradient
 
@@ -347,5 +347,5 @@ class StagedGradientBound(SensitivityBound):
 
 _SOURCES = {
     "means": "sums of vectors of norm at most c (2c), in integers",
-    "squares": "sums of non-negative vectors of norm at most c (sqrt(2) c), in integers",
+    "squares": "sums of non-negative vectors at most c long (sqrt(2) c; one entry: c), in integers",
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import integrate, optimize, stats
 
 from dpcore import (
     ADD_REMOVE,
@@ -167,7 +167,7 @@ def exact_delta_of_algorithm_1(records, steps, rate, std, epsilon):
         )
 
     gap = np.maximum(density(1) - math.exp(epsilon) * density(-1), 0)
-    return float(np.trapezoid(gap, grid))
+    return float(integrate.trapezoid(gap, grid))
 
 
 def test_algorithm_1_as_printed_is_not_private():
@@ -351,7 +351,7 @@ def test_the_price_covers_every_pair_when_all_orders_are_enumerated(n, steps):
                 np.mean([stats.norm.pdf(grid, end, std) for end in side], axis=0) for side in ends
             )
             for p, q in ((first, second), (second, first)):
-                exact = np.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0), grid)
+                exact = integrate.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0), grid)
                 assert exact <= stated * (1 + 1e-6)
                 closest = max(closest, exact / stated)
     assert closest > 0.3

@@ -146,8 +146,9 @@ def _prepared(state: State) -> State:
     stage, _, kind = state.next.partition(".")
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
-    if state.plan.small and kind == "gradient" and state.script[state.at - 1] != state.next:
-        return _with_steps(state, stage)
+    if state.plan.small and kind == "gradient":
+        begins = not state.script[state.at - 1].startswith(f"{stage}.")
+        return _with_steps(state, stage) if begins else state
     return state
 
 
@@ -168,7 +169,7 @@ def _dictionary(state: State, stage: str) -> Dictionary:
 
 
 def _with_dictionary(state: State, made: Dictionary) -> State:
-    return attrs.evolve(state, dictionary=made, fixed=made.arrays())
+    return attrs.evolve(state, dictionary=made, fixed=made.args())
 
 
 def _with_steps(state: State, stage: str) -> State:

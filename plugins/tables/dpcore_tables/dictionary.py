@@ -148,13 +148,21 @@ class Dictionary:
             "shares": self.ranks.shares,
         }
 
+    def args(self) -> dict[str, NDArray[Any]]:
+        """What rows are made of: few and short, as every ask of a round carries them."""
+        return {"terms": self.terms, "sizes": self.sizes, "ranks": self.ranks.array}
+
     @classmethod
-    def from_arrays(cls, layout: Layout, arrays: Mapping[str, Any]) -> "Dictionary":
-        """The inverse of `arrays`."""
-        names = ("means", "widths", "waves", "shares")
-        ranks = Ranks(**{name: arrays[name] for name in names})
-        own = {name: arrays[name] for name in ("terms", "sizes")}
-        return cls(layout=layout, ranks=ranks, weights=arrays["term_weights"], **own)
+    def from_args(cls, layout: Layout, args: Mapping[str, Any]) -> "Dictionary":
+        """The inverse of `args`, but for the terms' weights, which rows do not need."""
+        sizes = args["sizes"]
+        return cls(
+            layout=layout,
+            ranks=Ranks.from_array(args["ranks"]),
+            terms=args["terms"],
+            sizes=sizes,
+            weights=np.zeros(len(sizes)),
+        )
 
 
 def _table(terms: Sequence[Term]) -> NDArray[np.intp]:

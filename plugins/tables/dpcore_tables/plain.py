@@ -4,8 +4,8 @@ r"""Descent by plain steps: what fits small tables, where a Gram matrix costs mo
 
 with g the released sum of :math:`\mathrm{clip}(r/C,\pm1)\phi`. Sizes of functions stand for what is
 believed of them, and the number of steps for how much is fitted. Of a mean of iterates the noise is
-known but for the curvature, which is taken as its public value, :math:`f\,n\,[0.5,v]^2` with f the
-share of normal residuals below the clip: every column and pair is shrunk by it.
+known but for the curvature f n G, with f the share of residuals below the clip. Shrinking takes a
+public f and :math:`[0.5,v]^2` for G; standard errors a released f, and G of simulated records.
 """
 
 import attrs
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.simulated import simulated_rows
 
 _LEAST = 0.02
+_FLATTEST = 1e-6
 _BORROWED = 2.0
 
 
@@ -23,12 +25,12 @@ class Plain:
     """Where such a descent stands.
 
     Args:
-        count: T. rate: eta. records: n, or what is known of it. below: f.
+        count: T. rate: eta. records: n, or what is known of it. below: The public f.
         last: Whether nothing is fitted after it: its weights are shrunk.
         weights: w, shape (d, m); after the last step what is kept.
         total: Of the iterates of the later half so far.
-        noise: Standard deviation of the noise of C g.
-        variance: Of the kept weights by noise, shape (d,).
+        factors: By which kept weights are shrunk, shape (d,).
+        noise: Standard deviation of the noise of C g; seen: the released f.
     """
 
     dictionary: Dictionary
@@ -40,7 +42,9 @@ class Plain:
     weights: NDArray[np.float64]
     taken: int = 0
     total: NDArray[np.float64] | float = 0.0
-    variance: NDArray[np.float64] | None = None
+    factors: NDArray[np.float64] | None = None
+    noise: float = 0.0
+    seen: float = 1.0
 
     @property
     def averaged(self) -> int:
@@ -50,30 +54,32 @@ class Plain:
     def after(
         self, gradient: NDArray[np.float64], noise: float, below: float, sigma: float
     ) -> "Plain":
-        """One step further; `below` and `sigma` of residuals are not used.
+        """One step further; `sigma` of residuals is not used.
 
         Args:
-            gradient: C g, shape (d, m). noise: Its standard deviation.
+            gradient: C g, shape (d, m). noise: Its standard deviation. below: The released f.
         """
         weights = self.weights - self.rate / self.records * gradient
         total = self.total
         if self.taken >= self.count - self.averaged:
             total = total + weights
         stepped = attrs.evolve(self, weights=weights, total=total, taken=self.taken + 1)
-        return stepped._finished(noise) if stepped.taken == self.count else stepped
+        return stepped._finished(noise, below) if stepped.taken == self.count else stepped
 
-    def _finished(self, noise: float) -> "Plain":
+    def _finished(self, noise: float, below: float) -> "Plain":
         kept = np.asarray(self.total / self.averaged)
-        variance = self._variances(noise)
+        factors = np.ones(len(kept))
         if self.last:
-            factor = np.concatenate([[1.0], self._shrinkage(kept[1:], variance[1:])])
-            kept, variance = kept * factor[:, None], variance * factor**2
-        return attrs.evolve(self, weights=kept, variance=variance)
+            variances = self._variances(noise, self.below * self.dictionary.scales**2)
+            factors[1:] = self._shrinkage(kept[1:], variances[1:])
+        return attrs.evolve(
+            self, weights=kept * factors[:, None], factors=factors, noise=noise, seen=below
+        )
 
-    def _variances(self, noise: float) -> NDArray[np.float64]:
-        """Of the mean of the later iterates, coordinate by coordinate: the noise of step j enters
-        with the sum over later iterates k of (1 - h)^(k - j)."""
-        shrinking = 1 - self.rate * self.below * self.dictionary.scales**2
+    def _variances(self, noise: float, curvatures: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of the mean of the later iterates, in directions of these curvatures per record: the
+        noise of step j enters with the sum over later iterates k of (1 - h)^(k - j)."""
+        shrinking = 1 - self.rate * np.maximum(curvatures, _FLATTEST)
         steps = np.arange(self.count)[:, None]
         first = np.maximum(steps, self.count - self.averaged) - steps
         amounts = shrinking**first - shrinking ** (self.count - steps)
@@ -95,5 +101,8 @@ class Plain:
 
     def noise_covariance(self) -> NDArray[np.float64]:
         """How much the gradients' noise moved the kept weights, shape (d, d)."""
-        assert self.variance is not None, "the descent is over"
-        return np.diag(self.variance)
+        assert self.factors is not None, "the descent is over"
+        rows = simulated_rows(self.dictionary)
+        values, vectors = np.linalg.eigh(rows @ rows.T / rows.shape[1])
+        mixed = vectors * self.factors[:, None]
+        return np.asarray((mixed * self._variances(self.noise, self.seen * values)) @ mixed.T)

@@ -176,10 +176,10 @@ class Plan:
             width=width,
             steps=steps,
             rate=rate,
-            looks=(),
+            looks=(steps // 2,) if name == "fit" else (),
             metric=0.0,
             gradient=share,
-            residuals=0.0,
+            residuals=self.shares().get(f"{name}.residuals", 0.0),
         )
 
     def _steps(self) -> tuple[int, int]:
@@ -198,7 +198,7 @@ class Plan:
             found["bins"] = 0.04
         found["label"] = 0.01
         if self.small:
-            found["spread"] = small.SPREAD_SHARE
+            found |= {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
             left = 1 - math.fsum(found.values())
             screen = small.SCREEN_SHARE
             return found | {"screen.gradient": screen, "fit.gradient": left - screen}

@@ -45,18 +45,31 @@ class Ranks:
     ) -> "Ranks":
         """From released means, variances and shares of bins (rows that add up to 1)."""
         widths = _SPREAD * np.sqrt(variances)
-        ends = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
-        middles = (np.arange(_CELLS) + 0.5) * (BINS / _CELLS)
-        bins = middles.astype(np.intp)
-        ranks = ends[:, bins] + shares[:, bins] * (middles - bins)
-        return cls(
-            means=means, widths=widths, waves=np.cos(math.pi * np.clip(ranks, 0, 1)), shares=shares
-        )
+        return cls(means=means, widths=widths, waves=_waves(shares), shares=shares)
+
+    @classmethod
+    def from_array(cls, packed: NDArray[np.float64]) -> "Ranks":
+        """The inverse of `array`: waves follow from shares."""
+        means, widths, shares = packed[:, 0], packed[:, 1], packed[:, 2:]
+        return cls(means=means, widths=widths, waves=_waves(shares), shares=shares)
+
+    @property
+    def array(self) -> NDArray[np.float64]:
+        """All that fixes them, shape (K, 26)."""
+        return np.column_stack([self.means, self.widths, self.shares])
 
     def standard(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """z of encoded numbers; shape (n, K) to (K, n)."""
         z = (numbers.T - self.means[:, None]) / self.widths[:, None]
         return np.clip(z, -FARTHEST, FARTHEST)
+
+
+def _waves(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    ends = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
+    middles = (np.arange(_CELLS) + 0.5) * (BINS / _CELLS)
+    bins = middles.astype(np.intp)
+    ranks = ends[:, bins] + shares[:, bins] * (middles - bins)
+    return np.asarray(np.cos(math.pi * np.clip(ranks, 0, 1)))
 
 
 def cells(z: NDArray[np.float64], count: int = _CELLS) -> NDArray[np.intp]:

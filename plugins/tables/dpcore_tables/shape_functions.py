@@ -142,13 +142,14 @@ class ShapeFunctions(SummingLearner):
         """PRIVATE: once for all steps of a round, where there is room for that."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         args, domain = query.args, public.domain
-        dictionary = Dictionary.from_arrays(Layout.of(domain), args)
+        width = 1 + len(args["terms"])
 
         def rows() -> Rows:
+            dictionary = Dictionary.from_args(Layout.of(domain), args)
             return integer_rows(dictionary.rows(block.features), narrow=narrow)
 
-        narrow = self._records(domain) * dictionary.width > _WIDE
-        if self._records(domain) > _kept_records(dictionary.width):
+        narrow = self._records(domain) * width > _WIDE
+        if self._records(domain) > _kept_records(width):
             return rows()
         fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
         return block.derived((*fixed, self, domain), rows)

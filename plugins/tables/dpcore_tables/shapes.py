@@ -20,13 +20,13 @@ from dpcore import Domain
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Table
 from dpcore.learning.shapes import Shape
-from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import NONE
 from dpcore_tables.ranks import BINS, FARTHEST
+from dpcore_tables.simulated import simulated_rows
 
 _POINTS, _PAIR_POINTS = 100, 20
 _RARE = 0.01
-_SIMULATED = 1000
 
 
 def shapes_of(
@@ -43,7 +43,7 @@ def shapes_of(
         unit: Of the label for each unit of a score.
     """
     names = list(domain.columns)
-    factor = unit * _shortening(domain, dictionary)
+    factor = unit * float(np.median(simulated_rows(dictionary)[0])) / INTERCEPT
     found = []
     for owner in sorted({(int(c), int(s)) for c, _, s, _ in dictionary.terms}):
         chosen = np.flatnonzero((dictionary.terms[:, [0, 2]] == owner).all(axis=1))
@@ -159,21 +159,3 @@ def _rare(
     z = (column.encode(points)[:, 0] - ranks.means[number]) / ranks.widths[number]
     bins = np.clip(((z + FARTHEST) * (BINS / (2 * FARTHEST))).astype(int), 0, BINS - 1)
     return np.asarray((ranks.shares[number][bins] < _RARE) | (np.abs(z) > FARTHEST))
-
-
-def _shortening(domain: Domain, dictionary: Dictionary) -> float:
-    """The median factor by which rows are shortened, over simulated rows."""
-    drawn = np.random.Generator(np.random.PCG64(0))
-    rows = np.zeros((_SIMULATED, domain.width))
-    ranks, layout = dictionary.ranks, dictionary.layout
-    for place, (levels, start) in enumerate(zip(layout.levels, layout.starts, strict=True)):
-        if levels == 0:
-            number = layout.numeric.index(place)
-            bins = drawn.choice(BINS, _SIMULATED, p=ranks.shares[number])
-            z = (bins + drawn.random(_SIMULATED)) * (2 * FARTHEST / BINS) - FARTHEST
-            rows[:, start] = ranks.means[number] + z * ranks.widths[number]
-        elif levels == 2:
-            rows[:, start] = drawn.choice([-1.0, 1.0], _SIMULATED)
-        else:
-            rows[np.arange(_SIMULATED), start + drawn.integers(levels, size=_SIMULATED)] = 1.0
-    return float(np.median(dictionary.rows(rows)[0])) / 0.5

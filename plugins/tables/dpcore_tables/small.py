@@ -20,7 +20,7 @@ FARTHEST = 0.25
 """Absolute residuals, at the mean label, are clipped here when their mean is released."""
 
 USUAL_SPREAD = 0.12
-SCREEN_SHARE, MOMENTS_SHARE, SPREAD_SHARE = 0.3, 0.04, 0.02
+SCREEN_SHARE, MOMENTS_SHARE, SPREAD_SHARE, LOOK_SHARE = 0.3, 0.04, 0.02, 0.01
 _SPREADS = 4.0  # of the clip, so that constants are those of labels that spread by 1/4
 _NARROWEST, _WIDEST = 24, 130
 _STEPS, _FEWEST_STEPS, _FASTEST = 500, 40, 1.5
