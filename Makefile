@@ -42,10 +42,10 @@ $(VENV)/.installed: pyproject.toml $(PLUGINS)
 	  -e ".[test,sklearn,arrow,dask,report,sql]" $(PLUGINS:%/pyproject.toml=-e %)
 	touch $@
 
-$(HOSTS)/.installed: pyproject.toml
+$(HOSTS)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(HOSTS)
 	$(HOSTS)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -e ".[test,opendp,dp-accounting,diffprivlib,frames]" -e plugins/linear
+	  -e ".[test,opendp,dp-accounting,diffprivlib,frames]" $(PLUGINS:%/pyproject.toml=-e %)
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

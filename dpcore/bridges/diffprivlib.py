@@ -113,7 +113,8 @@ class LedgerAccountant(BudgetAccountant):
         """The epsilon of each of `k` equal pure releases that would fit, and delta for them.
 
         Rounded down, to a part in 10^9; only the epsilon or the delta, not both, is certain to
-        fit.
+        fit. Each is planned at its price by itself: beside Gaussian releases the ledger may charge
+        less (`dpcore.ledger.covered`), so that more fits in the end.
 
         Raises:
             ParameterError: `k` is not an integer >= 1.
