@@ -19,7 +19,6 @@ from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Assumption, Status
 from dpcore.learning.features.error_bars import EvenNoise
 from dpcore.publish import reporting
-from dpcore.publish.privacy_curve import curve_of
 from dpcore.running.ask import failure_over_coins
 from dpcore.sensitivity import OverCoins
 
@@ -207,7 +206,7 @@ def plan_of(spec):
 
 def test_the_curve_is_the_gaussians_and_never_below(spec):
     plan = plan_of(spec)
-    curve = curve_of(plan)
+    curve = plan.curve()
     (ask,) = plan.schedule.asks
     mu = 1 / ask.mechanism.noise_multiplier
     assert 1e-6 in curve.deltas
@@ -232,7 +231,7 @@ def test_what_may_fail_over_the_coins_is_part_of_every_delta(spec):
         guarantee=attrs.evolve(plan.guarantee, epsilon=2.0),
     )
     assert failure_over_coins(shaken.schedule.asks) == 5e-7
-    before, after = curve_of(plan), curve_of(shaken)
+    before, after = plan.curve(), shaken.curve()
     assert after.deltas[0] >= 1e-12 + 5e-7
     place = [*after.deltas].index(1e-6)
     half = np.interp(np.log(5e-7), np.log(before.deltas), before.epsilons)
@@ -244,7 +243,7 @@ def test_a_plan_that_states_less_than_its_noise_costs_has_no_report(spec):
     plan = plan_of(spec)
     false = attrs.evolve(plan, guarantee=attrs.evolve(plan.guarantee, epsilon=0.9))
     with pytest.raises(ReplayError, match=r"states epsilon = 0\.9, and its noise costs at least"):
-        curve_of(false)
+        false.curve()
 
 
 def test_a_rehearsal_has_no_report(run, tmp_path):

@@ -22,7 +22,6 @@ from dpcore.learning.features.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.features.model import LinearModel
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.publish.folder import PUBLIC, Run
-from dpcore.publish.privacy_curve import curve_of
 from dpcore.publish.reporting.operators import Looked, operators
 from dpcore.publish.reporting.pictures import privacy_curve, trade_off
 from dpcore.publish.reporting.shapes import shapes_of
@@ -65,7 +64,7 @@ def report(
     if run.guarantee.status is Status.NONE:
         raise NoClaimError(f"{folder}: the run guarantees nothing, so there is nothing to report")
     looked = operators(run.folder) if operator else None
-    return _filled(run, curve_of(_plan(run)), looked).encode()
+    return _filled(run, _plan(run).curve(), looked).encode()
 
 
 def _plan(run: Run) -> Plan:
