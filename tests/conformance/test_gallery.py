@@ -219,5 +219,5 @@ def test_no_right_mechanism_is_refuted_by_an_audit_over_20_seeds(mechanism):
 def test_no_right_run_is_refuted_by_an_audit_over_20_seeds(example):
     spec = load_spec(ROOT / "examples" / f"{example}.yaml")
     runs = [Priced(example, spec.price(PublicCoins(1)))]
-    found = [v for seed in range(20) for v in run_verdicts(runs, 3.0, seed)]
+    found = [v for seed in range(20) for v in run_verdicts(runs, Effort().share(20), seed)]
     assert not alarms(found)
