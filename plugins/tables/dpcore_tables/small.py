@@ -27,7 +27,8 @@ _STEPS, _FEWEST_STEPS, _FASTEST = 500, 40, 1.5
 _LOAD = 1.2
 _FLOOR = 0.2
 _NUMBER, _LEVELS, _PAIR = 0.7, (1.0, 0.7, 0.5, 0.35), 1.4
-_RESIDUAL = 0.6  # of the spread of labels, which the fit leaves
+RESIDUAL = 0.6
+"""Of the spread of labels, what a fit usually leaves."""
 
 
 class Schedule(NamedTuple):
@@ -67,7 +68,7 @@ def clip_of(signal: float, spread: float) -> float:
 
 def below_clip(signal: float) -> float:
     """The share of normal residuals below the clip, were they so large as usual."""
-    return math.erf(_SPREADS * relative_clip(signal) / (_RESIDUAL * math.sqrt(2)))
+    return math.erf(_SPREADS * relative_clip(signal) / (RESIDUAL * math.sqrt(2)))
 
 
 def spread_of(total: float, noise: float, records: float) -> float:
