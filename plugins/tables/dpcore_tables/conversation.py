@@ -135,7 +135,7 @@ class State:
     def noise_covariance(self) -> NDArray[np.float64]:
         """How much the noise moved one output's weights, shape (d, d); after the last answer."""
         assert self.descent is not None, "the fit is over"
-        if isinstance(self.descent, Descent):
+        if isinstance(self.descent, Descent) or self.plan.signal >= small.REPLAYED:
             return self.descent.noise_covariance()
         assert self.residuals is not None, "small tables release a histogram of residuals"
         return Replay(
@@ -185,7 +185,7 @@ def _dictionary(state: State, stage: str) -> Dictionary:
     if stage == "screen":
         ranks = Ranks.of(state.means, state.variances, state.shares)
         if plan.small:
-            return small.first_dictionary(layout, ranks)
+            return small.first_dictionary(layout, ranks, plan.signal)
         return Dictionary.of(layout, ranks, first_terms(plan))
     screened, descent = state.dictionary, state.descent
     assert screened is not None, "the screen has its dictionary"

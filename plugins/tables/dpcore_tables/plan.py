@@ -169,7 +169,9 @@ class Plan:
     def _plain(self, name: str) -> Round:
         """Of a small table."""
         share = self.shares()[f"{name}.gradient"]
-        width = self.layout.simple if name == "screen" else small.widest(self.signal)
+        width = small.widest(self.signal)
+        if name == "screen":
+            width = len(small.screen_terms(self.layout, self.signal))
         steps, rate = small.schedule(self.signal, share, width + 1)
         return Round(
             name=name,

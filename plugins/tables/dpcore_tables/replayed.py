@@ -101,7 +101,9 @@ class Replay:
                 variances + self.noises["squares"] * blurred[1],
                 self.noises["squares"] / self.records,
             )
-        return small.first_dictionary(layout, Ranks.of(means, variances, ranks.shares))
+        return small.first_dictionary(
+            layout, Ranks.of(means, variances, ranks.shares), self.plan.signal
+        )
 
     def _spread(self, residuals: NDArray[np.float64], drawn: np.random.Generator) -> float:
         sizes = np.minimum(np.abs(residuals), small.FARTHEST) - small.FARTHEST / 2

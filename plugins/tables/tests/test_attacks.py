@@ -37,7 +37,7 @@ def attacked(kind, relation, records):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("records", [0, 1, 2, 3, 5], ids=lambda k: f"{k} records" if k else "one")
+@pytest.mark.parametrize("records", [0, 3], ids=lambda k: f"{k} records" if k else "one")
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
 @pytest.mark.parametrize("kind", BUDGETS)
 def test_the_attack_reaches_every_bound_and_passes_none(kind, relation, records):

@@ -154,6 +154,35 @@ def test_no_record_moves_a_sum_further_than_its_bound_and_some_nearly_do(kind, p
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "plenty"),
+    [
+        *[(kind, False) for kind in sorted(TARGETS)],
+        pytest.param("number", True, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_REMOVE])
+def test_tables_of_equal_public_facts_are_asked_the_same(kind, plenty, relation):
+    """Random records, and one record again and again (none at all where that may be)."""
+    budget = PLENTY[relation.replaces] if plenty else BUDGET
+    facts = domain(kind, public=relation.replaces)
+    planned = plan(facts, relation, budget)
+    drawn = people(facts, np.random.default_rng(0))
+    few = 60 if relation.replaces else 0
+    same = {name: np.repeat(values[:1], few) for name, values in drawn.items()}
+    asked = []
+    for table, seed in ((drawn, 1), (same, 2)):
+        outcome = planned.run(table, secret=SecretCoins.rehearsal(seed))
+        asked.append(
+            [
+                (attrs.evolve(answer.query, args=None), answer.mechanism, answer.spread)
+                for answer in outcome.answers["release"]
+            ]
+        )
+    assert len(asked[0]) > 80
+    assert asked[0] == asked[1]
+
+
 def test_small_tables_pay_for_no_metric_and_others_do():
     for budget, metric in ((BUDGET, False), (PLENTY[True], True)):
         public = Public(domain=domain(), coins=PublicCoins(1), mu=gaussian_mu(budget.epsilon, 1e-5))

@@ -18,7 +18,7 @@ from dpcore_tables.simulated import simulated_rows
 
 LAYOUT = Layout(levels=(0, 2, 3, 0), starts=(0, 1, 2, 5))
 RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_shares(2))
-FIRST = small.first_dictionary(LAYOUT, RANKS)
+FIRST = small.first_dictionary(LAYOUT, RANKS, 100.0)
 
 
 def walk(count=40, last=False, below=0.5, rate=0.8):
@@ -97,6 +97,20 @@ def test_a_column_that_the_screen_found_has_larger_functions_and_its_pairs_are_k
     assert sizes[Term(0, 0)] > 2 * sizes.get(Term(3, 0), 0.0)
     nothing = small.second_dictionary(FIRST, np.zeros_like(weights), 12)
     assert np.isfinite(nothing.sizes).all()
+
+
+def test_an_even_effect_is_screened_where_there_is_signal_and_makes_its_column_large():
+    assert len(small.screen_terms(LAYOUT, 399.0)) == LAYOUT.simple
+    first = small.first_dictionary(LAYOUT, RANKS, 400.0)
+    terms = first.terms.tolist()
+    assert first.width == 1 + LAYOUT.simple + 2  # of two numbers
+    weights = np.full((first.width, 1), 0.01)
+    weights[1 + terms.index([0, 2, -1, -1])] = 1.0
+    made = small.second_dictionary(first, weights, 12)
+    sizes = {Term(*term): size for term, size in zip(made.terms.tolist(), made.sizes, strict=True)}
+    assert len(sizes) == 12
+    assert sizes[Term(0, 2)] > 2 * sizes.get(Term(3, 2), 0.0)
+    assert sizes[Term(0, 2)] > 1.5 * sizes[Term(0, 0)]  # a straight line was not found
 
 
 def test_schedules_grow_with_the_signal_and_never_pass_the_stable_rate():
