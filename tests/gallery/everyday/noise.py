@@ -1,7 +1,6 @@
 """Mechanisms, accountants and features that are wrong in ways that none of the other sets has."""
 
 import math
-from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -244,8 +243,6 @@ def logarithm_to_the_base_ten():
 @attrs.frozen(kw_only=True)
 class Centred(FeatureMap):
     """Columns less their mean in the block."""
-
-    width_of: ClassVar[int] = 1
 
     def width(self, domain):
         return domain.width

@@ -1,7 +1,6 @@
 """Statistics whose sensitivity is taken from a formula for something else."""
 
 import math
-from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -257,10 +256,11 @@ def divided_by_the_distinct():
 
 @attrs.frozen(kw_only=True)
 class Leaning(OneNumber):
-    """The sum of labels, at most 20 of them: the first ones. Total: a sum."""
+    """The sum of the labels of the first twenty records with a positive column. Total: a sum."""
 
-    def of(self, labels, domain):
-        return labels[labels > 0][:20].sum() + labels[labels <= 0].sum()
+    def statistic(self, query, records, public, secret):
+        chosen = records.labels[records.features[:, 0] > 0]
+        return np.array([float(chosen[:20].sum())])
 
 
 def first_twenty_of_a_class():
@@ -269,13 +269,13 @@ def first_twenty_of_a_class():
 
     Source: undersampling of the larger class.
     """
-    claim = bounded(lambda a, d: d.label_bound * (1 + 1e-9), relation=ADD_REMOVE)
-    return Claim(
-        learner=Leaning,
-        bound=claim,
-        domain=where(records=60, labels=(-1, 3), relation=ADD_REMOVE),
-        relation=ADD_REMOVE,
-    )
+
+    def claim(factor):
+        return bounded(lambda a, d: factor * d.label_bound * (1 + 1e-9), relation=ADD_REMOVE)
+
+    facts = where(records=60, columns=1, relation=ADD_REMOVE)
+    wrong = Claim(learner=Leaning, bound=claim(1), domain=facts, relation=ADD_REMOVE)
+    return wrong, attrs.evolve(wrong, bound=claim(2))
 
 
 @attrs.frozen(kw_only=True)
@@ -296,28 +296,34 @@ def differences_count_once():
 
 @attrs.frozen(kw_only=True)
 class TwoSums(Released):
-    """The sums of labels and of their squares, in l1. Total: sums."""
-
-    distance: ClassVar[str] = "l1"
+    """The sums of labels and of their squares. Total: sums."""
 
     def width(self, domain):
         return 2
 
     def statistic(self, query, records, public, secret):
-        y = records.labels
+        low = public.domain.labels.low + public.domain.label_bound
+        y = records.labels + low
         return np.array([y.sum(), (y**2).sum()])
 
 
-def squares_from_zero():
-    """The square of a label in [-2, 1] moves by 4, and the bound takes the range's difference of
-    squares at its ends, 3.
+def squares_at_the_ends():
+    """The square of a label in [-2, 1] moves by 4, and the bound takes the difference of squares at
+    the range's ends, 3.
 
     Source: interval arithmetic on the ends of a range.
     """
-    parts = {"learner": TwoSums, "domain": where(labels=(-2, 1)), "mechanism": "laplace"}
-    wrong = bounded(lambda a, d: 3 + 3 * (1 + 1e-9), distance="l1")
-    right = bounded(lambda a, d: 3 + 4 * (1 + 1e-9), distance="l1")
-    return Claim(bound=wrong, **parts), Claim(bound=right, **parts)
+
+    def wrong(learner, domain):
+        low, high = domain.labels.low, domain.labels.high
+        return math.hypot(high - low, high**2 - low**2) * (1 + 1e-9)
+
+    def right(learner, domain):
+        low, high = domain.labels.low, domain.labels.high
+        return math.hypot(high - low, max(high**2, low**2)) * (1 + 1e-9)
+
+    parts = {"learner": TwoSums, "domain": where(labels=(-2, 1))}
+    return Claim(bound=bounded(wrong), **parts), Claim(bound=bounded(right), **parts)
 
 
 STATISTICS = (
@@ -335,5 +341,5 @@ STATISTICS = (
     divided_by_the_distinct,
     first_twenty_of_a_class,
     differences_count_once,
-    squares_from_zero,
+    squares_at_the_ends,
 )
