@@ -148,20 +148,6 @@ def last_coordinate_left_out():
     return made(GaussianLike, noisy=noisy)
 
 
-def noise_by_the_norm():
-    """A long value is scaled down to a thousand scales before noise, and the release is scaled up.
-
-    Source: gradient scaling around private steps in mixed precision.
-    """
-
-    def noisy(self, exact, scale, noise):
-        factor = max(1.0, float(np.linalg.norm(exact)) / (1000 * scale))
-        found = exact / factor + scale * noise.normal(exact.size)
-        return found * factor
-
-    return made(GaussianLike, noisy=noisy)
-
-
 def stream_of_few_seeds():
     """The generator is one of 4096 streams.
 
@@ -295,7 +281,6 @@ NOISE = (
     zero_where_the_value_is_zero,
     shrunk_towards_the_value,
     last_coordinate_left_out,
-    noise_by_the_norm,
     stream_of_few_seeds,
 )
 ACCOUNTING = (equal_events_once, pure_claims_in_squares, logarithm_to_the_base_ten)
