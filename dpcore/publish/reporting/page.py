@@ -22,14 +22,13 @@ from dpcore.learning.features.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.features.model import LinearModel
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.publish.folder import PUBLIC, Run
+from dpcore.publish.paid import paid, plan_of
 from dpcore.publish.reporting.operators import Looked, operators
 from dpcore.publish.reporting.pictures import privacy_curve, trade_off
 from dpcore.publish.reporting.shapes import shapes_of
 from dpcore.publish.reporting.templates import filled
-from dpcore.publish.terms import terms_of
 from dpcore.publish.whole_run import replay
 from dpcore.publish.wording import describe_mechanism, describe_sensitivity
-from dpcore.randomness import PublicCoins
 from dpcore.rounding import up
 from dpcore.running.plan import Plan
 from dpcore.running.serving import Predictions
@@ -64,18 +63,12 @@ def report(
     if run.guarantee.status is Status.NONE:
         raise NoClaimError(f"{folder}: the run guarantees nothing, so there is nothing to report")
     looked = operators(run.folder) if operator else None
-    return _filled(run, _plan(run).curve(), looked).encode()
+    return _filled(run, plan_of(run), looked).encode()
 
 
-def _plan(run: Run) -> Plan:
-    """The priced plan that the lock states."""
-    terms = terms_of(run.lock.plan, tuple(one.name for one in run.spec.request.releases))
-    return run.spec.relocked(terms, run.lock.coins() or PublicCoins(0))
-
-
-def _filled(run: Run, curve: Curve, looked: Looked | None) -> str:
+def _filled(run: Run, priced: Plan, looked: Looked | None) -> str:
     """The template with what it shows; every text is escaped there."""
-    told, plan = run.guarantee, run.lock.plan
+    told, plan, curve = run.guarantee, run.lock.plan, priced.curve()
     return filled(
         "page.html",
         accused=[(f"{100 * one:g} %", _percent(curve.found(one))) for one in _ACCUSED],
@@ -83,12 +76,14 @@ def _filled(run: Run, curve: Curve, looked: Looked | None) -> str:
         curve=[(rounded_up(d), rounded_up(e)) for d, e in _some(curve)],
         delta=rounded_up(told.delta),
         epsilon=rounded_up(told.epsilon),
-        evaluation=run.evaluation,
+        evaluation=[
+            (f"{one.release}, {one.metric}", *map(_number, (one.value, one.low, one.high)))
+            for one in paid(run, priced)
+        ],
         factor=rounded_up(up(math.exp(told.epsilon), roundings=4))
         if told.epsilon < 700
         else "huge",
         guarantee=told,
-        number=_number,
         operator=looked,
         pictures=[
             Markup(privacy_curve(curve, told.epsilon, told.delta)),
