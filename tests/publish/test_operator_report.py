@@ -201,7 +201,11 @@ def curves(folder, points):
     """The operator's file of a run with one curve more."""
     file = folder / "operator" / "run.json"
     told = json.loads(file.read_text())
-    told["curves"] = {"<r>": {"roc_auc": {"across": "<wrong>", "up": "found", "points": points}}}
+    told["curves"] = {
+        "<r>": {
+            "roc_auc": {"across": "<wrong>", "up": "found", "diagonal": "chance", "points": points}
+        }
+    }
     file.write_text(json.dumps(told))
 
 
@@ -211,7 +215,7 @@ def test_curves_of_the_evaluation_are_drawn_for_the_operator_alone(run, tmp_path
     curves(folder, [[0, 0], [0.2, 0.9], [1, 1]])
     public, own = (page.report(folder, operator=o).decode() for o in (False, True))
     assert own.count("<svg") == public.count("<svg") + 1
-    assert "found, over &lt;wrong&gt;" in own
+    assert "found, over the &lt;wrong&gt;" in own
     assert "<wrong>" not in own
     assert public == page.report(run.folder).decode()
     for damaged in ([[0, 2]], [[0, 0]] * 1001, [["x", 1]], "no"):

@@ -100,17 +100,18 @@ class Curve:
     """PRIVATE: a picture of predictions on a hold-out.
 
     Args:
-        across, up: What is drawn.
+        across, up: What is drawn. diagonal: What the line from 0 to 1 is.
         points: In [0, 1], shape (k, 2).
     """
 
     across: str
     up: str
+    diagonal: str
     points: NDArray[np.float64]
 
     def told(self) -> dict[str, Any]:
         """As what a JSON file can hold."""
-        return {"across": self.across, "up": self.up, "points": self.points.tolist()}
+        return {**attrs.asdict(self), "points": self.points.tolist()}
 
 
 class Metric(ABC):

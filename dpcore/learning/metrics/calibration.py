@@ -75,6 +75,7 @@ class CalibrationError(PricedMetric):
         return Curve(
             across="stated probability of the second class",
             up="share of the second class",
+            diagonal="probabilities that are right on average",
             points=np.column_stack([stated, found]),
         )
 

@@ -121,7 +121,8 @@ class AreaUnderCurve(PricedMetric):
         wrong = np.cumsum(~hits)[ends] / (~hits).sum()
         some = np.unique(np.linspace(0, ends.size - 1, min(ends.size, _POINTS)).astype(np.intp))
         return Curve(
-            across="share of the first class that is called the second",
-            up="share of the second class that is found",
+            across="false positive rate",
+            up="true positive rate",
+            diagonal="scores that tell nothing",
             points=np.array([(0.0, 0.0), *zip(wrong[some], found[some], strict=True)]),
         )

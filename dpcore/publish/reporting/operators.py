@@ -31,8 +31,7 @@ class Pictured:
 
     title: str
     picture: Markup
-    across: str
-    up: str
+    curve: Curve
 
 
 @attrs.frozen(kw_only=True)
@@ -58,6 +57,7 @@ class _Points(msgspec.Struct, frozen=True):
 
     across: str
     up: str
+    diagonal: str
     points: Annotated[list[tuple[_Share, _Share]], msgspec.Meta(max_length=_MOST_POINTS)]
 
 
@@ -98,9 +98,9 @@ def operators(folder: Path) -> Looked:
 
 def _pictured(title: str, told: _Points) -> Pictured:
     points = np.asarray(told.points, dtype=np.float64).reshape(-1, 2)
-    curve = Curve(across=told.across, up=told.up, points=points)
+    curve = Curve(across=told.across, up=told.up, diagonal=told.diagonal, points=points)
     picture = drawn(lambda axes: draw_evaluation(axes, curve, PEN), title)
-    return Pictured(title=title, picture=Markup(picture), across=told.across, up=told.up)
+    return Pictured(title=title, picture=Markup(picture), curve=curve)
 
 
 def _short(value: float | None) -> str:
