@@ -16,7 +16,10 @@ from dpcore.errors import RequestError
 
 _PATIENCE = "20s"
 _ANY_PORT = "127.0.0.1:0"  # Dask always opens one for HTTP, without TLS: 8787 if none is named
-_NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+_NO_PAGES: dict[str, list[str]] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
 """Those pages show tasks, logs and call stacks to whoever asks, dashboard or not."""
 
 
