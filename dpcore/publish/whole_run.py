@@ -24,6 +24,7 @@ from dpcore.errors import (
     OperatorFileError,
     ReplayError,
     SpecError,
+    SpoolError,
     below,
 )
 from dpcore.guarantee import ReleaseKind
@@ -90,7 +91,8 @@ def run(
         BudgetExceededError, LedgerError: the ledger refuses, or cannot be used.
         SourceError: the records or points are missing or do not fit the domain.
         ReleaseError: a private function failed; of a sealed run, anything did once it was open.
-        NotPublishedError: the files could not be written; what was reserved stays spent.
+        NotPublishedError: the files could not be written, or the disk that holds records meanwhile
+            is full once the run is charged; what was reserved stays spent.
         OperatorFileError: the release is published, and its operator's file is missing.
     """
     spec, started = _spec(spec), time.monotonic()
@@ -287,7 +289,7 @@ def _spent(reservation: Reservation | None) -> Iterator[None]:
     """From the reservation to the published folder: whoever stops here has spent it."""
     try:
         yield
-    except (NotPublishedError, LedgerError) as error:
+    except (NotPublishedError, LedgerError, SpoolError) as error:
         if reservation is None:
             raise
         raise NotPublishedError(f"spent, not published: {error.message}") from None
