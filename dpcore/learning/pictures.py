@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.accounting.pictures import PEN, Pen
+from dpcore.learning.metrics.base import Curve
 from dpcore.learning.shapes import Shape
 
 _LONGEST = 24  # characters of a category beside a picture
@@ -42,6 +43,15 @@ def draw_coefficients(
     axes.set_yticks(places, [_text(name) for name in names])
     axes.invert_yaxis()
     axes.set(xlabel="adds to the prediction, by one unit")
+
+
+def draw_evaluation(axes: Any, curve: Curve, pen: Pen = PEN) -> None:
+    """A curve of an evaluation, beside the diagonal: by chance, or right on average."""
+    across, up = curve.points.T
+    fewest = curve.points.shape[0] <= _MOST_CATEGORIES
+    axes.plot([0, 1], [0, 1], color=pen.ink, linewidth=1, linestyle="--")
+    axes.plot(across, up, color=pen.line, linewidth=1.8, marker="o" if fewest else "", ms=5)
+    axes.set(xlabel=curve.across, ylabel=curve.up, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
 
 
 def _lines(shape: Shape) -> NDArray[np.float64]:
