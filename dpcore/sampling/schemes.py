@@ -39,6 +39,9 @@ class Sampling(ABC):
     """Whether `draw` and `chosen_persons` take all records of a person or none, where a person is
     the unit. No claim about persons is made for a sampling that does not."""
 
+    source: ClassVar[str] = ""
+    """What its amplification rests on; empty where nothing is amplified."""
+
     @abstractmethod
     def refusal(self, adjacency: Adjacency) -> str:
         """Why no claim can be made for a relation, or empty."""
@@ -86,6 +89,9 @@ class Poisson(Sampling):
     """
 
     by_person: ClassVar[bool] = True
+    source: ClassVar[str] = (
+        "secret Poisson samples: Zhu, Dong & Wang (2022), arXiv:2106.08567v4, Theorem 11"
+    )
 
     probability: float = attrs.field(validator=probability)
 
@@ -143,6 +149,10 @@ class WithoutReplacement(Sampling):
     Source: see `dpcore.events.without_replacement`.
     """
 
+    source: ClassVar[str] = (
+        "secret subsets of fixed size: Balle, Barthe & Gaboardi (2018), arXiv:1807.01647"
+    )
+
     size: int = attrs.field(validator=positive_integer)
     records: int = attrs.field(validator=positive_integer)
 
@@ -167,7 +177,7 @@ class WithoutReplacement(Sampling):
             ContractError: there are not `records` records.
         """
         _require(len(records), self.records)
-        return records.take(stream.permutation(len(records))[: self.size])
+        return records.take(stream.subset(len(records), self.size))
 
     def chosen(self, words: Words, places: int, records: int, among: Selection) -> Selection:
         """The places with the smallest words.

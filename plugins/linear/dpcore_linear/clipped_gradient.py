@@ -22,6 +22,7 @@ from dpcore import (
     Features,
     Learner,
     LinearModel,
+    Poisson,
     Public,
     Query,
     Records,
@@ -30,6 +31,7 @@ from dpcore import (
     SensitivityBound,
     Sum,
     SummingLearner,
+    WithoutReplacement,
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError
@@ -84,6 +86,9 @@ class ClippedGradient(SummingLearner):
         clip: C > 0, in label units times feature units: most a record's gradient may be.
         rate: eta > 0, per step and for the mean gradient; up to 1/kappa^2 is stable.
         loss: `squared`, or `logistic` for two classes: h then is twice the logistic loss.
+        batch: How many records a step sees, b; all of them if None. Under replace-one a uniform
+            subset of b records, under add/remove every record with probability b / limit: drawn
+            anew for each step by secret coins. Sums are divided by b, whatever was drawn.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
@@ -96,6 +101,9 @@ class ClippedGradient(SummingLearner):
     rate: float = attrs.field(default=1.0, validator=positive)
     loss: Literal["squared", "logistic"] = attrs.field(
         default="squared", validator=one_of("squared", "logistic")
+    )
+    batch: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
     )
 
     @property
@@ -121,20 +129,31 @@ class ClippedGradient(SummingLearner):
             shape=(self.features.width(domain),),
             distance=Distance.L2,
             at_most=self.steps,
+            sampling=self._sampling(domain),
             sum=Sum(clip=clip, exponent=unit_of(clip)),
         )
+
+    def _sampling(self, domain: Domain) -> Poisson | WithoutReplacement | None:
+        """What one step sees: a subset of public size, or a sample where the number is private."""
+        count = _count(domain)
+        if self.batch is None or self.batch >= count:
+            return None
+        if domain.exact is not None:
+            return WithoutReplacement(size=self.batch, records=count)
+        return Poisson(probability=self.batch / count)
 
     def start(self, public: Public) -> _State:
         """At zero."""
         domain = public.domain
         kappa = self.features.norm(domain)
+        divisor = min(_count(domain), self.batch or _count(domain))  # public, whatever is drawn
         steps = Steps(
             clip=self.scaled_clip(domain), count=self.steps, rate=self.rate * kappa * kappa
         )
         return _State(
             domain=domain,
             features=self.features.draw(domain, public.coins),
-            descent=Descent.start(steps, _count(domain), np.zeros(self.features.width(domain))),
+            descent=Descent.start(steps, divisor, np.zeros(self.features.width(domain))),
         )
 
     def ask(self, state: _State) -> Query | None:
