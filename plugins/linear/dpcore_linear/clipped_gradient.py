@@ -31,7 +31,6 @@ from dpcore import (
     SensitivityBound,
     Sum,
     SummingLearner,
-    WithoutReplacement,
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError
@@ -86,9 +85,9 @@ class ClippedGradient(SummingLearner):
         clip: C > 0, in label units times feature units: most a record's gradient may be.
         rate: eta > 0, per step and for the mean gradient; up to 1/kappa^2 is stable.
         loss: `squared`, or `logistic` for two classes: h then is twice the logistic loss.
-        batch: How many records a step sees, b; all of them if None. Under replace-one a uniform
-            subset of b records, under add/remove every record with probability b / limit: drawn
-            anew for each step by secret coins. Sums are divided by b, whatever was drawn.
+        batch: About how many records a step sees, b; all of them if None. Every record is seen with
+            probability b / n, n their public number or limit, drawn anew for each step by secret
+            coins. Sums are divided by b, whatever was drawn.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
@@ -133,13 +132,11 @@ class ClippedGradient(SummingLearner):
             sum=Sum(clip=clip, exponent=unit_of(clip)),
         )
 
-    def _sampling(self, domain: Domain) -> Poisson | WithoutReplacement | None:
-        """What one step sees: a subset of public size, or a sample where the number is private."""
+    def _sampling(self, domain: Domain) -> Poisson | None:
+        """What one step sees. A subset of fixed size would cost more under replace-one."""
         count = _count(domain)
         if self.batch is None or self.batch >= count:
             return None
-        if domain.exact is not None:
-            return WithoutReplacement(size=self.batch, records=count)
         return Poisson(probability=self.batch / count)
 
     def start(self, public: Public) -> _State:
