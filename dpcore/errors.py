@@ -211,12 +211,18 @@ class MisfitError(SourceError):
         )
 
 
+class SpoolError(SourceError):
+    """A disk that holds records meanwhile is full, or fails; a run that was charged stays spent."""
+
+    exit_code: ClassVar[int] = 1
+
+
 class ReleaseError(DpcoreError):
     """A release failed after the records were opened; what was reserved for it stays spent."""
 
 
 class NotPublishedError(DpcoreError):
-    """The records were answered, and nothing of it is published; what was reserved stays spent."""
+    """The run was charged, and nothing of it is published; what was reserved stays spent."""
 
     exit_code: ClassVar[int] = 6
 

@@ -68,6 +68,7 @@ def show(name: Name) -> None:
 def copy(
     name: Name,
     folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path(),
+    json: JsonOption = False,
 ) -> None:
     """Copy an example spec, and the files that it names, into a folder; none is overwritten."""
     with guarded():
@@ -81,4 +82,7 @@ def copy(
         folder.mkdir(parents=True, exist_ok=True)
         for path in files:
             (folder / path.name).write_bytes(path.read_bytes())
-            out().print(str(folder / path.name), markup=False)
+            if not json:
+                out().print(str(folder / path.name), markup=False)
+        if json:
+            show_json({"copied": [str(folder / path.name) for path in files]})

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, SpoolError
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
 _DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)  # of a file's pages: nothing is lost
@@ -36,7 +36,7 @@ class Spool:
         folder: Where; the system's own for such files if None.
 
     Raises:
-        SourceError: no file can be made there.
+        SpoolError: no file can be made there.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -55,7 +55,7 @@ class Spool:
         """Keep arrays, one behind the other; where they begin.
 
         Raises:
-            SourceError: the disk is full, or fails.
+            SpoolError: the disk is full, or fails.
         """
         pieces = [_bytes(array) for array in arrays if array.size]
         with self._lock:
@@ -125,7 +125,7 @@ class Spool:
         self._map = None  # closed with the last view of it
         self._file.close()
 
-    def _failed(self, error: OSError) -> SourceError:
-        return SourceError(
+    def _failed(self, error: OSError) -> SpoolError:
+        return SpoolError(
             f"records cannot be spooled to {self._told} ({error.strerror}); name another folder"
         )

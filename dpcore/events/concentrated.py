@@ -19,13 +19,15 @@ from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import down, gamma
 
 _LEAST = -690.0  # of a logarithm: no delta > 0 is rounded to 0
+_NEAR, _MOST_STEPS = 1e-7, 60  # of log(alpha - 1); delta moves by the square of what is left
 
 
 def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
     """Smallest delta that rho-zCDP implies at each epsilon >= 0.
 
-    The formula is that of `renyi_to_delta` with r(alpha) = alpha rho. The order is found by
-    golden section in log(alpha - 1); every order gives a valid delta.
+    The formula is that of `renyi_to_delta` with r(alpha) = alpha rho. Its logarithm has the slope
+    (2 alpha - 1) rho - epsilon + log(1 - 1/alpha), which grows with alpha: the order is found by
+    Newton's method in log(alpha - 1). Every order gives a valid delta.
 
     Raises:
         ParameterError: `rho` is not finite and > 0.
@@ -43,18 +45,26 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
         size = less * (alpha * rho + epsilons) + np.abs(log_less) + np.abs(shape)
         return np.asarray(gain - log_less + shape + gamma(32) * size)
 
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # orders of 1 or infinity
+        best = np.fmin(log_delta(_best_order(rho, epsilons)), 0.0)
+    return np.asarray(np.exp(np.maximum(best, _LEAST)))
+
+
+def _best_order(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log(alpha - 1) where delta is least; steps that leave their bracket halve it instead."""
     guess = np.log(np.maximum((epsilons - rho) / (2 * rho), 1e-12))
-    low, high = np.minimum(guess, 0.0) - 12.0, np.maximum(guess, 0.0) + 3.0
-    golden = (math.sqrt(5) - 1) / 2
-    best = np.zeros(np.shape(epsilons))
-    with np.errstate(over="ignore", divide="ignore"):  # orders of 1 are replaced by `small`
-        for _ in range(60):
-            left, right = high - golden * (high - low), low + golden * (high - low)
-            at_left, at_right = log_delta(left), log_delta(right)
-            best = np.minimum(best, np.fmin(at_left, at_right))
-            down = at_left <= at_right
-            low, high = np.where(down, low, left), np.where(down, right, high)
-    return np.exp(np.maximum(best, _LEAST))
+    low = np.minimum(guess, 0.0) - 12.0
+    high = np.maximum(guess, max(0.0, -0.5 * math.log(rho))) + 3.0
+    for _ in range(_MOST_STEPS):
+        less = np.exp(guess)
+        slope = (1 + 2 * less) * rho - epsilons - np.logaddexp(0.0, -guess)
+        low, high = np.where(slope < 0, guess, low), np.where(slope < 0, high, guess)
+        fresh = guess - slope / (2 * rho * less + 1 / (1 + less))
+        fresh = np.where((fresh >= low) & (fresh <= high), fresh, 0.5 * (low + high))
+        moved, guess = np.abs(fresh - guess), fresh
+        if np.all(moved <= _NEAR):
+            break
+    return np.asarray(guess)
 
 
 @attrs.frozen(kw_only=True)

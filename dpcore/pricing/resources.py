@@ -117,13 +117,15 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
     Raises:
         ResourceError: more than the limit.
     """
-    limits, whole = _Limits.of(request), known
+    limits, whole, releases = _Limits.of(request), known, [*releases]
+    reads = Reads.most(one.learner.reads_of(one.part) for one in releases if one.release.of is None)
+    blocks = request.blocks and reads.in_blocks
     for number, one in enumerate(releases):
         answers = Resources()
         for ask in one.asks.values():
             loops = one.learner.reads_of(one.part) is Reads.LOOPS
             answers += _of_query(ask.query, one.part, _SEARCH if loops else 1)
-        if in_blocks(request, one.part):
+        if blocks:
             answers = attrs.evolve(answers, disk=known.disk + _derived(one, request))
         with below("releases", number, "learner"):
             limits.require(known.memory + answers.memory, whole.work + answers.work)

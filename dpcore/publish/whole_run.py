@@ -24,13 +24,14 @@ from dpcore.errors import (
     OperatorFileError,
     ReplayError,
     SpecError,
+    SpoolError,
     below,
 )
 from dpcore.guarantee import ReleaseKind
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.places import place_of
-from dpcore.publish.evaluation import UNCOVERED, evaluate
+from dpcore.publish.evaluation import UNCOVERED, evaluation
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     HANDED_OVER,
@@ -90,7 +91,8 @@ def run(
         BudgetExceededError, LedgerError: the ledger refuses, or cannot be used.
         SourceError: the records or points are missing or do not fit the domain.
         ReleaseError: a private function failed; of a sealed run, anything did once it was open.
-        NotPublishedError: the files could not be written; what was reserved stays spent.
+        NotPublishedError: the files could not be written, or the disk that holds records meanwhile
+            is full once the run is charged; what was reserved stays spent.
         OperatorFileError: the release is published, and its operator's file is missing.
     """
     spec, started = _spec(spec), time.monotonic()
@@ -287,7 +289,7 @@ def _spent(reservation: Reservation | None) -> Iterator[None]:
     """From the reservation to the published folder: whoever stops here has spent it."""
     try:
         yield
-    except (NotPublishedError, LedgerError) as error:
+    except (NotPublishedError, LedgerError, SpoolError) as error:
         if reservation is None:
             raise
         raise NotPublishedError(f"spent, not published: {error.message}") from None
@@ -387,7 +389,13 @@ def _operator(
     """Everything that may depend on records beyond the answers, marked as such, and written."""
     notes: dict[str, Any] = {"warning": UNCOVERED}
     if spec.metrics:
-        notes["evaluation"] = evaluate(plan, outcome, spec.metrics, spec.groups)
+        found = evaluation(plan, outcome, spec.metrics, spec.groups)
+        notes["evaluation"] = found.told
+        notes["curves"] = {
+            name: {metric: one.told() for metric, one in drawn.items()}
+            for name, drawn in found.curves.items()
+            if drawn
+        }
         if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
             notes["stand-ins"] = told
     notes["seconds"] = round(time.monotonic() - started, 3)

@@ -80,7 +80,7 @@ class SpooledHoldOut(HoldOut):
         """One batch more.
 
         Raises:
-            SourceError: the disk is full, or fails.
+            SpoolError: the disk is full, or fails.
         """
         if records:
             self._places.append(_put(self._spool, table))

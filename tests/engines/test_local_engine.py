@@ -12,7 +12,7 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact, Part, Source
 from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
-from dpcore.errors import ContractError, ReleaseError, SourceError
+from dpcore.errors import ContractError, ReleaseError, SourceError, SpoolError
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanAbsoluteError
@@ -247,7 +247,7 @@ def test_a_spool_has_no_name_while_it_lasts_and_leaves_nothing(tmp_path):
 
 def test_a_folder_that_takes_no_files_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(SourceError, match="cannot be spooled"):
+    with pytest.raises(SpoolError, match="cannot be spooled"):
         Spool(tmp_path / "file" / "folder")
 
 

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from dpcore import REPLACE_ONE, Ledger
-from dpcore.errors import NotPublishedError, OperatorFileError
+from dpcore.engines import spool
+from dpcore.errors import NotPublishedError, OperatorFileError, SpoolError
 from dpcore.publish import files, whole_run
 from dpcore.spec.spec import load_spec
 
@@ -115,6 +116,31 @@ def test_a_full_disk_after_the_folder_leaves_it_published(home, monkeypatch):
     (folder,) = home.glob("runs/*")
     assert [path.name for path in folder.iterdir()] == ["public"]
     assert "ledger" in whole_run.replay(folder).guarantee.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("charged", "raised", "code", "told"),
+    [
+        (True, NotPublishedError, 6, r"^spent, not published: records cannot be spooled"),
+        (False, SpoolError, 1, r"^records cannot be spooled to .*No space left"),
+    ],
+)
+def test_a_full_disk_under_the_records_is_told_as_what_was_spent(
+    home, monkeypatch, charged, raised, code, told
+):
+    if not charged:
+        (home / "s.yaml").write_text(yaml.safe_dump(SPEC))
+    before = Ledger.open("people").left()
+
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(spool.os, "pwrite", full)
+    with pytest.raises(raised, match=told) as found:
+        whole_run.run(home / "s.yaml", runs=home / "runs")
+    assert found.value.exit_code == code
+    assert left_over(home) == []
+    assert (Ledger.open("people").left() == before) != charged
 
 
 def test_a_guarantee_that_cannot_be_committed_is_spent_and_not_published(home, monkeypatch):

@@ -65,6 +65,7 @@ class ShapeFunctions(SummingLearner):
 
     scores: ClassVar[bool] = True
     several_classes: ClassVar[bool] = True
+    probabilities: ClassVar[bool] = True
     rows_at_once: ClassVar[int] = BLOCK
 
     expected_records: int | None = attrs.field(
@@ -182,7 +183,7 @@ class ShapeFunctions(SummingLearner):
             dictionary=state.descent.dictionary,
             weights=state.descent.weights,
             offset=state.offset,
-            spread=state.descent.noise_covariance(),
+            spread=state.noise_covariance(),
         )
 
 

@@ -1,0 +1,53 @@
+"""The falsifier against every query, for every kind of target, under every relation."""
+
+import pytest
+
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Classes, Domain, Range
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.effort import Effort
+from dpcore.domain.people import People
+from dpcore.learning.bounds.sum import SumBound
+from dpcore_tables.shape_functions import ShapeFunctions
+
+COLUMNS = {"a": Range(-1, 1), "c": Categories(("x", "y", "z")), "b": Range(0, 5)}
+TARGETS = {
+    "number": Range(0, 10),
+    "two": Classes(("no", "yes")),
+    "several": Classes(("p", "q", "r")),
+}
+BUDGETS = {"number, small": 1.0, "number": 50.0, "two": 50.0, "several": 50.0}
+"""Mu, of sixty records: 1 makes a small table, 50 one with Gram matrices."""
+
+
+def attacked(kind, relation, records):
+    """The case of one person's `records`, or of single records where that is 0."""
+    people = People(column="id", records=records) if records else None
+    public = relation is REPLACE_ONE and not records
+    count = {"exact": 60} if public else {"limit": 60}
+    target = TARGETS[kind.split(",")[0]]
+    facts = Domain(columns=COLUMNS, target="y", labels=target, people=people, **count)
+    return Case(
+        learner=ShapeFunctions(),
+        bound=SumBound(),
+        domain=facts,
+        adjacency=relation.of_persons(records) if records else relation,
+        mu=BUDGETS[kind],
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("records", [0, 3], ids=lambda k: f"{k} records" if k else "one")
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize("kind", BUDGETS)
+def test_the_attack_reaches_every_bound_and_passes_none(kind, relation, records):
+    case = attacked(kind, relation, records)
+    worst = {query.name: 0.0 for query, _ in case.claims()}
+    for seed in range(6):
+        if min(worst.values()) > 0.95:
+            break
+        for finding in falsify(case, Effort(pairs=200), seed=seed):
+            assert not finding.broken, finding.name
+            worst[finding.query] = max(worst[finding.query], finding.worst)
+    print(kind, relation, records, {name: round(ratio, 4) for name, ratio in worst.items()})
+    assert min(worst.values()) > 0.95, worst
