@@ -2,12 +2,15 @@
 
 import pytest
 
+import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Classes, Domain, Range
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.audits.run_audit import audit_run
 from dpcore.conformance.effort import Effort
 from dpcore.domain.people import People
 from dpcore.learning.bounds.sum import SumBound
+from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables.shape_functions import ShapeFunctions
 
 COLUMNS = {"a": Range(-1, 1), "c": Categories(("x", "y", "z")), "b": Range(0, 5)}
@@ -51,3 +54,27 @@ def test_the_attack_reaches_every_bound_and_passes_none(kind, relation, records)
             worst[finding.query] = max(worst[finding.query], finding.worst)
     print(kind, relation, records, {name: round(ratio, 4) for name, ratio in worst.items()})
     assert min(worst.values()) > 0.95, worst
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["two"])
+def test_whole_releases_are_told_apart_no_better_than_claimed(kind):
+    """Of 20 records at epsilon 8, on the falsifier's worst pair; all answers are seen."""
+    facts = Domain(
+        columns={"a": Range(-1, 1), "d": Categories(("n", "y"))},
+        target="y",
+        labels=TARGETS[kind],
+        exact=20,
+    )
+    plan = dpcore.price(
+        domain=facts,
+        adjacency=REPLACE_ONE,
+        budget=dpcore.PrivacyBudget(epsilon=8, delta=1e-5),
+        learner=ShapeFunctions(),
+        mechanism=Gaussian(noise="float"),
+        on_invalid="project",
+    )
+    found = audit_run(plan, Effort(pairs=300, samples=100), confidence=0.95)
+    assert not found.refuted
+    assert found.ratio > 0.99
+    assert found.best.epsilon > 1  # it sees something
