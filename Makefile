@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -m "not slow" -n 2
 
-test-all: $(VENV)/.installed
+test-all: $(VENV)/.installed $(VENV)/.axe
 	$(ONE_THREAD) HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n 2
 
 test-bridges: $(HOSTS)/.installed
@@ -40,6 +40,11 @@ $(VENV)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  -e ".[test,sklearn,arrow,dask,report,sql]" $(PLUGINS:%/pyproject.toml=-e %)
+	touch $@
+
+# without npm the tests of pages in a browser skip, and say so
+$(VENV)/.axe: $(VENV)/.installed
+	-npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/axe axe-core@4
 	touch $@
 
 $(HOSTS)/.installed: pyproject.toml $(PLUGINS)

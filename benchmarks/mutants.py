@@ -34,6 +34,7 @@ sys.path.insert(0, str(TESTS))
 
 from gallery.core import examined  # noqa: E402  # found once the path is there
 from gallery.entry import Entry  # noqa: E402
+from gallery.everyday import EVERYDAY  # noqa: E402
 from gallery.mutants import MUTANTS  # noqa: E402
 from gallery.plugins import PLUGINS  # noqa: E402
 from gallery.reported import REPORTED  # noqa: E402
@@ -62,6 +63,7 @@ def sets() -> dict[str, tuple[Entry, ...]]:
         "mutants": MUTANTS,
         "unlike": UNLIKE,
         "strangers": STRANGERS,
+        "everyday": EVERYDAY,
         "unusual": UNUSUAL,
     }
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from dpcore.learning.learners.summing import SummingLearner as SummingLearner
     from dpcore.learning.metrics.base import Held as Held
     from dpcore.learning.metrics.base import Metric as Metric
+    from dpcore.learning.metrics.priced import PricedMetric as PricedMetric
     from dpcore.ledger.book import Ledger as Ledger
     from dpcore.ledger.book import Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
@@ -145,6 +146,7 @@ _HOME = {
     "Part": "records.source",
     "Plan": "running.plan",
     "Poisson": "sampling.schemes",
+    "PricedMetric": "learning.metrics.priced",
     "PrivacyBudget": "accounting.budget",
     "Public": "learner",
     "PublicCoins": "randomness",

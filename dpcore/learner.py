@@ -165,6 +165,9 @@ class AnyLearner(ABC):
     """Whether its models predict from encoded columns too (`ScoringModel`), so that `best_of` may
     choose among them."""
 
+    probabilities: ClassVar[bool] = False
+    """Whether its models of classes are `ProbabilityModel`; of two classes, scores suffice too."""
+
     linear: ClassVar[bool] = False
     """Whether it asks once, and its model is a `LinearScoreModel` in that answer's coordinates."""
 

@@ -1,13 +1,13 @@
 """What `dpcore falsify` finds out about a spec, and shows."""
 
+import datetime
 from pathlib import Path
 
-import msgspec
-
 from dpcore.cli.attackable import attackable, counterexample
-from dpcore.cli.console import out
+from dpcore.cli.console import out, show_json
 from dpcore.cli.progress import SlowProgress
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
+from dpcore.conformance.attacks.attack_report import attack_report
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.attacks.finding import Finding
@@ -15,21 +15,20 @@ from dpcore.conformance.attacks.movement import ALLOWANCE
 from dpcore.conformance.attacks.release_attack import ReleaseFinding, attack_release
 from dpcore.conformance.effort import Effort
 from dpcore.errors import SpecError
+from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec
 
 
 def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: bool) -> bool:
     """Attack every bound, print and keep what was found; whether anything is broken."""
     with SlowProgress(None, "attacking"):
-        findings, releases = _attack(spec, Effort().times(effort), seed)
+        target = attackable(spec, write=False)
+        findings, releases = _attack(target.plan, Effort().times(effort), seed)
     saved = keep(findings, spec.registry, save)
     if json:
-        found = {
-            "attacks": [finding.to_dict() for finding in findings],
-            "releases": [release.to_dict() for release in releases],
-            "counterexamples": [str(path) for path in saved],
-        }
-        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        today = datetime.datetime.now(datetime.UTC).date()
+        told = attack_report(findings, releases, target.lock, today)
+        show_json({**told, "counterexamples": [str(path) for path in saved]})
     else:
         console = out()
         show_findings(console, findings)
@@ -43,9 +42,8 @@ def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: b
     return any(failed(finding) for finding in findings) or any(r.broken for r in releases)
 
 
-def _attack(spec: Spec, effort: Effort, seed: int) -> tuple[list[Finding], list[ReleaseFinding]]:
+def _attack(plan: Plan, effort: Effort, seed: int) -> tuple[list[Finding], list[ReleaseFinding]]:
     """Findings on every bound, and on the answers of every function release."""
-    plan = attackable(spec, write=False).plan
     share = effort.share(len(plan.schedule.releases))
     findings: list[Finding] = []
     releases: list[ReleaseFinding] = []

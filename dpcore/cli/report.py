@@ -1,11 +1,12 @@
 """`dpcore report`: one HTML page of a run, from its public folder alone, or of a ledger."""
 
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import JsonOption, guarded, note, out, show_json
 from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
@@ -35,12 +36,26 @@ def report(
             "guarantee."
         ),
     ] = False,
+    attacks: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Add what was attacked: SPEC.audit.json, or what falsify --json printed. Again "
+            "for more.",
+            show_default=False,
+        ),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser, too.")
+    ] = False,
     memory: MemoryOption = None,
     work: WorkOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Write one HTML page of a run, from its public folder alone, or of a ledger."""
     with guarded():
         try:
+            from dpcore.cli.attack_files import read_attacks
             from dpcore.publish.reporting import ledger, page  # needs an optional extra
         except ImportError:
             raise SpecError(
@@ -51,6 +66,8 @@ def report(
         if (what in ledger_names() or isinstance(place, Path)) and not run.is_dir():
             if operator:
                 raise SpecError("--operator is for runs: a ledger's page is its keepers' anyhow")
+            if attacks:
+                raise SpecError("--attacks is for runs: a ledger is a sum, and no claim to attack")
             book = Ledger.open(place)
             written = Path(f"{book.name}.html") if output is None else output
             with SlowProgress(None, "reading and drawing"):
@@ -62,7 +79,16 @@ def report(
                 raise SpecError(f"--output: {PUBLIC}/ holds what replays, and nothing else")
             with SlowProgress(None, "replaying and drawing"):
                 told = page.report(
-                    run, operator=operator, memory=in_bytes(memory), work=in_number(work)
+                    run,
+                    operator=operator,
+                    attacks=lambda lock: read_attacks(attacks or (), lock),
+                    memory=in_bytes(memory),
+                    work=in_number(work),
                 )
             replace_file(written, told, private=operator)
-        out().print(str(written), markup=False)
+        if json:
+            show_json({"page": str(written)})
+        else:
+            out().print(str(written), markup=False)
+        if browser and not webbrowser.open(written.absolute().as_uri()):
+            note("no browser was found: open the file in one")

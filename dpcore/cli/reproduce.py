@@ -12,6 +12,8 @@ from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import SpecError
 
+AUDITED = 4  # labels changed in a full run: for the slowest fits, half of the run's own time
+
 
 def reproduce(
     what: Annotated[
@@ -35,6 +37,15 @@ def reproduce(
     key: Annotated[
         int | None, typer.Option(min=0, help="Of all that a PAPER/ITEM draws; its own if left out.")
     ] = None,
+    audit: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Labels that an audit of every series changes: what is really lost."
+            f" [default: {AUDITED}; 0 under --quick]",
+            show_default=False,
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Run a refuted or conditional spec, or a paper's table, as printed. NOT private: keep it.
@@ -48,7 +59,7 @@ def reproduce(
             raise SpecError("a spec or PAPER/ITEM was needed; --list shows what there is")
         elif what.endswith((".yaml", ".yml")) or Path(what).is_file():
             _spec(Path(what), source, runs, json=json)
-        elif not _experiment(what, quick, data, key, runs, json=json):
+        elif not _experiment(what, quick, data, key, audit, runs, json=json):
             raise typer.Exit(1)
 
 
@@ -89,7 +100,14 @@ def _spec(path: Path, source: str | None, runs: Path, *, json: bool) -> None:
 
 
 def _experiment(
-    name: str, quick: bool, data: Path | None, key: int | None, runs: Path, *, json: bool
+    name: str,
+    quick: bool,
+    data: Path | None,
+    key: int | None,
+    audit: int | None,
+    runs: Path,
+    *,
+    json: bool,
 ) -> bool:
     """Whether all is within."""
     from dpcore.cli.reproducing import show, summary
@@ -100,17 +118,20 @@ def _experiment(
 
     experiment = load_experiment(name)
     key = experiment.text.key if key is None else key
+    audit = (0 if quick else AUDITED) if audit is None else audit
     with slow_progress(name) as progress:
-        found = run(experiment, data, quick=quick, key=key, progress=progress)
+        found = run(experiment, data, quick=quick, key=key, audit=audit, progress=progress)
     cells = judged(experiment.text, found)
-    kept, note = keep(experiment, cells, key=key, quick=quick, runs=runs)
+    kept, note = keep(experiment, cells, key=key, quick=quick, audit=audit, runs=runs)
     good = all(cell.within is not False for cell in cells)
     if json:
         told = [{**attrs.asdict(cell), "within": cell.within} for cell in cells]
-        show_json({"item": name, "key": key, "cells": told, "not private, in": str(kept)})
+        show_json(
+            {"item": name, "key": key, "audit": audit, "cells": told, "not private, in": str(kept)}
+        )
         return good
     console = out()
-    show(console, experiment, cells)
+    show(console, experiment, cells, audit)
     console.print(f"{summary(cells)} NOT PRIVATE, in {kept}", markup=False)
     if note:
         console.print(note, markup=False)

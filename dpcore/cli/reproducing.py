@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def show(console: Console, experiment: Experiment, cells: Sequence[Cell]) -> None:
-    """The table, a line for every cell, and what is to be known about it."""
+def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit: int) -> None:
+    """The table, a line for every cell, and what is to be known about it.
+
+    Args:
+        audit: How many labels an audit changed; 0 if there was none.
+    """
     text = experiment.text
     title = f"{experiment.name}: {text.title}. {text.source}. Reading: {text.reading}."
     table = columns(
@@ -24,7 +28,7 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell]) -> Non
         table.add_row(
             cell.series,
             f"{cell.at:g}" if isinstance(cell.at, float) else str(cell.at),
-            "-" if cell.paper is None else f"{cell.paper:.4g} (+- {cell.tolerance:.2g})",
+            _paper(cell),
             f"{cell.mean:.4g}" + ("" if cell.formula else f" +- {cell.sd:.2g}"),
             _independent(cell),
             verdict(cell),
@@ -34,6 +38,15 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell]) -> Non
     if text.substitute:
         console.print(f"SUBSTITUTE: {text.substitute}", markup=False)
     console.print(table)
+    if any(cell.audited is not None for cell in cells):
+        console.print(
+            f"Loses: an audit changed {audit} labels of the first split, one at a time, with the "
+            "same coins; what the noise does not hide of it is a closed form, rounded down. "
+            "A recorded audit stands where it shows more.",
+            markup=False,
+        )
+    elif any(cell.loses is not None for cell in cells):
+        console.print("Loses: by a recorded audit; --audit N makes one here.", markup=False)
     honest = dict.fromkeys((c.series, c.claims, c.honest) for c in cells if c.honest)
     for series, claims, best in honest:
         console.print(f"{series}: best honest result at epsilon {claims:g}: {best}", markup=False)
@@ -57,6 +70,12 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell]) -> Non
         "cells together.",
         markup=False,
     )
+
+
+def _paper(cell: Cell) -> str:
+    if cell.below is not None:
+        return f"below {cell.below:.4g}"
+    return "-" if cell.paper is None else f"{cell.paper:.4g} (+- {cell.tolerance:.2g})"
 
 
 def _plain(value: str | float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dpcore.publish.folder import Run
+    from dpcore.publish.paid import Paid
 
 
 def run(
@@ -63,6 +64,7 @@ def run(
         # imported for a spec that is right
         from dpcore.cli.plans import show_figures, show_noise, show_plan
         from dpcore.publish.evaluation import UNCOVERED
+        from dpcore.publish.paid import paid, plan_of
         from dpcore.publish.whole_run import run as whole_run
 
         with slow_progress() as progress:
@@ -89,7 +91,7 @@ def run(
             if "evaluation" in made.operator:
                 _show_evaluation(console, made.operator["evaluation"], UNCOVERED)
             if made.evaluation:
-                _show_look(console, made.evaluation)
+                _show_look(console, paid(made, plan_of(made)))
             what = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
             console.print(f"{what} {made.kept}", markup=False)
 
@@ -122,13 +124,14 @@ def _published(made: Run) -> Iterator[None]:
         raise KeyboardInterrupt(told) from None
 
 
-def _show_look(console: Console, look: Mapping[str, Mapping[str, float]]) -> None:
+def _show_look(console: Console, look: Iterable[Paid]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
-    table = columns("release", "metric", "value", title=title)
-    for release, metrics in look.items():
-        for metric, value in metrics.items():
-            table.add_row(release, f"hold-out {metric}", f"{value:.6g}")
+    table = columns("release", "metric", "value", "low", "high", title=title)
+    for one in look:
+        edges = (f"{edge:.6g}" for edge in (one.value, one.low, one.high))
+        table.add_row(one.release, f"hold-out {one.metric}", *edges)
     console.print(table)
+    console.print("95 % intervals of the noise alone.", markup=False)
 
 
 def _show_evaluation(

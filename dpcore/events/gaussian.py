@@ -164,6 +164,15 @@ def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
             below = middle
 
 
+def least_epsilon(distance: float, spread: float, delta: float) -> float:
+    """What normal noise of standard deviation `spread` loses of two outputs `distance` apart.
+
+    It is exact but for rounding down: what a run really loses is no less.
+    """
+    mu = distance / spread * (1 - 1e-9)
+    return gaussian_epsilon(delta, mu, lower=True) if mu > 0 else 0.0
+
+
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu whose curve passes below (epsilon, delta), rounded down.
 

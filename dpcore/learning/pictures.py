@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.accounting.pictures import PEN, Pen
+from dpcore.learning.metrics.base import Curve
 from dpcore.learning.shapes import Shape
 
 _LONGEST = 24  # characters of a category beside a picture
@@ -44,6 +45,15 @@ def draw_coefficients(
     axes.set(xlabel="adds to the prediction, by one unit")
 
 
+def draw_evaluation(axes: Any, curve: Curve, pen: Pen = PEN) -> None:
+    """A curve of an evaluation, beside the diagonal: by chance, or right on average."""
+    across, up = curve.points.T
+    fewest = curve.points.shape[0] <= _MOST_CATEGORIES
+    axes.plot([0, 1], [0, 1], color=pen.ink, linewidth=1, linestyle="--")
+    axes.plot(across, up, color=pen.line, linewidth=1.8, marker="o" if fewest else "", ms=5)
+    axes.set(xlabel=curve.across, ylabel=curve.up, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+
+
 def _lines(shape: Shape) -> NDArray[np.float64]:
     """One row for each class, or one alone: shape (lines, points)."""
     return np.atleast_2d(shape.values.T)
@@ -60,6 +70,7 @@ def _curve(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
         axes.plot(at, values, color=pen.line, linewidth=0.8, linestyle=":")
         axes.plot(at, np.where(often, values, np.nan), color=pen.line, lw=1.8, ls=style, label=name)
     axes.set(xlabel=_text(shape.columns[0]), ylabel="adds to the score")
+    axes.locator_params(axis="x", nbins=6)
     if len(lines) > 1:
         axes.legend(frameon=False, fontsize=9)
 

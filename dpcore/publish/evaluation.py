@@ -21,8 +21,9 @@ from dpcore.errors import RequestError
 from dpcore.exact import Exact
 from dpcore.interval import NormalSpread
 from dpcore.learner import LinearScoreModel, Model, ScoringModel
-from dpcore.learning.metrics.base import WHOLE, Held, Metric, ScoreLaw
+from dpcore.learning.metrics.base import WHOLE, Curve, Held, Metric, ScoreLaw
 from dpcore.learning.metrics.groups import Groups
+from dpcore.learning.probabilities import probabilities, scored
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.conversation import Conversation
@@ -40,17 +41,22 @@ UNCOVERED = (
 PRIVATE, CONSTANT, WITHOUT_NOISE = "private", "constant", "without noise"
 
 
-def _typical(domain: Domain, train: Records | EngineRecords) -> float:
-    """What a constant predictor says; behind an engine of labels rounded to 2^-30 of M."""
-    if isinstance(train, Records):
-        return domain.labels.typical(train.labels)
+def _typical(domain: Domain, train: Records | EngineRecords) -> tuple[float, NDArray[np.float64]]:
+    """What a constant predictor says, and shares of classes (none of a number); behind an engine of
+    labels rounded to 2^-30 of M."""
+    if isinstance(train, Records) and not domain.classes:
+        return domain.labels.typical(train.labels), np.zeros(0)
     codes = max(domain.classes, 1)
     zero = Exact.zeros((codes,), 0 if domain.classes else _PLACES)
-    (total,) = train.fold(partial(_label_totals, domain), (zero,), _ROWS)
+    if isinstance(train, Records):
+        (total,) = _label_totals(domain, train)
+    else:
+        (total,) = train.fold(partial(_label_totals, domain), (zero,), _ROWS)
+    counts = total.floats()
     if not domain.classes:
-        return float(total.floats()[0]) * domain.label_bound / max(len(train), 1)
+        return float(counts[0]) * domain.label_bound / max(len(train), 1), np.zeros(0)
     values = (-1.0, 1.0) if codes == 2 else tuple(map(float, range(codes)))
-    return values[int(np.argmax(total.floats()))]
+    return values[int(np.argmax(counts))], counts / max(counts.sum(), 1.0)
 
 
 def _label_totals(domain: Domain, block: Records) -> tuple[Exact]:
@@ -62,31 +68,48 @@ def _label_totals(domain: Domain, block: Records) -> tuple[Exact]:
     return (Exact.of(np.bincount(codes.astype(np.intp), minlength=domain.classes), 0),)
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class Evaluation:
+    """PRIVATE: what the operator is told of models on the hold-out.
+
+    Args:
+        told: {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}; what
+            is told of a group stands under "METRIC of GROUP".
+        curves: Pictures of private models: {release: {metric: Curve}}.
+    """
+
+    told: Mapping[str, Mapping[str, Mapping[str, float]]] = attrs.field(factory=dict)
+    curves: Mapping[str, Mapping[str, Curve]] = attrs.field(factory=dict)
+
+
 def evaluate(
     plan: Plan, outcome: Outcome, metrics: Mapping[str, Metric], groups: Groups | None = None
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
+    """`Evaluation.told` of `evaluation`."""
+    return evaluation(plan, outcome, metrics, groups).told
+
+
+def evaluation(
+    plan: Plan, outcome: Outcome, metrics: Mapping[str, Metric], groups: Groups | None = None
+) -> Evaluation:
     """Hold-out metrics of each private model, the same learner without noise, and the constant.
 
-    The constant is the training mean, or the most frequent class; neither it nor the model without
-    noise is private. The errors of a function are those of stand-ins for its oracle (see above),
-    never charged.
+    The constant is the training mean; or the most frequent class, with the classes' shares as its
+    probabilities. Neither it nor the model without noise is private. The errors of a function are
+    those of stand-ins for its oracle (see above), never charged.
 
     Args:
         metrics: By name.
         groups: Whose metrics are told beside those of all records.
-
-    Returns:
-        {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}; what is told
-        of a group stands under "METRIC of GROUP".
 
     Raises:
         RequestError: a metric needs what a release's model does not tell.
     """
     opened = outcome.opened
     if not len(opened.held):
-        return {}
+        return Evaluation()
     domain, truth = plan.request.domain, opened.held.labels()
-    typical = _typical(domain, opened.train)
+    typical, shares = _typical(domain, opened.train)
     everybody = Held(
         predicted=domain.uncentre(np.full(truth.shape, typical)),
         truth=truth,
@@ -94,9 +117,10 @@ def evaluate(
         groups=groups,
         codes=_codes(groups, opened.held),
         law=_without_noise(domain, np.full(truth.shape, typical)),
-        scores=_leaning(domain, np.full(truth.shape, typical)),
+        probabilities=np.tile(shares, (truth.size, 1)) if domain.classes else None,
     )
     found: dict[str, Any] = {}
+    curves: dict[str, Any] = {}
     reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
         if not scheduled.learner.predicts:
@@ -110,14 +134,18 @@ def evaluate(
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
         shown = _shown(scheduled, metrics, held, cast(Model, model), opened.held)
-        told = {
-            who: _told(metrics, attrs.evolve(everybody, **seen))
-            for who, seen in ((PRIVATE, shown[0]), (CONSTANT, {}), (WITHOUT_NOISE, shown[1]))
+        seen = {
+            PRIVATE: attrs.evolve(everybody, **shown[0]),
+            CONSTANT: everybody,
+            WITHOUT_NOISE: attrs.evolve(everybody, **shown[1]),
         }
+        told = {who: _told(metrics, one) for who, one in seen.items()}
         found[scheduled.name] = {
             name: {who: told[who].get(name, float("nan")) for who in told} for name in told[PRIVATE]
         }
-    return found
+        drawn = {name: metric.curve(seen[PRIVATE]) for name, metric in metrics.items()}
+        curves[scheduled.name] = {name: one for name, one in drawn.items() if one is not None}
+    return Evaluation(told=found, curves=curves)
 
 
 def _told(metrics: Mapping[str, Metric], held: Held) -> dict[str, float]:
@@ -145,12 +173,10 @@ def _shown(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """PRIVATE: what metrics need of a model, and of the same without noise: numbers of every
     record, made of its cells batch by batch."""
-    if not any(metric.needs_law or metric.needs_scores for metric in metrics.values()):
+    if not any(metric.needs_law or metric.needs_probabilities for metric in metrics.values()):
         private, exact = scheduled.evaluated(held, model, holdout)
         return {"predicted": private}, {"predicted": exact}
-    without = scheduled.without_noise(held)
-    if not (isinstance(model, ScoringModel) and isinstance(without, ScoringModel)):
-        raise RequestError(_lacking(scheduled, metrics, "scores of encoded records"))
+    without = cast(Model, scheduled.without_noise(held))  # None of a function, which tells neither
     shown = [_of_batch(scheduled, metrics, model, without, table) for table, _ in holdout.batches()]
     private, exact = zip(*shown, strict=True)
     return _as_one(private), _as_one(exact)
@@ -159,72 +185,76 @@ def _shown(
 def _of_batch(
     scheduled: Scheduled,
     metrics: Mapping[str, Metric],
-    model: ScoringModel,
-    without: ScoringModel,
+    model: Model,
+    without: Model,
     table: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """PRIVATE: of some records."""
     domain = scheduled.part
-    encoded = domain.encode(table)
-    centred = without.score(encoded)
-    law = sure = _without_noise(domain, centred)
-    if sure is not None and any(metric.needs_law for metric in metrics.values()):
-        law = attrs.evolve(sure, **_noise(scheduled, model, encoded, metrics))
-    return (
-        {
-            "predicted": model.predict(table),
-            "law": law,
-            "scores": _leaning(domain, model.score(encoded)),
-        },
-        {
-            "predicted": without.predict(table),
-            "law": sure,
-            "scores": _leaning(domain, centred),
-        },
-    )
+    found: tuple[dict[str, Any], ...] = ({}, {})
+    needing_law = _first(metrics, "needs_law")
+    if needing_law:
+        law = _law(scheduled, model, without, table, needing_law)
+        found = ({"law": law}, {"law": attrs.evolve(law, std=np.zeros(law.std.shape), normal=True)})
+    if needing := _first(metrics, "needs_probabilities"):
+        if without is None or not scored(model, domain) or not scored(without, domain):
+            raise RequestError(_lacking(scheduled, needing, "probabilities of classes"))
+        for told, one in zip(found, (model, without), strict=True):
+            told["probabilities"] = probabilities(one, domain, table)
+    for told, one in zip(found, (model, without), strict=True):
+        told["predicted"] = one.predict(table)
+    return found[0], found[1]
+
+
+def _first(metrics: Mapping[str, Metric], need: str) -> str:
+    """The first metric with a need, or nothing."""
+    return next((name for name, metric in metrics.items() if getattr(metric, need)), "")
 
 
 def _as_one(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """PRIVATE: of all batches; what is None of one is None of all."""
-    first, laws = batches[0], [one["law"] for one in batches]
-    law = first["law"]
-    if law is not None:
-        law = attrs.evolve(
-            law, mean=joined([one.mean for one in laws]), std=joined([one.std for one in laws])
-        )
-    scores = None
-    if first["scores"] is not None:
-        scores = joined([one["scores"] for one in batches])
-    return {
-        "predicted": joined([one["predicted"] for one in batches]),
-        "law": law,
-        "scores": scores,
-    }
+    """PRIVATE: of all batches."""
+    found: dict[str, Any] = {}
+    for name, first in batches[0].items():
+        pieces = [one[name] for one in batches]
+        if isinstance(first, ScoreLaw):
+            found[name] = attrs.evolve(
+                first,
+                mean=joined([one.mean for one in pieces]),
+                std=joined([one.std for one in pieces]),
+            )
+        else:
+            found[name] = joined(pieces) if first.ndim == 1 else np.concatenate(pieces)
+    return found
 
 
-def _noise(
-    scheduled: Scheduled,
-    model: ScoringModel,
-    encoded: NDArray[np.float64],
-    metrics: Mapping[str, Metric],
-) -> dict[str, Any]:
-    """PRIVATE: standard deviations of the scores, and whether the noise is normal."""
+def _law(
+    scheduled: Scheduled, model: Model, without: Model, table: Mapping[str, Any], metric: str
+) -> ScoreLaw:
+    """PRIVATE: the law of scores, by what the noise on the model's only answer does to them."""
+    domain = scheduled.part
     (ask, *more) = scheduled.asks.values()
     spread = ask.spread
     plain = scheduled.learner.linear and not more and ask.query.at_most == 1
-    if not plain or spread is None or not isinstance(model, LinearScoreModel):
-        needed = "a score that is linear in one noisy answer"
-        raise RequestError(_lacking(scheduled, metrics, needed))
-    return {
-        "std": spread.std * model.lengths(encoded),
-        "normal": isinstance(spread, NormalSpread),
-    }
+    if (
+        not plain
+        or spread is None
+        or not isinstance(model, LinearScoreModel)
+        or not isinstance(without, ScoringModel)
+    ):
+        raise RequestError(
+            _lacking(scheduled, metric, "a score that is linear in one noisy answer")
+        )
+    encoded = domain.encode(table)
+    return ScoreLaw(
+        mean=without.score(encoded) + domain.labels.centre,
+        std=spread.std * model.lengths(encoded),
+        normal=isinstance(spread, NormalSpread),
+    )
 
 
-def _lacking(scheduled: Scheduled, metrics: Mapping[str, Metric], needed: str) -> str:
-    name = next(name for name, one in metrics.items() if one.needs_law or one.needs_scores)
+def _lacking(scheduled: Scheduled, metric: str, needed: str) -> str:
     return (
-        f"the metric {name} needs {needed}, which the learner of release {scheduled.name!r} "
+        f"the metric {metric} needs {needed}, which the learner of release {scheduled.name!r} "
         f"({type(scheduled.learner).__name__}) does not have; leave the metric out"
     )
 
@@ -234,8 +264,3 @@ def _without_noise(domain: Domain, centred: NDArray[np.float64]) -> ScoreLaw | N
     if domain.classes:
         return None
     return ScoreLaw(mean=centred + domain.labels.centre, std=np.zeros(centred.shape))
-
-
-def _leaning(domain: Domain, centred: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """PRIVATE: how much scores lean to the second of two classes, in [0, 1]."""
-    return (1 + np.clip(centred, -1.0, 1.0)) / 2 if domain.classes == 2 else None

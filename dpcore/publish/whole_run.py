@@ -31,7 +31,7 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.places import place_of
-from dpcore.publish.evaluation import UNCOVERED, evaluate
+from dpcore.publish.evaluation import UNCOVERED, evaluation
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     HANDED_OVER,
@@ -389,7 +389,13 @@ def _operator(
     """Everything that may depend on records beyond the answers, marked as such, and written."""
     notes: dict[str, Any] = {"warning": UNCOVERED}
     if spec.metrics:
-        notes["evaluation"] = evaluate(plan, outcome, spec.metrics, spec.groups)
+        found = evaluation(plan, outcome, spec.metrics, spec.groups)
+        notes["evaluation"] = found.told
+        notes["curves"] = {
+            name: {metric: one.told() for metric, one in drawn.items()}
+            for name, drawn in found.curves.items()
+            if drawn
+        }
         if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
             notes["stand-ins"] = told
     notes["seconds"] = round(time.monotonic() - started, 3)

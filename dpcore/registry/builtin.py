@@ -140,18 +140,23 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
 def dpcore_metrics() -> Mapping[str, type[Metric]]:
     """Metrics with bare names."""
     means, rates = "dpcore.learning.metrics.means", "dpcore.learning.metrics.rates"
+    losses = "dpcore.learning.metrics.losses"
     return Lazily(
         {
             "accuracy": (means, "Accuracy"),
-            "calibration_error": (rates, "CalibrationError"),
+            "balanced_accuracy": ("dpcore.learning.metrics.balanced", "BalancedAccuracy"),
+            "brier_score": (losses, "BrierScore"),
+            "calibration_error": ("dpcore.learning.metrics.calibration", "CalibrationError"),
             "excessive_risk": ("dpcore.learning.metrics.risk", "ExcessiveRisk"),
             "false_positive_rate": (rates, "FalsePositiveRate"),
+            "log_loss": (losses, "LogLoss"),
             "mae": (means, "MeanAbsoluteError"),
             "mse": (means, "MeanSquaredError"),
             "parity": ("dpcore.learning.metrics.parity", "Parity"),
             "positive_rate": (rates, "PositiveRate"),
             "risk_gap": ("dpcore.learning.metrics.risk", "RiskGap"),
             "rmse": (means, "RootMeanSquaredError"),
+            "roc_auc": ("dpcore.learning.metrics.ranking", "AreaUnderCurve"),
             "true_positive_rate": (rates, "TruePositiveRate"),
         }
     )

@@ -1,14 +1,14 @@
 """PrivateLook: a hold-out metric that is paid for, and therefore published.
 
-Each metric of each release is one Laplace release of its mean over the hold-out, after the models
-are fixed by their answers. A record is either in the hold-out or not, so that its replacement moves
-the means by at most `Metric.sensitivity`; the cost is added to the rest of the run all the same.
+Each metric of each release is one Laplace release of its statistic over the hold-out (a mean,
+mostly), after the models are fixed by their answers. A record is either in the hold-out or not, so
+that its replacement moves the statistics by at most `PricedMetric.sensitivity`; the cost is added
+to the rest of the run all the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import attrs
 import numpy as np
@@ -18,8 +18,8 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.learning.metrics.base import Metric
-from dpcore.learning.metrics.means import MeanMetric
+from dpcore.learning.metrics.base import Held, Metric
+from dpcore.learning.metrics.priced import PricedMetric
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.query import Query
 from dpcore.rounding import gamma
@@ -30,14 +30,14 @@ from dpcore.sensitivity import Sensitivity
 RELEASE = "evaluation"
 
 
-def _means(metrics: Mapping[str, Metric]) -> dict[str, MeanMetric]:
+def _priced(metrics: Mapping[str, Metric]) -> dict[str, PricedMetric]:
     found = {}
     for name, metric in metrics.items():
-        if not isinstance(metric, MeanMetric):
+        if not isinstance(metric, PricedMetric):
             raise ParameterError(
-                "evaluate.private", "means of one term a record", "metrics", name, "private",
-                message=f"{name} is no mean of one term a record, so that it has no price here; "
-                f"by group, publish it with a release `of` the model",
+                "evaluate.private", "metrics that have a price", "metrics", name, "private",
+                message=f"{name} has no price here: nothing is proved of how far one record moves "
+                f"it; by group, publish it with a release `of` the model",
             )  # fmt: skip
         found[name] = metric
     return found
@@ -48,11 +48,11 @@ class PrivateLook:
     """What the hold-out is asked.
 
     Args:
-        metrics: By name, each a mean of one term a record.
+        metrics: By name, each with a proved sensitivity.
         epsilon: What one metric of one release costs, > 0.
     """
 
-    metrics: Mapping[str, MeanMetric] = attrs.field(converter=_means)
+    metrics: Mapping[str, PricedMetric] = attrs.field(converter=_priced)
     epsilon: float
 
     def asks(
@@ -95,25 +95,30 @@ class PrivateLook:
             distance=Distance.L1,
             adjacency=REPLACE_ONE,
             solver_error=reach * gamma(8),
-            source=f"mean of {metric} terms over the hold-out, each in a public range",
+            source=own.source(metric),
         )
         query = Query(name=name, shape=(1,), distance=Distance.L1)
         mechanism = Laplace().at(1 / self.epsilon, query, sensitivity)
         return Ask(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
 
-    def mean(self, query: str, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """PRIVATE: what one query asks for."""
-        return np.array([self._metric(query).mean(predicted, truth)])
+    @property
+    def needs_probabilities(self) -> bool:
+        """Whether some metric needs stated probabilities."""
+        return any(metric.needs_probabilities for metric in self.metrics.values())
 
-    def stated(self, means: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
-        """{release: {metric: value}} from released means, by query name."""
+    def statistic(self, query: str, held: Held) -> NDArray[np.float64]:
+        """PRIVATE: what one query asks for."""
+        return np.array([self._metric(query).statistic(held)])
+
+    def stated(self, statistics: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
+        """{release: {metric: value}} from released statistics, by query name."""
         found: dict[str, dict[str, float]] = {}
-        for name, mean in means.items():
+        for name, value in statistics.items():
             release, metric = name.split(".", 1)
-            found.setdefault(release, {})[metric] = self._metric(name).stated(float(mean[0]))
+            found.setdefault(release, {})[metric] = self._metric(name).stated(float(value[0]))
         return found
 
-    def _metric(self, query: str) -> MeanMetric:
+    def _metric(self, query: str) -> PricedMetric:
         return self.metrics[query.split(".", 1)[1]]
 
 

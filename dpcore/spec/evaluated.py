@@ -9,6 +9,7 @@ import attrs
 
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, below
+from dpcore.learner import AnyLearner
 from dpcore.learning.metrics.base import Metric
 from dpcore.learning.metrics.groups import Groups
 from dpcore.registry.kinds import METRIC
@@ -119,13 +120,17 @@ def require_measurable(looks: Evaluated, request: Request) -> None:
             lacking = ""
             if metric.needs_law and learner.predicts and not learner.linear:
                 lacking = "a score that is linear in one noisy answer"
-            elif (
-                metric.needs_scores and learner.predicts and not (learner.linear or learner.scores)
-            ):
-                lacking = "scores"
+            elif metric.needs_probabilities and learner.predicts and not _stating(learner, request):
+                lacking = "probabilities of classes"
             if lacking:
                 raise SpecError(
                     f"{name} needs {lacking}, which {type(learner).__name__} (release "
                     f"{release.name!r}) does not give; leave it out",
                     ("evaluate", "metrics", str(number)),
                 )
+
+
+def _stating(learner: AnyLearner, request: Request) -> bool:
+    """Whether a learner's models state probabilities of the target's classes."""
+    by_scores = request.domain.classes == 2 and (learner.linear or learner.scores)
+    return learner.probabilities or by_scores

@@ -138,9 +138,8 @@ def test_renyi_conversions_match_a_brute_force_minimum():
 @pytest.mark.parametrize("rho", [1e-12, 1e-4, 0.03, 1.0, 40.0])
 def test_delta_of_a_zcdp_claim_is_the_least_over_many_orders(rho):
     """Never above the least of them, and below it by no more than a coarse grid misses."""
-    epsilons = np.concatenate(
-        [[0.0], rho * np.array([0.5, 1.0, 1.5, 30.0]), np.geomspace(0.01, 60, 8)]
-    )
+    near = rho * np.array([0.0, 0.5, 1.0, 1.5, 30.0])
+    epsilons = np.concatenate([near, np.geomspace(0.01, 60, 8)])
     less = np.geomspace(1e-8, 1e9, 100_001)
     shape = np.where(
         less < 1, (1 + less) * (np.log(less) - np.log1p(less)), -(1 + less) * np.log1p(1 / less)

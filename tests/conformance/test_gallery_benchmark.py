@@ -29,13 +29,14 @@ from gallery.core import (
     load_spec,
     mechanism_cases,
 )
+from gallery.everyday import EVERYDAY
 from gallery.mutants import MUTANTS
 from gallery.mutants.parents import CLAIMS
 from gallery.reported import REPORTED
 from gallery.strangers import STRANGERS, UNUSUAL
 from gallery.unlike import UNLIKE
 
-ENTRIES = {entry.name: entry for entry in (*REPORTED, *MUTANTS, *UNLIKE, *STRANGERS)}
+ENTRIES = {entry.name: entry for entry in (*REPORTED, *MUTANTS, *UNLIKE, *STRANGERS, *EVERYDAY)}
 KINDS = ("learner", "mechanism", "accountant", "features", "function")
 
 
@@ -45,7 +46,8 @@ def test_both_sets_are_as_large_and_as_spread_as_they_say():
     assert len(MUTANTS) >= 110
     assert len(UNLIKE) >= 15
     assert len(STRANGERS) >= 30
-    assert len(ENTRIES) == sum(map(len, (REPORTED, MUTANTS, UNLIKE, STRANGERS)))
+    assert len(EVERYDAY) >= 30
+    assert len(ENTRIES) == sum(map(len, (REPORTED, MUTANTS, UNLIKE, STRANGERS, EVERYDAY)))
     assert all(entry.mistake.endswith(".") for entry in ENTRIES.values())
     assert all(entry.source for entry in REPORTED)
     assert all(entry.parent for entry in MUTANTS)
@@ -121,7 +123,9 @@ def test_a_right_sibling_raises_no_alarm(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", [*REPORTED, *UNLIKE, *STRANGERS], ids=lambda entry: entry.name)
+@pytest.mark.parametrize(
+    "entry", [*REPORTED, *UNLIKE, *STRANGERS, *EVERYDAY], ids=lambda entry: entry.name
+)
 def test_no_right_sibling_of_a_reported_bug_raises_an_alarm(entry, tmp_path):
     assert entry.right is None or not alarms(entry, tmp_path, 0.1)
 

@@ -9,15 +9,11 @@ from scipy import integrate, stats
 
 from dpcore import Categories, Classes, Domain, Range
 from dpcore.learning.metrics.base import WHOLE, Held, ScoreLaw
+from dpcore.learning.metrics.calibration import CalibrationError
 from dpcore.learning.metrics.groups import Groups
 from dpcore.learning.metrics.means import Accuracy, MeanSquaredError
 from dpcore.learning.metrics.parity import FLOOR, Parity, distance, floor
-from dpcore.learning.metrics.rates import (
-    CalibrationError,
-    FalsePositiveRate,
-    PositiveRate,
-    TruePositiveRate,
-)
+from dpcore.learning.metrics.rates import FalsePositiveRate, PositiveRate, TruePositiveRate
 from dpcore.learning.metrics.risk import ExcessiveRisk, RiskGap, clipped_moments
 
 TARGET = Range(-1.0, 3.0)
@@ -145,7 +141,7 @@ def classified(rng, records=400):
         target=TWO,
         groups=SMOKER,
         codes=codes,
-        scores=scores,
+        probabilities=np.stack([1 - scores, scores], axis=1),
     )
 
 
@@ -189,7 +185,7 @@ def test_a_group_without_records_is_not_told_of_and_nothing_is_divided_by_its_co
     held = classified(np.random.default_rng(8))
     alone = Held(
         predicted=held.predicted, truth=held.truth, target=TWO, groups=SMOKER,
-        codes=np.zeros(400, np.intp), scores=held.scores,
+        codes=np.zeros(400, np.intp), probabilities=held.probabilities,
     )  # fmt: skip
     with np.errstate(all="raise"):
         for metric in (Accuracy(), PositiveRate(), Parity(), CalibrationError()):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -194,3 +195,30 @@ def test_the_command_takes_a_ledgers_path(book, tmp_path, monkeypatch):
     assert (tmp_path / "clinic.html").stat().st_mode & 0o077 == 0
     done = CliRunner().invoke(app, ["report", "clinic.ledger", "--operator"])
     assert done.exit_code == 2
+
+
+def curves(folder, points):
+    """The operator's file of a run with one curve more."""
+    file = folder / "operator" / "run.json"
+    told = json.loads(file.read_text())
+    told["curves"] = {
+        "<r>": {
+            "roc_auc": {"across": "<wrong>", "up": "found", "diagonal": "chance", "points": points}
+        }
+    }
+    file.write_text(json.dumps(told))
+
+
+def test_curves_of_the_evaluation_are_drawn_for_the_operator_alone(run, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(run.folder, folder)
+    curves(folder, [[0, 0], [0.2, 0.9], [1, 1]])
+    public, own = (page.report(folder, operator=o).decode() for o in (False, True))
+    assert own.count("<svg") == public.count("<svg") + 1
+    assert "found, over the &lt;wrong&gt;" in own
+    assert "<wrong>" not in own
+    assert public == page.report(run.folder).decode()
+    for damaged in ([[0, 2]], [[0, 0]] * 1001, [["x", 1]], "no"):
+        curves(folder, damaged)
+        with pytest.raises(ReplayError, match="no operator's file"):
+            page.report(folder, operator=True)

@@ -108,6 +108,11 @@ def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[...
                 if component is not None:
                     with below(key):
                         found |= _method(component, known)
+            names = [one.name for one in text.series]
+            for key, others in (("approaches", [series.approaches]), ("below", series.below)):
+                for other in filter(None, others):
+                    if other not in names:
+                        raise SpecError(f"no series is called so{nearest(other, names)}", key)
             swept = text.sweep.over == "epsilon" and series.noise is not None
             if (series.noise is None) != (series.epsilon is None and not swept):
                 raise SpecError("noise and epsilon go together", "epsilon")

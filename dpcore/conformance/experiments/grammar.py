@@ -93,6 +93,7 @@ class SeriesText(Struct, frozen=True, forbid_unknown_fields=True):
         honest: The best sound result at the same epsilon, and how it is reached.
         approaches: Name of the series that it must reach at the last value of the sweep, where
             only the shape of a picture is claimed.
+        below: Names of series that it must be less than, where only an order is claimed.
         group: Whose gap is told, where gaps are.
         exact: Whether a gap is told in closed form, and not from draws; of what has no noise, that
             the study's number is the same one but for its digits.
@@ -120,6 +121,7 @@ class SeriesText(Struct, frozen=True, forbid_unknown_fields=True):
     loses: dict[str, float] = {}
     honest: str = ""
     approaches: str = ""
+    below: list[str] = []
     group: str = ""
     exact: bool = False
     grid: Annotated[int, Meta(ge=0)] = 0

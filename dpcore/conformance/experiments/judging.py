@@ -28,7 +28,13 @@ TWO_SD = 0.5 * math.erfc(2 / math.sqrt(2))  # each side
 
 @attrs.frozen(kw_only=True)
 class Cell:
-    """One number of a table or figure, and its verdicts; None where there is nothing to judge."""
+    """One number of a table or figure, and its verdicts; None where there is nothing to judge.
+
+    Args:
+        loses: The least epsilon that it really loses, of what an audit shows here and a recorded
+            one; audited: the first alone, None if there was none.
+        below: What it must be less than, where only an order is claimed.
+    """
 
     series: str
     at: int | float
@@ -44,6 +50,8 @@ class Cell:
     formula: bool
     claims: float | None
     loses: float | None
+    audited: float | None
+    below: float | None
     honest: str
     unjudged: str
 
@@ -78,6 +86,7 @@ def judged(text: ExperimentText, found: Sequence[Found]) -> list[Cell]:
     """A cell for every series at every value."""
     compared = sum(_study(text, one)[1] is not None for one in found)
     cells = [_cell(text, one, FAMILY / max(1, compared)) for one in found]
+    cells = _ordered(text, cells)
     goals = {series.name: series.approaches for series in text.series if series.approaches}
     last = {(c.series, c.at): c for c in cells if c.at == text.sweep.at[-1]}
     return [
@@ -86,6 +95,25 @@ def judged(text: ExperimentText, found: Sequence[Found]) -> list[Cell]:
         else cell
         for cell in cells
     ]
+
+
+def _ordered(text: ExperimentText, cells: Sequence[Cell]) -> list[Cell]:
+    """Cells that must be less than each of some others, told apart at 1 % for the whole item."""
+    goals = {series.name: series.below for series in text.series}
+    means = {(cell.series, cell.at): cell for cell in cells}
+    claims = FAMILY / max(1, sum(len(goals[cell.series]) for cell in cells))
+    return [
+        _less(cell, [means[name, cell.at] for name in goals[cell.series]], 2 * claims)
+        if goals[cell.series]
+        else cell
+        for cell in cells
+    ]
+
+
+def _less(cell: Cell, others: Sequence[Cell], level: float) -> Cell:
+    """One-sided: Student's test, half of a two-sided level."""
+    ends = [o.mean - difference(cell.sd, cell.repeats, o.sd, o.repeats, level) for o in others]
+    return attrs.evolve(cell, below=min(o.mean for o in others), as_paper=cell.mean < min(ends))
 
 
 def _reaching(cell: Cell, goal: Cell) -> Cell:
@@ -123,6 +151,7 @@ def _cell(text: ExperimentText, found: Found, level: float) -> Cell:
         assert series.independent is not None
         apart = difference(sd, repeats, spread, series.independent.repeats, level)
     counts = not series.unjudged
+    shown = [x for x in (found.loses, series.loses.get(str(found.at))) if x is not None]
     swept = text.sweep.over == "epsilon" and series.noise is not None
     return Cell(
         series=series.name,
@@ -140,7 +169,9 @@ def _cell(text: ExperimentText, found: Found, level: float) -> Cell:
         if study is not None and apart is not None
         else None,
         claims=float(found.at) if series.claims_sweep or swept else series.epsilon,
-        loses=series.loses.get(str(found.at)),
+        loses=max(shown, default=None),
+        audited=found.loses,
+        below=None,
         honest=series.honest,
         unjudged=series.unjudged,
     )

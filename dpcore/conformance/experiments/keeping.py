@@ -16,7 +16,9 @@ from dpcore.publish.files import new_folder, private_folder, replace_file
 WARNING = "NOT PRIVATE: every number here shows the records; keep it"
 
 
-def as_dict(experiment: Experiment, cells: Sequence[Cell], key: int, quick: bool) -> dict[str, Any]:
+def as_dict(
+    experiment: Experiment, cells: Sequence[Cell], key: int, quick: bool, audit: int
+) -> dict[str, Any]:
     """Everything that is printed."""
     text = experiment.text
     return {
@@ -26,6 +28,7 @@ def as_dict(experiment: Experiment, cells: Sequence[Cell], key: int, quick: bool
         "reading": text.reading,
         "key": key,
         "quick": quick,
+        "audit": audit,
         "differs": [msgspec.structs.asdict(one) for one in text.differs],
         "not_reproducible": text.not_reproducible,
         "substitute": text.substitute,
@@ -34,7 +37,13 @@ def as_dict(experiment: Experiment, cells: Sequence[Cell], key: int, quick: bool
 
 
 def keep(
-    experiment: Experiment, cells: Sequence[Cell], *, key: int, quick: bool, runs: Path
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    *,
+    key: int,
+    quick: bool,
+    audit: int,
+    runs: Path,
 ) -> tuple[Path, str]:
     """A new folder with `operator/experiment.json` and, where matplotlib is installed, a picture.
 
@@ -42,7 +51,7 @@ def keep(
     """
     folder = new_folder(runs, experiment.name.replace("/", "-"))
     operator = private_folder(folder / "operator")
-    told = msgspec.json.format(msgspec.json.encode(as_dict(experiment, cells, key, quick)))
+    told = msgspec.json.format(msgspec.json.encode(as_dict(experiment, cells, key, quick, audit)))
     replace_file(operator / "experiment.json", told + b"\n", private=True)
     try:
         picture = drawn(experiment, cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from dpcore.conformance.experiments.data import Split, draws
 from dpcore.conformance.experiments.experiment import Experiment, fields
 from dpcore.conformance.experiments.grammar import SeriesText
 from dpcore.conformance.experiments.groups import Predicted, drawn_gap, exact_gap, parity
+from dpcore.conformance.experiments.losing import KnownLoss, audit_coins, movements
 
 Floats = NDArray[np.float64]
 
@@ -30,11 +32,25 @@ class Fitted(Protocol):
 
 @attrs.frozen(eq=False)
 class Found:
-    """Mean squared test errors of one series at one value of the sweep, one for each split."""
+    """Mean squared test errors of one series at one value of the sweep, one for each split.
+
+    Args:
+        loses: The least epsilon that an audit of the first split shows; None if there was none.
+    """
 
     series: int
     at: int | float
     errors: Floats
+    loses: float | None = None
+
+
+@attrs.define(eq=False)
+class _Known:
+    """A fit, the coins as it took them, and how far changed labels move it."""
+
+    fit: Fitted
+    coins: np.random.Generator
+    moved: list[Floats] | None = None
 
 
 def run(
@@ -43,6 +59,7 @@ def run(
     *,
     quick: bool = False,
     key: int | None = None,
+    audit: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Found]:
     """Every series at every value of the sweep; under `quick` at the first and the last.
@@ -50,6 +67,7 @@ def run(
     Args:
         folder: Of the user's files.
         key: Of everything drawn; the experiment's own if None.
+        audit: How many labels an audit of each series changes, one at a time, on the first split.
         progress: Told how many fits are done, and how many there will be.
 
     Raises:
@@ -63,13 +81,14 @@ def run(
     tell = progress or (lambda done, most: None)
     done, most = 0, splits * len(at) * len(text.series)
     errors: dict[tuple[int, int | float], list[float]] = {}
+    lost: dict[tuple[int, int | float], float] = {}
     seed = text.key if key is None else key
     for number in range(splits):
         for place, value in enumerate(at):
             coins = np.random.default_rng([seed, number, place])
             records = int(value) if text.sweep.over == "records" else None
             data: dict[str, Split] = {}
-            fitted: dict[bytes, Fitted] = {}
+            fitted: dict[bytes, _Known] = {}
             for index, series in enumerate(text.series):
                 if series.statement is not None:
                     number_of = computed(experiment, series.statement, value)
@@ -80,13 +99,21 @@ def run(
                 if series.data not in data:
                     data[series.data] = drawing[series.data](coins, records)
                 split = data[series.data]
-                fit = _fitted(experiment, series, split, value, coins, fitted)
+                known = _fitted(experiment, series, split, value, coins, fitted)
+                if audit and not number:
+                    chosen = audit_coins(seed, place).choice(len(split.train_y), audit)
+                    loss = _lost(experiment, series, split, value, known, chosen)
+                    if loss is not None:
+                        lost[index, value] = loss
                 errors.setdefault((index, value), []).append(
-                    _measured(experiment, series, split, fit, coins, value)
+                    _measured(experiment, series, split, known.fit, coins, value)
                 )
                 done += 1
                 tell(done, most)
-    return [Found(index, value, np.array(found)) for (index, value), found in errors.items()]
+    return [
+        Found(index, value, np.array(found), lost.get((index, value)))
+        for (index, value), found in errors.items()
+    ]
 
 
 def computed(experiment: Experiment, component: Mapping[str, Any], value: float) -> float:
@@ -98,24 +125,76 @@ def computed(experiment: Experiment, component: Mapping[str, Any], value: float)
     return found
 
 
+def _refitting(
+    experiment: Experiment, series: SeriesText, split: Split, value: float
+) -> tuple[bytes, Callable[[Floats, np.random.Generator], Fitted]]:
+    """A name that is the same for series that differ in noise alone, and what fits."""
+    over = experiment.text.sweep.over
+    assert series.fit is not None
+    own: Mapping[str, Any] = fields(series.fit, len(split.train_y))
+    if series.claims_sweep or over not in ("records", "epsilon"):
+        own = {**own, over: value}
+    method = experiment.methods[series.fit["name"]]
+
+    def fitting(y: Floats, coins: np.random.Generator) -> Fitted:
+        found: Fitted = method(split.train_x, y, coins, **own)
+        return found
+
+    return msgspec.json.encode([series.data, series.fit["name"], sorted(own.items())]), fitting
+
+
 def _fitted(
     experiment: Experiment,
     series: SeriesText,
     split: Split,
     value: float,
     coins: np.random.Generator,
-    known: dict[bytes, Fitted],
-) -> Fitted:
+    known: dict[bytes, _Known],
+) -> _Known:
     """The fit; the same one for series that differ in noise alone."""
-    over = experiment.text.sweep.over
-    assert series.fit is not None
-    own: Mapping[str, Any] = fields(series.fit, len(split.train_y))
-    own = own if over in ("records", "epsilon") else {**own, over: value}
-    name = msgspec.json.encode([series.data, series.fit["name"], sorted(own.items())])
+    name, fitting = _refitting(experiment, series, split, value)
     if name not in known:
-        method = experiment.methods[series.fit["name"]]
-        known[name] = method(split.train_x, split.train_y, coins, **own)
+        before = copy.deepcopy(coins)
+        known[name] = _Known(fitting(split.train_y, coins), before)
     return known[name]
+
+
+def _given(
+    experiment: Experiment, series: SeriesText, split: Split, value: float
+) -> dict[str, Any]:
+    """What a method of noise is told."""
+    assert series.noise is not None
+    text = experiment.text
+    over = value if text.sweep.over == "epsilon" else series.epsilon
+    own = fields(series.noise, len(split.train_y))
+    return {"epsilon": over, "delta": text.delta, **own}
+
+
+def _lost(
+    experiment: Experiment,
+    series: SeriesText,
+    split: Split,
+    value: float,
+    known: _Known,
+    chosen: NDArray[np.intp],
+) -> float | None:
+    """What the noise does not hide of the chosen labels; None where that is not known."""
+    if series.noise is None:
+        return None
+    method: Any = experiment.methods[series.noise["name"]]
+    if not isinstance(method, KnownLoss):
+        return None
+    if known.moved is None:
+        _, fitting = _refitting(experiment, series, split, value)
+        known.moved = movements(
+            lambda y, coins: fitting(y, coins).coefficients,
+            split.train_y,
+            known.fit.coefficients,
+            known.coins,
+            chosen,
+        )
+    given = _given(experiment, series, split, value)
+    return max(method.loss(known.fit, moved, **given) for moved in known.moved)
 
 
 def _measured(
@@ -131,9 +210,7 @@ def _measured(
     method, given = None, {}
     if series.noise is not None:
         method = experiment.methods[series.noise["name"]]
-        over = value if text.sweep.over == "epsilon" else series.epsilon
-        own = fields(series.noise, len(split.train_y))
-        given = {"epsilon": over, "delta": text.delta, **own}
+        given = _given(experiment, series, split, value)
 
     def draw() -> Floats:
         assert method is not None, "only noise is drawn"

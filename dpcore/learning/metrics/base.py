@@ -1,7 +1,7 @@
 """Metric: what an evaluation tells of predictions on a hold-out; Held: what it sees of them.
 
 A metric is computed from private records. What it tells goes to the operator, unless it is paid
-for: `MeanMetric` (in `means`) says how far one record moves it.
+for: `PricedMetric` (in `priced`) says how far one record moves it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Held:
         groups: The public groups; None where nobody asked for any.
         codes: Of every record, the number of its group; -1 where it is in none. Shape (n,).
         law: Of the scores, for metrics that need it.
-        scores: How much a model of two classes leans to the second, in [0, 1], where it says so.
+        probabilities: That a model of classes states, where it does: shape (n, classes), in the
+            order in which they are declared.
     """
 
     predicted: NDArray[Any]
@@ -59,7 +60,27 @@ class Held:
         default=attrs.Factory(lambda self: np.zeros(self.truth.size, np.intp), takes_self=True)
     )
     law: ScoreLaw | None = None
-    scores: NDArray[np.float64] | None = None
+    probabilities: NDArray[np.float64] | None = None
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """The stated probability of the second of two classes, shape (n,)."""
+        assert self.probabilities is not None, "there are probabilities"
+        return np.asarray(self.probabilities[:, 1])
+
+    def classes(self) -> NDArray[np.intp]:
+        """Of every label, the number of its class; shape (n,)."""
+        assert isinstance(self.target, Classes), "the target is classes"
+        return np.asarray(self.target.codes(self.target.centred(self.truth)), dtype=np.intp)
+
+    def second(self) -> NDArray[np.bool_]:
+        """Which labels are the second of two classes, shape (n,)."""
+        return np.asarray(self.classes() == 1)
+
+    def stated_of_truth(self) -> NDArray[np.float64]:
+        """The stated probability of every label, shape (n,)."""
+        assert self.probabilities is not None, "there are probabilities"
+        return np.asarray(self.probabilities[np.arange(self.truth.size), self.classes()])
 
     def parts(self) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """All records by the name `WHOLE`, then each group with records by its name."""
@@ -74,6 +95,25 @@ class Held:
                 yield label, chosen
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class Curve:
+    """PRIVATE: a picture of predictions on a hold-out.
+
+    Args:
+        across, up: What is drawn. diagonal: What the line from 0 to 1 is.
+        points: In [0, 1], shape (k, 2).
+    """
+
+    across: str
+    up: str
+    diagonal: str
+    points: NDArray[np.float64]
+
+    def told(self) -> dict[str, Any]:
+        """As what a JSON file can hold."""
+        return {**attrs.asdict(self), "points": self.points.tolist()}
+
+
 class Metric(ABC):
     """What is told of predictions on a hold-out."""
 
@@ -83,8 +123,8 @@ class Metric(ABC):
     needs_law: ClassVar[bool] = False
     """Whether it needs `Held.law`: known of models that are linear in one noisy answer."""
 
-    needs_scores: ClassVar[bool] = False
-    """Whether it needs `Held.scores`."""
+    needs_probabilities: ClassVar[bool] = False
+    """Whether it needs `Held.probabilities`."""
 
     @abstractmethod
     def about(self, target: Range | Classes) -> bool:
@@ -93,3 +133,7 @@ class Metric(ABC):
     @abstractmethod
     def measured(self, held: Held) -> Mapping[str, float]:
         """PRIVATE: what is told, by what it is about: `WHOLE`, or a group. At least one record."""
+
+    def curve(self, held: Held) -> Curve | None:
+        """PRIVATE: a picture of what is told; None where there is none."""
+        return None

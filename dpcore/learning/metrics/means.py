@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.learning.metrics.base import Held, Metric
+from dpcore.learning.metrics.base import Held
+from dpcore.learning.metrics.priced import PricedMetric
 from dpcore.rounding import up
 
 
 @attrs.frozen
-class MeanMetric(Metric):
+class MeanMetric(PricedMetric):
     """A function of the mean, over the hold-out, of one term in [0, `reach`] a record.
 
     The mean moves by at most reach / h when one of h records is replaced. It is the mean that is
@@ -33,13 +34,13 @@ class MeanMetric(Metric):
     def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
         """One term a record, of predictions and labels in the file's units. Shape (n,)."""
 
-    def stated(self, mean: float) -> float:
-        """What is told of a mean: here the mean itself."""
-        return mean
+    def source(self, name: str) -> str:
+        """Of a mean."""
+        return f"mean of {name} terms over the hold-out, each in a public range"
 
-    def about(self, target: Range | Classes) -> bool:
-        """Whether terms have a reach."""
-        return self.reach(target) is not None
+    def statistic(self, held: Held) -> float:
+        """PRIVATE: the mean of the terms."""
+        return self.mean(held.predicted, held.truth)
 
     def mean(self, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
         """Mean of the terms, from a correctly rounded sum."""
@@ -106,9 +107,9 @@ class RootMeanSquaredError(MeanMetric):
         """(prediction - label)^2."""
         return _power(predicted, truth, 2)
 
-    def stated(self, mean: float) -> float:
+    def stated(self, statistic: float) -> float:
         """After the root; a mean that noise made negative counts as 0 there."""
-        return math.sqrt(max(mean, 0.0))
+        return math.sqrt(max(statistic, 0.0))
 
 
 @attrs.frozen

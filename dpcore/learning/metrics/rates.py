@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive_integer
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.learning.metrics.base import WHOLE, Held, Metric
@@ -69,34 +67,3 @@ class FalsePositiveRate(_Rate):
     def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Those of the first class."""
         return ~positive
-
-
-@attrs.frozen(kw_only=True)
-class CalibrationError(Metric):
-    """How far scores lie from the share of the second class, a mean over equal bins of scores.
-
-    Args:
-        bins: Of [0, 1].
-    """
-
-    needs_scores: ClassVar[bool] = True
-
-    bins: int = attrs.field(default=10, validator=positive_integer)
-
-    def about(self, target: Range | Classes) -> bool:
-        """Two classes."""
-        return isinstance(target, Classes) and target.count == 2
-
-    def measured(self, held: Held) -> Mapping[str, float]:
-        """PRIVATE: sum over bins of |sum of scores - number of the second class| / n."""
-        assert isinstance(held.target, Classes), "calibration is of classes"
-        assert held.scores is not None, "there are scores"
-        positive = held.truth == held.target.named(np.array([1]))[0]
-        bins = np.minimum((held.scores * self.bins).astype(np.intp), self.bins - 1)
-        return {
-            name: float(
-                np.abs(np.bincount(bins[rows], held.scores[rows] - positive[rows], self.bins)).sum()
-                / rows.sum()
-            )
-            for name, rows in held.parts()
-        }

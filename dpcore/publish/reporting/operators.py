@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import attrs
 import msgspec
+import numpy as np
+from markupsafe import Markup
 
 from dpcore.errors import ReplayError
-from dpcore.publish.evaluation import UNCOVERED
+from dpcore.learning.metrics.base import Curve
+from dpcore.learning.pictures import draw_evaluation
+from dpcore.publish.evaluation import CONSTANT, PRIVATE, UNCOVERED, WITHOUT_NOISE
 from dpcore.publish.reading import read_bytes
+from dpcore.publish.reporting.pictures import PEN, drawn
 
 FILE = Path("operator") / "run.json"
+
+
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+PREDICTORS = (PRIVATE, CONSTANT, WITHOUT_NOISE)
+_MOST_POINTS = 1000
+
+
+@attrs.frozen(kw_only=True)
+class Pictured:
+    """A curve of the evaluation, with its words."""
+
+    title: str
+    picture: Markup
+    curve: Curve
 
 
 @attrs.frozen(kw_only=True)
@@ -22,13 +40,33 @@ class Looked:
 
     Args:
         warning: What the operator's file begins with.
-        evaluation: Errors on records held out: what each is of, and the number in six digits.
+        evaluation: Metrics on records held out: what each is of, and of each of `PREDICTORS` the
+            number in six digits.
+        pictures: Curves of the published models.
         notes: What stood in for what.
     """
 
     warning: str
-    evaluation: tuple[tuple[str, str], ...]
+    evaluation: tuple[tuple[str, tuple[str, ...]], ...]
+    pictures: tuple[Pictured, ...]
     notes: tuple[str, ...]
+
+
+class _Points(msgspec.Struct, frozen=True):
+    """A curve in the file."""
+
+    across: str
+    up: str
+    diagonal: str
+    points: Annotated[list[tuple[_Share, _Share]], msgspec.Meta(max_length=_MOST_POINTS)]
+
+
+class _File(msgspec.Struct, frozen=True):
+    """What the file may hold, among other things."""
+
+    evaluation: dict[str, dict[str, dict[str, float | None]]] = {}
+    curves: dict[str, dict[str, _Points]] = {}
+    notes: dict[str, str] = msgspec.field(default_factory=dict, name="stand-ins")
 
 
 def operators(folder: Path) -> Looked:
@@ -39,22 +77,32 @@ def operators(folder: Path) -> Looked:
     """
     path = folder / FILE
     try:
-        told = msgspec.json.decode(read_bytes(path), type=dict[str, Any])
-        notes = told.get("stand-ins", {})
-        return Looked(
-            warning=UNCOVERED.rstrip("."),
-            evaluation=tuple(_leaves(told.get("evaluation", {}))),
-            notes=tuple(f"{name}: {note}" for name, note in notes.items()),
-        )
-    except (OSError, ReplayError, RecursionError, msgspec.MsgspecError, AttributeError):
+        told = msgspec.json.decode(read_bytes(path), type=_File)
+    except (OSError, ReplayError, RecursionError, msgspec.MsgspecError):
         raise ReplayError(f"{path}: no operator's file of a run that can be read") from None
+    return Looked(
+        warning=UNCOVERED.rstrip("."),
+        evaluation=tuple(
+            (f"{release}, {metric}", tuple(_short(found.get(who)) for who in PREDICTORS))
+            for release, metrics in told.evaluation.items()
+            for metric, found in metrics.items()
+        ),
+        pictures=tuple(
+            _pictured(f"{release}, {metric}", curve)
+            for release, metrics in told.curves.items()
+            for metric, curve in metrics.items()
+        ),
+        notes=tuple(f"{name}: {note}" for name, note in told.notes.items()),
+    )
 
 
-def _leaves(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Every number, with the names that lead to it."""
-    for name, value in found.items():
-        path = f"{above}, {name}" if above else str(name)
-        if isinstance(value, Mapping):
-            yield from _leaves(value, path)
-        else:
-            yield path, f"{value:.6g}" if isinstance(value, float) else str(value)
+def _pictured(title: str, told: _Points) -> Pictured:
+    points = np.asarray(told.points, dtype=np.float64).reshape(-1, 2)
+    curve = Curve(across=told.across, up=told.up, diagonal=told.diagonal, points=points)
+    picture = drawn(lambda axes: draw_evaluation(axes, curve, PEN), title)
+    return Pictured(title=title, picture=Markup(picture), curve=curve)
+
+
+def _short(value: float | None) -> str:
+    """Six digits; a dash for what could not be told."""
+    return "\u2013" if value is None else f"{value:.6g}"

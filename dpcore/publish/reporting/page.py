@@ -7,7 +7,7 @@ and the locked plan determine.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,15 @@ from dpcore.learning.features.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.features.model import LinearModel
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.publish.folder import PUBLIC, Run
+from dpcore.publish.lock import Lock
+from dpcore.publish.paid import paid, plan_of
+from dpcore.publish.reporting.attacks import Attacked
 from dpcore.publish.reporting.operators import Looked, operators
 from dpcore.publish.reporting.pictures import privacy_curve, trade_off
 from dpcore.publish.reporting.shapes import shapes_of
 from dpcore.publish.reporting.templates import filled
-from dpcore.publish.terms import terms_of
 from dpcore.publish.whole_run import replay
 from dpcore.publish.wording import describe_mechanism, describe_sensitivity
-from dpcore.randomness import PublicCoins
 from dpcore.rounding import up
 from dpcore.running.plan import Plan
 from dpcore.running.serving import Predictions
@@ -43,13 +44,17 @@ def report(
     folder: Path | str,
     *,
     operator: bool = False,
+    attacks: Callable[[Lock], Sequence[Attacked]] | None = None,
     memory: int | None = None,
     work: int | None = None,
 ) -> bytes:
-    """One self-contained HTML page of a published run: equal `public/` give equal bytes.
+    """One self-contained HTML page of a published run.
+
+    Equal `public/` give equal bytes, unless the operator's part or attacks are added.
 
     Args:
         operator: Add what the operator alone may see, marked as that: NOT covered by the guarantee.
+        attacks: Lines about attacks on a locked plan, handed over beside the run; none if None.
         memory, work: As for `replay`.
 
     Raises:
@@ -64,31 +69,29 @@ def report(
     if run.guarantee.status is Status.NONE:
         raise NoClaimError(f"{folder}: the run guarantees nothing, so there is nothing to report")
     looked = operators(run.folder) if operator else None
-    return _filled(run, _plan(run).curve(), looked).encode()
+    attacked = tuple(attacks(run.lock)) if attacks else ()
+    return _filled(run, plan_of(run), looked, attacked).encode()
 
 
-def _plan(run: Run) -> Plan:
-    """The priced plan that the lock states."""
-    terms = terms_of(run.lock.plan, tuple(one.name for one in run.spec.request.releases))
-    return run.spec.relocked(terms, run.lock.coins() or PublicCoins(0))
-
-
-def _filled(run: Run, curve: Curve, looked: Looked | None) -> str:
+def _filled(run: Run, priced: Plan, looked: Looked | None, attacked: tuple[Attacked, ...]) -> str:
     """The template with what it shows; every text is escaped there."""
-    told, plan = run.guarantee, run.lock.plan
+    told, plan, curve = run.guarantee, run.lock.plan, priced.curve()
     return filled(
         "page.html",
         accused=[(f"{100 * one:g} %", _percent(curve.found(one))) for one in _ACCUSED],
+        attacks=attacked,
         conditional=told.status is Status.CONDITIONAL,
         curve=[(rounded_up(d), rounded_up(e)) for d, e in _some(curve)],
         delta=rounded_up(told.delta),
         epsilon=rounded_up(told.epsilon),
-        evaluation=run.evaluation,
+        evaluation=[
+            (f"{one.release}, {one.metric}", *map(_number, (one.value, one.low, one.high)))
+            for one in paid(run, priced)
+        ],
         factor=rounded_up(up(math.exp(told.epsilon), roundings=4))
         if told.epsilon < 700
         else "huge",
         guarantee=told,
-        number=_number,
         operator=looked,
         pictures=[
             Markup(privacy_curve(curve, told.epsilon, told.delta)),

@@ -111,6 +111,7 @@ class Central(OneShot):
     bounds: ClassVar[tuple[str, ...]] = ("ntk.central",)
     total: ClassVar[bool] = True
     several_classes: ClassVar[bool] = True
+    probabilities: ClassVar[bool] = True
 
     neurons: int | None = attrs.field(default=None, validator=optional_count)
     intercept: float = attrs.field(default=0.3, validator=below_one)

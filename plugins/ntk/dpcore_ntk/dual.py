@@ -44,6 +44,7 @@ class DualRegression(Learner):
     """
 
     several_classes: ClassVar[bool] = True
+    probabilities: ClassVar[bool] = True
 
     neurons: int | None = attrs.field(default=None, validator=optional_count)
     regularization: float = attrs.field(validator=positive)

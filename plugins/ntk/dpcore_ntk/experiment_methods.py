@@ -60,24 +60,23 @@ def fit_kernel(
     y: Floats,
     coins: np.random.Generator,
     *,
-    epsilon: float,
     neurons: int,
     regularization: float,
     delta: float,
     radius: float,
     eta_min: float,
-    private: bool,
+    epsilon: float | None = None,
 ) -> KernelFit:
-    """The regression; where `private`, with the noise that Algorithm 2 adds.
+    """The regression; where there is an epsilon, with the noise that Algorithm 2 adds.
 
     Args:
-        epsilon: Of the samples and of the inputs alike. radius: beta.
+        radius: beta. epsilon: Of the samples and of the inputs alike.
     """
     rows = unit(x)
     weights = coins.standard_normal((neurons, x.shape[1]))
     spread = weights.T @ weights / neurons
     own = kernel(rows, rows, spread)
-    if private:
+    if epsilon is not None:
         count = samples_equation_1(epsilon, delta, records=len(y), eta_min=eta_min, radius=radius)
         own = sampled(own, max(1, math.floor(count)), coins)
         rows = rows + truncated(epsilon, delta, radius, rows.shape, coins)

@@ -44,7 +44,7 @@ def test_the_regression_is_the_papers():
     """K(x, X)^T (K + lam)^{-1} Y, one column a class."""
     coins = np.random.default_rng(2)
     x, y = coins.standard_normal((8, 3)), np.array([0, 1, 2, 0, 1, 2, 0, 1.0])
-    fit = fit_kernel(x, y, coins, epsilon=1, private=False, **GIVEN)
+    fit = fit_kernel(x, y, coins, **GIVEN)
     rows = x / np.linalg.norm(x, axis=1, keepdims=True)
     by_hand = [
         [float(a @ b) * float(a @ fit.spread @ b) for b in rows] for a in rows
@@ -52,6 +52,6 @@ def test_the_regression_is_the_papers():
     wanted = np.linalg.inv(by_hand) @ np.eye(3)[y.astype(int)]
     assert np.allclose(fit.coefficients, wanted)
     assert np.allclose(fit.features(x[:2]), kernel(rows[:2], rows, fit.spread))
-    noisy = fit_kernel(x, y, coins, epsilon=1, private=True, **GIVEN)
+    noisy = fit_kernel(x, y, coins, epsilon=1, **GIVEN)
     assert not np.allclose(noisy.coefficients, fit.coefficients)
     assert noisy.rows == pytest.approx(rows, abs=1e-4)

@@ -9,7 +9,7 @@ Source: github.com/liaochunyang/DPRFM at 7470664.
 from __future__ import annotations
 
 import math
-from typing import Literal, Protocol
+from typing import Literal
 
 import attrs
 import numpy as np
@@ -106,49 +106,6 @@ def descent(matrix: Floats, y: Floats, order: NDArray[np.int64], rate: float) ->
     found = np.zeros(matrix.shape[1])
     for row in order:
         found -= rate * (matrix[row] @ found - y[row]) * matrix[row]
-    return found
-
-
-class Fit(Protocol):
-    """What a formula of noise asks of a fit."""
-
-    coefficients: Floats
-
-
-def classical_noise(
-    fit: Fit,
-    coins: np.random.Generator,
-    count: int,
-    *,
-    epsilon: float,
-    delta: float,
-    movement: float,
-) -> Floats:
-    r"""Gaussian noise of :math:`\sqrt{2\ln(1.25/\delta)}\,\Delta/\epsilon`, shape (count, N).
-
-    Args:
-        movement: Delta is this over sqrt(N): 4 for eta = 3/8, 2 in some figures.
-    """
-    size = fit.coefficients.size
-    spread = math.sqrt(2 * math.log(1.25 / delta)) * movement / (math.sqrt(size) * epsilon)
-    return spread * coins.standard_normal((count, size))
-
-
-def gamma_noise(
-    fit: Fit,
-    coins: np.random.Generator,
-    count: int,
-    *,
-    epsilon: float,
-    delta: float,
-    movement: float,
-) -> Floats:
-    r"""Noise of density :math:`\exp(-\epsilon\|z\|/\Delta)`: Gamma(N) along a uniform direction."""
-    size = fit.coefficients.size
-    along = coins.standard_normal((count, size))
-    along /= np.linalg.norm(along, axis=1, keepdims=True)
-    lengths = coins.gamma(size, movement / (math.sqrt(size) * epsilon), size=count)
-    found: Floats = lengths[:, None] * along
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from dpcore import Learner, SensitivityBound, hookimpl
 from dpcore.learning.theorems.statement import Statement
 from dpcore_sgd.bounds import PassesBound, PathBound
-from dpcore_sgd.experiment_methods import theorem_3_noise
+from dpcore_sgd.experiment_methods import THEOREM_3_NOISE
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2
 from dpcore_sgd.regression import Regression
 from dpcore_sgd.statements import STATEMENTS
@@ -45,7 +45,7 @@ def dpcore_examples() -> Mapping[str, Path]:
 @hookimpl
 def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
     """The noise as printed, for experiments of others that compare with it."""
-    return {"sgd.theorem_3_noise": theorem_3_noise}
+    return {"sgd.theorem_3_noise": THEOREM_3_NOISE}
 
 
 @hookimpl

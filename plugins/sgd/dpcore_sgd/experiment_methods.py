@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ParameterError
+from dpcore.events.gaussian import least_epsilon
 from dpcore_sgd.printed import noise_multiplier, printed_sensitivity
 
 
@@ -19,17 +21,42 @@ class Fit(Protocol):
     rate: float | None
 
 
-def theorem_3_noise(
-    fit: Fit,
-    coins: np.random.Generator,
-    count: int,
-    *,
-    epsilon: float,
-    delta: float,
-    kappa: float = 1.0,
-    label_bound: float = 1.0,
-) -> NDArray[np.float64]:
-    """Algorithm 1's Gaussian noise with as many steps as records, shape (count, N)."""
+@attrs.frozen(eq=False)
+class Theorem3Noise:
+    """Algorithm 1's Gaussian noise with as many steps as records."""
+
+    def __call__(
+        self,
+        fit: Fit,
+        coins: np.random.Generator,
+        count: int,
+        *,
+        epsilon: float,
+        delta: float,
+        kappa: float = 1.0,
+        label_bound: float = 1.0,
+    ) -> NDArray[np.float64]:
+        """Shape (count, N)."""
+        spread = _spread(fit, epsilon, delta, kappa, label_bound)
+        return spread * coins.standard_normal((count, fit.coefficients.size))
+
+    def loss(
+        self,
+        fit: Fit,
+        moved: NDArray[np.float64],
+        *,
+        epsilon: float,
+        delta: float,
+        kappa: float = 1.0,
+        label_bound: float = 1.0,
+    ) -> float:
+        """The least epsilon at delta of two outputs that are `moved` apart."""
+        spread = _spread(fit, epsilon, delta, kappa, label_bound)
+        return least_epsilon(float(np.linalg.norm(moved)), spread, delta)
+
+
+def _spread(fit: Fit, epsilon: float, delta: float, kappa: float, label_bound: float) -> float:
+    """The standard deviation as printed."""
     if fit.rate is None:
         raise ParameterError("sgd.theorem_3_noise", "a fit by descent", "rate", fit.rate)
     movement = printed_sensitivity(
@@ -40,5 +67,7 @@ def theorem_3_noise(
         steps=fit.records,
         gamma=delta / 2,
     )
-    spread = noise_multiplier(epsilon, delta) * movement
-    return spread * coins.standard_normal((count, fit.coefficients.size))
+    return noise_multiplier(epsilon, delta) * movement
+
+
+THEOREM_3_NOISE = Theorem3Noise()

@@ -65,6 +65,7 @@ class ShapeFunctions(SummingLearner):
 
     scores: ClassVar[bool] = True
     several_classes: ClassVar[bool] = True
+    probabilities: ClassVar[bool] = True
     rows_at_once: ClassVar[int] = BLOCK
 
     expected_records: int | None = attrs.field(

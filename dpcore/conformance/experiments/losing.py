@@ -1,0 +1,61 @@
+r"""The epsilon that a printed run loses at least: an audit of its own output by changed labels.
+
+A fit is repeated with the same coins and one label changed. The run releases c + z in the one world
+and c' + z in the other, and the law of z is known, so the least epsilon at the claim's delta is a
+closed form of :math:`c'-c` (Gaussian: that of :math:`\mu=\|c'-c\|/\sigma`). It is exact for these
+two worlds, has no chance of error and is rounded down. The largest one is what the run loses at
+least, before an attacker who knows the coins of the fit: its features and the order of its steps.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Refit = Callable[[Floats, np.random.Generator], Floats]
+"""Coefficients from labels and coins."""
+
+_AUDIT = 0x617564  # parts the coins of audits from those of the run
+
+
+@runtime_checkable
+class KnownLoss(Protocol):
+    """A method of noise that says what two outputs lose that are so far apart."""
+
+    def loss(self, fit: Any, moved: Floats, **given: Any) -> float:
+        """The least epsilon of (c + z, c' + z), rounded down.
+
+        Args:
+            moved: c' - c, shape (N,).
+            given: The arguments of a draw, without coins and count.
+        """
+
+
+def audit_coins(seed: int, place: int) -> np.random.Generator:
+    """Of the labels that are changed at one value of the sweep."""
+    return np.random.default_rng([seed, place, _AUDIT])
+
+
+def movements(
+    refit: Refit, y: Floats, before: Floats, coins: np.random.Generator, chosen: NDArray[np.intp]
+) -> list[Floats]:
+    """How far the coefficients move when one label goes to the farther end of all labels.
+
+    Args:
+        refit: Fits as the run did.
+        before: What the run fitted, shape (N,).
+        coins: In the state in which the run's fit took them.
+        chosen: The records whose labels are changed, one after the other.
+    """
+    low, high = float(y.min()), float(y.max())
+    found = []
+    for record in chosen:
+        other = y.copy()
+        other[record] = low if y[record] - low > high - y[record] else high
+        found.append(refit(other, copy.deepcopy(coins)) - before)
+    return found

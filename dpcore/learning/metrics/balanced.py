@@ -1,0 +1,79 @@
+r"""Balanced accuracy: the mean, over classes, of the share of a class that is predicted right.
+
+Let :math:`r_c` of the :math:`n_c` records of class c be predicted right. What is paid for counts a
+rare class as k records at least, with a public k:
+
+.. math:: B=\frac1K\sum_c\frac{r_c}{\max(n_c,k)},
+
+the balanced accuracy wherever every class has k records.
+
+Theorem. B moves by at most :math:`2/Kk` when one record is replaced, of K classes.
+
+Proof. Taking one record out of a class moves its term by at most 1/k: if :math:`n_c\le k` its
+denominator stays; else
+:math:`r/n` becomes :math:`r/(n-1)` or :math:`(r-1)/(n-1)`, which differ from it by
+:math:`r/n(n-1)` where :math:`r\le n-1`, and :math:`(n-r)/n(n-1)`: at most :math:`1/n\le1/k`. A
+replacement takes a record out of one class and puts one into another: two terms; or it stays in
+its class, where :math:`r_c` moves by 1. []
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Range
+from dpcore.learning.metrics.base import Held
+from dpcore.learning.metrics.priced import PricedMetric
+from dpcore.learning.metrics.shares import rare, small_share
+from dpcore.rounding import up
+
+
+@attrs.frozen(kw_only=True)
+class BalancedAccuracy(PricedMetric):
+    """The mean over classes of the share that is predicted right.
+
+    Args:
+        least: Where it is paid for, the share of records that each class is expected to have:
+            public. Where a class has fewer, its share counts for less.
+    """
+
+    least: float = attrs.field(default=0.1, validator=small_share)
+
+    def reach(self, target: Range | Classes) -> float | None:
+        """1 for classes."""
+        return 1.0 if isinstance(target, Classes) else None
+
+    def sensitivity(self, target: Range | Classes, records: int) -> float:
+        """2 / K k."""
+        assert isinstance(target, Classes), "it is about classes"
+        return min(1.0, up(2.0 / (target.count * rare(self.least, records)), roundings=8))
+
+    def source(self, name: str) -> str:
+        """By the theorem above."""
+        return f"{name}: shares predicted right on the hold-out, by class"
+
+    def statistic(self, held: Held) -> float:
+        """PRIVATE: B above."""
+        assert isinstance(held.target, Classes), "it is about classes"
+        classes, right = held.classes(), held.predicted == held.truth
+        counts = np.bincount(classes, minlength=held.target.count)
+        found = np.bincount(classes[right], minlength=held.target.count)
+        shares = found / np.maximum(counts, rare(self.least, held.truth.size))
+        return min(math.fsum(shares) / held.target.count, 1.0)
+
+    def measured(self, held: Held) -> Mapping[str, float]:
+        """PRIVATE: of the classes that have records; of all records, and of each group."""
+        assert isinstance(held.target, Classes), "it is about classes"
+        classes, right = held.classes(), held.predicted == held.truth
+        told = {}
+        for name, rows in held.parts():
+            counts = np.bincount(classes[rows], minlength=held.target.count)
+            found = np.bincount(classes[rows & right], minlength=held.target.count)
+            some = counts > 0
+            told[name] = float(np.mean(found[some] / counts[some]))
+        return told

@@ -1,0 +1,83 @@
+r"""Calibration: how far stated probabilities lie from the shares that were found, by bin.
+
+With r the stated probability of the second class less whether it was it, summed by equal bins of
+that probability, the error is the sum of the bins' :math:`|\sum r|`, over n. A record has
+:math:`|r|\le1` and is in one bin, so that replacing it changes :math:`\sum_b|\sum r|` by at most
+:math:`|r|+|r'|\le2`: the error moves by at most 2/n. (Two records that each draw their bin back to
+0 reach that.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import positive_integer
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Range
+from dpcore.learning.metrics.base import Curve, Held
+from dpcore.learning.metrics.priced import PricedMetric
+from dpcore.rounding import up
+
+
+@attrs.frozen(kw_only=True)
+class CalibrationError(PricedMetric):
+    """How far stated probabilities lie from the share of the second class, a mean over equal bins.
+
+    Args:
+        bins: Of [0, 1].
+    """
+
+    needs_probabilities: ClassVar[bool] = True
+
+    bins: int = attrs.field(default=10, validator=positive_integer)
+
+    def reach(self, target: Range | Classes) -> float | None:
+        """1 for two classes."""
+        return 1.0 if isinstance(target, Classes) and target.count == 2 else None
+
+    def sensitivity(self, target: Range | Classes, records: int) -> float:
+        """2 / records."""
+        return up(2.0 / records, roundings=8)
+
+    def source(self, name: str) -> str:
+        """By the theorem above."""
+        return f"{name}: probabilities less shares on the hold-out, by bin"
+
+    def statistic(self, held: Held) -> float:
+        """PRIVATE: sum over bins of |sum of probabilities - number of the second class| / n."""
+        bins, apart = self._bins(held.scores), held.scores - held.second()
+        whole = math.fsum(abs(math.fsum(apart[bins == one])) for one in np.unique(bins))
+        return min(whole / held.truth.size, 1.0)
+
+    def measured(self, held: Held) -> Mapping[str, float]:
+        """PRIVATE: of all records, and of each group."""
+        bins, apart = self._bins(held.scores), held.scores - held.second()
+        return {
+            name: float(np.abs(np.bincount(bins[rows], apart[rows], self.bins)).sum() / rows.sum())
+            for name, rows in held.parts()
+        }
+
+    def curve(self, held: Held) -> Curve | None:
+        """PRIVATE: of every bin with records, the mean probability and the share."""
+        bins = self._bins(held.scores)
+        counts = np.bincount(bins, minlength=self.bins)
+        some = counts > 0
+        stated, found = (
+            np.bincount(bins, of, self.bins)[some] / counts[some]
+            for of in (held.scores, held.second())
+        )
+        return Curve(
+            across="stated probability of the second class",
+            up="share of the second class",
+            diagonal="probabilities that are right on average",
+            points=np.column_stack([stated, found]),
+        )
+
+    def _bins(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
+        return np.minimum((scores * self.bins).astype(np.intp), self.bins - 1)

@@ -1,0 +1,90 @@
+r"""Losses of stated probabilities: means of one term a record, so that they have a price.
+
+With p the probability that a model states for a record's class, log loss is the mean of
+:math:`-\ln\max(p,c)` with a public c: each term is in :math:`[0,\ln(1/c)]`, so the mean moves by at
+most :math:`\ln(1/c)/h` when one of h records is replaced. Without c no bound would hold.
+
+The Brier score is the mean of :math:`\frac12\sum_k(p_k-[k=y])^2`, in [0, 1]: of two classes
+:math:`(p_2-[y=2])^2`. (Half of the squared distance of two points of the simplex is at most 1.) It
+moves by at most 1/h.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Range
+from dpcore.learning.metrics.base import Held
+from dpcore.learning.metrics.priced import PricedMetric
+from dpcore.learning.metrics.shares import small_share
+from dpcore.rounding import up
+
+
+@attrs.frozen(kw_only=True)
+class _MeanLoss(PricedMetric):
+    """The mean of one term in [0, `reach`] a record."""
+
+    needs_probabilities: ClassVar[bool] = True
+
+    @abstractmethod
+    def terms(self, held: Held) -> NDArray[np.float64]:
+        """PRIVATE: one a record, shape (n,)."""
+
+    def sensitivity(self, target: Range | Classes, records: int) -> float:
+        """reach / records."""
+        return up(float(self.reach(target) or 0.0) / records, roundings=8)
+
+    def source(self, name: str) -> str:
+        """Of a mean."""
+        return f"mean of {name} terms over the hold-out, each in a public range"
+
+    def statistic(self, held: Held) -> float:
+        """PRIVATE: from a correctly rounded sum."""
+        return math.fsum(self.terms(held)) / held.truth.size
+
+    def measured(self, held: Held) -> Mapping[str, float]:
+        """PRIVATE: of all records, and of each group."""
+        terms = self.terms(held)
+        return {name: math.fsum(terms[rows]) / int(rows.sum()) for name, rows in held.parts()}
+
+
+@attrs.frozen(kw_only=True)
+class LogLoss(_MeanLoss):
+    """The mean of -ln of the probability that the model states for the record's class.
+
+    Args:
+        clip: Smaller probabilities count as this one: public, chosen before anything is seen.
+    """
+
+    clip: float = attrs.field(default=0.01, validator=small_share)
+
+    def reach(self, target: Range | Classes) -> float | None:
+        """ln(1/clip) for classes."""
+        return up(-math.log(self.clip), roundings=4) if isinstance(target, Classes) else None
+
+    def terms(self, held: Held) -> NDArray[np.float64]:
+        """PRIVATE: -ln max(p, clip), at most `reach`."""
+        return np.asarray(-np.log(np.maximum(held.stated_of_truth(), self.clip)))
+
+
+@attrs.frozen(kw_only=True)
+class BrierScore(_MeanLoss):
+    """Half the mean squared distance of stated probabilities and the class that it was."""
+
+    def reach(self, target: Range | Classes) -> float | None:
+        """1 for classes."""
+        return 1.0 if isinstance(target, Classes) else None
+
+    def terms(self, held: Held) -> NDArray[np.float64]:
+        """PRIVATE: half the squares, summed over classes."""
+        assert held.probabilities is not None, "there are probabilities"
+        apart = held.probabilities - np.eye(held.probabilities.shape[1])[held.classes()]
+        return np.asarray(np.minimum((apart**2).sum(axis=1) / 2, 1.0))

@@ -1,0 +1,128 @@
+r"""The area under the ROC curve: how often a record of the second class is ranked above the first.
+
+Of n records, :math:`n_1` of the second class and :math:`n_0` of the first, let :math:`c_{ij}` be 1
+where record i of the second class has a higher score than j of the first, 1/2 at a tie, else 0. The
+area is the mean of :math:`c_{ij}` over all pairs.
+
+One record may be half of all pairs, so the area itself has no useful sensitivity. What is paid for
+is drawn to 1/2 where a class is rare. With a public k and :math:`m=k(n-k)`,
+
+.. math:: A=\frac12+\frac{T}{\max(n_1n_0,m)},\qquad T=\sum_{ij}(c_{ij}-\tfrac12),
+
+which is the area wherever both classes have at least k records.
+
+Theorem. For :math:`1\le k\le n/2`, A moves by at most :math:`S=\frac{n-1}{k(n-k)}` when one record
+is replaced, and no smaller number would do.
+
+Proof. :math:`S\ge1/k`, and :math:`n_1n_0\ge m` exactly where both classes have k records. Write
+q for the denominator, q' for the neighbour's.
+
+*The class stays*, the second, say: each of the record's :math:`n_0` pairs moves by at most 1, so A
+moves by at most :math:`n_0/q`. If both classes have k records that is at most :math:`1/n_1\le1/k`;
+else :math:`q=m` and :math:`n_0\le n-1`.
+
+*The class changes*, from the second to the first, say. Let :math:`T_0` be the sum over pairs
+without the record, :math:`|T_0|\le(n_1-1)n_0/2`. Its own pairs add at most :math:`n_0/2` before and
+:math:`(n_1-1)/2` after, so A moves by at most
+
+.. math:: \frac{(n_1-1)n_0}2\left|\frac1q-\frac1{q'}\right|+\frac{n_0}{2q}+\frac{n_1-1}{2q'}.
+
+Both at m: :math:`(n-1)/2m\le S`. Neither: it is :math:`1/\min(n_1,n_0+1)\le1/k`. Only q' at m: it
+is :math:`\frac{(n_1-1)(n_0+1)}{2m}-\frac12+\frac1{n_1}\le\frac1{n_1}\le\frac1k`, for
+:math:`(n_1-1)(n_0+1)\le m`. Only q at m: the same with the classes exchanged.
+
+The bound is reached where the only record of the second class goes from the lowest rank to the
+highest. []
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Range
+from dpcore.learning.metrics.base import Curve, Held
+from dpcore.learning.metrics.priced import PricedMetric
+from dpcore.learning.metrics.shares import rare, small_share
+from dpcore.rounding import up
+
+_POINTS = 200  # of a curve, at most
+
+
+def pairs(scores: NDArray[np.float64], second: NDArray[np.bool_]) -> tuple[int, int]:
+    """PRIVATE: twice the sum of c_ij, and n_1 n_0. Exact.
+
+    Args:
+        scores: Shape (n,). second: Which records are of the second class, shape (n,).
+    """
+    high, low = scores[second], np.sort(scores[~second])
+    below = np.searchsorted(low, high, side="left")
+    upto = np.searchsorted(low, high, side="right")
+    return int(below.sum()) + int(upto.sum()), high.size * low.size
+
+
+@attrs.frozen(kw_only=True)
+class AreaUnderCurve(PricedMetric):
+    """The area under the ROC curve, ties counted half. Paid for: drawn to 1/2 if a class is rare.
+
+    Args:
+        least: Where it is paid for, the share of records that each class is expected to have:
+            public. Where a class has fewer, what is released is nearer to 1/2 than the area.
+    """
+
+    needs_probabilities: ClassVar[bool] = True
+
+    least: float = attrs.field(default=0.1, validator=small_share)
+
+    def reach(self, target: Range | Classes) -> float | None:
+        """1 for two classes."""
+        return 1.0 if isinstance(target, Classes) and target.count == 2 else None
+
+    def sensitivity(self, target: Range | Classes, records: int) -> float:
+        """S above; 1 for a single record."""
+        if records < 2:
+            return 1.0
+        k = rare(self.least, records)
+        return min(1.0, up((records - 1) / (k * (records - k)), roundings=8))
+
+    def source(self, name: str) -> str:
+        """By the theorem above."""
+        return f"{name}: area under the curve on the hold-out, drawn to 1/2 if a class is rare"
+
+    def statistic(self, held: Held) -> float:
+        """PRIVATE: A above; 1/2 where all are of one class."""
+        n, (twice, product) = held.truth.size, pairs(held.scores, held.second())
+        k = rare(self.least, n)
+        return 0.5 + (twice - product) / (2 * max(product, k * (n - k), 1))
+
+    def measured(self, held: Held) -> Mapping[str, float]:
+        """PRIVATE: the area itself, of all records and each group; NaN where all are of a class."""
+        scores, second, found = held.scores, held.second(), {}
+        for name, rows in held.parts():
+            twice, product = pairs(scores[rows], second[rows])
+            found[name] = twice / (2 * product) if product else math.nan
+        return found
+
+    def curve(self, held: Held) -> Curve | None:
+        """PRIVATE: the ROC curve; None where all are of one class."""
+        second = held.second()
+        order = np.argsort(-held.scores, kind="stable")
+        ranked, hits = held.scores[order], second[order]
+        if not hits.any() or hits.all():
+            return None
+        ends = np.append(np.flatnonzero(np.diff(ranked)), ranked.size - 1)
+        found = np.cumsum(hits)[ends] / hits.sum()
+        wrong = np.cumsum(~hits)[ends] / (~hits).sum()
+        some = np.unique(np.linspace(0, ends.size - 1, min(ends.size, _POINTS)).astype(np.intp))
+        return Curve(
+            across="false positive rate",
+            up="true positive rate",
+            diagonal="scores that tell nothing",
+            points=np.array([(0.0, 0.0), *zip(wrong[some], found[some], strict=True)]),
+        )

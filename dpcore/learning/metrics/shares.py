@@ -1,0 +1,22 @@
+"""Public shares that metrics are told: the smallest probability, and how rare a class may be."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpcore.checks import component_name
+from dpcore.errors import ParameterError
+
+
+def small_share(instance: Any, attribute: Any, value: Any) -> None:
+    """A validator: in (0, 1/2]."""
+    if not (isinstance(value, float) and 0 < value <= 0.5):
+        needed = f"a {attribute.name} in (0, 0.5]"
+        raise ParameterError(component_name(instance), needed, attribute.name, value)
+
+
+def rare(least: float, records: int) -> int:
+    """How many records of a class suffice, where each is expected to have the share `least`: at
+    least 1 and at most half of the records."""
+    return max(1, min(math.ceil(least * records), records // 2))

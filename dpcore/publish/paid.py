@@ -1,0 +1,48 @@
+"""Paid metrics with their error bars: what a run says of its hold-out, covered by the guarantee."""
+
+from __future__ import annotations
+
+import attrs
+
+from dpcore.publish.folder import Run
+from dpcore.publish.terms import terms_of
+from dpcore.randomness import PublicCoins
+from dpcore.running.plan import Plan
+from dpcore.running.private_look import RELEASE, stated
+
+_MISS = 0.05
+
+
+@attrs.frozen(kw_only=True)
+class Paid:
+    """One metric of one release, and where it lies without the noise, at 95 %."""
+
+    release: str
+    metric: str
+    value: float
+    low: float
+    high: float
+
+
+def plan_of(run: Run) -> Plan:
+    """The priced plan that a run's lock states."""
+    terms = terms_of(run.lock.plan, tuple(one.name for one in run.spec.request.releases))
+    return run.spec.relocked(terms, run.lock.coins() or PublicCoins(0))
+
+
+def paid(run: Run, plan: Plan) -> tuple[Paid, ...]:
+    """Every metric that a run paid for: a function of its answers and of the plan.
+
+    Bars are of the noise alone: they say nothing of how few records were held out.
+    """
+    look, values = run.spec.request.look, run.answers.get(RELEASE, ())
+    found = []
+    for ask, value in zip(plan.schedule.look, values, strict=True):
+        assert ask.spread is not None, "metrics are released with Laplace noise"
+        name, far = ask.query.name, ask.spread.within(_MISS)
+        told = [stated(look, {name: value + move}) for move in (0.0, -far, far)]
+        (release, metrics), *_ = told[0].items()
+        (metric,) = metrics
+        at, low, high = (one[release][metric] for one in told)
+        found.append(Paid(release=release, metric=metric, value=at, low=low, high=high))
+    return tuple(found)

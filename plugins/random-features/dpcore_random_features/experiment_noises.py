@@ -1,0 +1,128 @@
+r"""The noises of the paper's experiments, and what they lose. Nothing here is private.
+
+Each is a formula of the paper, with a sensitivity that does not bound what a record moves.
+
+Source: github.com/liaochunyang/DPRFM at 7470664; Table 2 has no code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.events.gaussian import least_epsilon
+
+Floats = NDArray[np.float64]
+Spread = Callable[[float, float, float, int], float]
+"""A standard deviation from epsilon, delta, movement and N."""
+
+
+class Fit(Protocol):
+    """What a formula of noise asks of a fit."""
+
+    coefficients: Floats
+
+
+@attrs.frozen(eq=False)
+class ScaledNoise:
+    """Independent normal noise whose variance is known, so that gaps have a closed form.
+
+    Its arguments: `movement`, as Delta is this over sqrt(N), such as 4 for eta = 3/8; `features`,
+    N, whatever is fitted, or the number of coefficients if left out.
+    """
+
+    spread: Spread
+
+    def __call__(
+        self,
+        fit: Fit,
+        coins: np.random.Generator,
+        count: int,
+        *,
+        epsilon: float,
+        delta: float,
+        movement: float,
+        features: int | None = None,
+    ) -> Floats:
+        """Shape (count, coefficients)."""
+        size = fit.coefficients.size
+        std = self.spread(epsilon, delta, movement, size if features is None else features)
+        return std * coins.standard_normal((count, size))
+
+    def variance(
+        self,
+        fit: Fit,
+        *,
+        epsilon: float,
+        delta: float,
+        movement: float,
+        features: int | None = None,
+    ) -> float:
+        """Of one coordinate."""
+        size = fit.coefficients.size if features is None else features
+        return self.spread(epsilon, delta, movement, size) ** 2
+
+    def loss(
+        self,
+        fit: Fit,
+        moved: Floats,
+        *,
+        epsilon: float,
+        delta: float,
+        movement: float,
+        features: int | None = None,
+    ) -> float:
+        """The least epsilon at delta of two outputs that are `moved` apart."""
+        size = fit.coefficients.size if features is None else features
+        spread = self.spread(epsilon, delta, movement, size)
+        return least_epsilon(float(np.linalg.norm(moved)), spread, delta)
+
+
+@attrs.frozen(eq=False)
+class GammaNoise:
+    r"""Noise of density :math:`\exp(-\epsilon\|z\|/\Delta)`: Gamma(N) along a uniform direction."""
+
+    def __call__(
+        self,
+        fit: Fit,
+        coins: np.random.Generator,
+        count: int,
+        *,
+        epsilon: float,
+        delta: float,
+        movement: float,
+    ) -> Floats:
+        """Shape (count, N); Delta is `movement` over sqrt(N)."""
+        size = fit.coefficients.size
+        along = coins.standard_normal((count, size))
+        along /= np.linalg.norm(along, axis=1, keepdims=True)
+        lengths = coins.gamma(size, movement / (math.sqrt(size) * epsilon), size=count)
+        found: Floats = lengths[:, None] * along
+        return found
+
+    def loss(
+        self, fit: Fit, moved: Floats, *, epsilon: float, delta: float, movement: float
+    ) -> float:
+        r"""At delta = 0, as this noise claims: :math:`\epsilon\|c'-c\|/\Delta`, along a ray."""
+        size = fit.coefficients.size
+        return epsilon * float(np.linalg.norm(moved)) * math.sqrt(size) / movement
+
+
+def _of_figures(epsilon: float, delta: float, movement: float, features: int) -> float:
+    r""":math:`5\Delta/\sqrt{2\epsilon}`, as the code of Figures 7 and 8 has it."""
+    return 5 * movement / math.sqrt(features) / math.sqrt(2 * epsilon)
+
+
+def _of_algorithm(epsilon: float, delta: float, movement: float, features: int) -> float:
+    r""":math:`\sqrt{2\ln(1.25/\delta)}\,\Delta/\epsilon`, as Algorithm 1 has it."""
+    return math.sqrt(2 * math.log(1.25 / delta)) * movement / (math.sqrt(features) * epsilon)
+
+
+GAP_NOISE = ScaledNoise(_of_figures)
+ALGORITHM_NOISE = ScaledNoise(_of_algorithm)
+GAMMA_NOISE = GammaNoise()
