@@ -65,6 +65,7 @@ from dpcore.conformance.subjects import (
     examples_of,
     kernels_within,
     subjects_of,
+    supplied,
 )
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
@@ -203,10 +204,13 @@ class Examination:
     ) -> Iterator[Verdict]:
         own: list[Verdict] = []
         judged: list[MechanismCase] = []
-        for case, found in _judged(mechanism, self._effort, self._seed, self._rate):
-            judged.append(case)
-            own += found
-            yield from found
+        for made in (mechanism, *supplied(mechanism)):
+            for case, found in _judged(made, self._effort, self._seed, self._rate):
+                judged.append(case)
+                own += found
+                yield from found
+            if judged:
+                break  # else a number that queries supply is missing, perhaps
         if judged and isinstance(mechanism, Mechanism) and not mechanism.draws_elsewhere:
             yield from _untested(type(mechanism).__name__, own, CHOICES)
         if not judged:

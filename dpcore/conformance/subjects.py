@@ -34,7 +34,7 @@ from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.summing import sums_exactly
-from dpcore.mechanism import AnyMechanism
+from dpcore.mechanism import AnyMechanism, free_field
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.loading import Loaded
@@ -45,6 +45,8 @@ from dpcore.sensitivity import AnySensitivity
 from dpcore.spec.spec import Spec, load_spec
 
 C = TypeVar("C", FeatureMap, Kernel)
+
+_NUMBERS = (1.0, 0.1, 1e-3)  # that are tried by turns where a component needs one
 
 
 def plain_domain() -> Domain:
@@ -248,7 +250,7 @@ def _built(cls: type[Any]) -> Any:
         return None
     if any(hints[field.name] not in plain for field in needed):
         return None
-    for number in (1.0, 0.1, 1e-3):
+    for number in _NUMBERS:
         plain[float] = number
         try:
             return cls(**{field.alias: plain[hints[field.name]] for field in needed})
@@ -270,9 +272,41 @@ def _instances(cls: type[Any], used: list[Any]) -> tuple[Any, ...]:
 
 
 def _mechanisms(example: Example) -> list[AnyMechanism]:
-    """As the spec states them: not calibrated."""
+    """As the spec states them, with what the learner's queries supply: not calibrated."""
     given = example.scheduled.release.mechanism
-    return list(given.values()) if isinstance(given, Mapping) else [given]
+    stated = list(given.values()) if isinstance(given, Mapping) else [given]
+    asks = example.scheduled.asks.values()
+    found = []
+    for mechanism in stated:
+        fixed = [ask.query.fixed for ask in asks if type(ask.mechanism) is type(mechanism)]
+        supplied = {
+            name: value
+            for one in fixed
+            for name, value in one.items()
+            if getattr(mechanism, name) is None
+        }
+        found.append(attrs.evolve(cast(Any, mechanism), **supplied))
+    return found
+
+
+def supplied(mechanism: AnyMechanism) -> Iterator[AnyMechanism]:
+    """With plain numbers where it leaves numbers to the learner's query (`Query.fixed`).
+
+    For a mechanism that can do without, this is another one: ask where the first refuses.
+    """
+    own = cast(Any, type(mechanism))
+    left = {
+        field.alias: str(field.type).replace(" ", "")
+        for field in attrs.fields(own)
+        if field.init and field.name != free_field(own) and getattr(mechanism, field.name) is None
+    }
+    whole = {name: 5 for name, hint in left.items() if hint in ("int|None", "None|int")}
+    real = [name for name, hint in left.items() if hint in ("float|None", "None|float")]
+    for number in _NUMBERS if whole or real else ():
+        try:
+            yield attrs.evolve(cast(Any, mechanism), **whole, **dict.fromkeys(real, number))
+        except ParameterError:
+            continue
 
 
 def _fields_of(cls: type[C], examples: list[Example]) -> tuple[tuple[C, Domain], ...]:

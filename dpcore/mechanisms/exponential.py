@@ -13,7 +13,7 @@ from dpcore.errors import ParameterError
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.exact import Exact
 from dpcore.interval import ChoiceSpread
-from dpcore.mechanism import Arithmetic, Mechanism, free, summed
+from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, summed
 from dpcore.mechanisms.noise.choice import chosen
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.query import Query
@@ -102,11 +102,23 @@ class Exponential(Mechanism):
         Raises:
             ContractError: `value` is not a finite statistic of the query's shape.
         """
-        exponent, rate = self.rate(query, sensitivity)
-        scores = _steps(summed(value, query), exponent)
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """With the rate, which the plan fixes."""
+        return _AtRate(*self.rate(query, sensitivity))
+
+
+@attrs.frozen
+class _AtRate:
+    exponent: int
+    rate: Fraction
+
+    def __call__(self, value: Any, query: Query, noise: Stream) -> NDArray[Any]:
+        scores = _steps(summed(value, query), self.exponent)
         best = max(scores)
         found = np.zeros(len(scores))
-        found[chosen([best - score for score in scores], rate, noise)] = 1.0
+        found[chosen([best - score for score in scores], self.rate, noise)] = 1.0
         return found.reshape(query.shape)
 
 

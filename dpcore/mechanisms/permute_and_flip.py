@@ -12,7 +12,7 @@ from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.events.randomized_response import PureEvent
 from dpcore.interval import ChoiceSpread
-from dpcore.mechanism import Arithmetic, Mechanism, free, summed
+from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, summed
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.mechanisms.noise.permute_and_flip import permute_and_flip
 from dpcore.query import Query
@@ -83,10 +83,22 @@ class PermuteAndFlip(Mechanism):
         Raises:
             ContractError: `value` is not a finite statistic of the query's shape.
         """
+        return self.prepared(query, sensitivity)(value, query, noise)
+
+    def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
+        """With the grid and the rate, which the plan fixes."""
         assert self.epsilon is not None, "calibrate the mechanism first"
         grid = self.grid(query, sensitivity)
-        scores = np.clip(grid.round(summed(value, query)), -LARGEST // 2, LARGEST // 2)
-        rate = Fraction(self.epsilon) / (2 * grid.sensitivity(sensitivity.unit))
+        return _OnGrid(grid, Fraction(self.epsilon) / (2 * grid.sensitivity(sensitivity.unit)))
+
+
+@attrs.frozen
+class _OnGrid:
+    grid: Grid
+    rate: Fraction
+
+    def __call__(self, value: Any, query: Query, noise: Stream) -> NDArray[Any]:
+        scores = np.clip(self.grid.round(summed(value, query)), -LARGEST // 2, LARGEST // 2)
         chosen = np.zeros(scores.size)
-        chosen[permute_and_flip(scores, rate, noise)] = 1.0
+        chosen[permute_and_flip(scores, self.rate, noise)] = 1.0
         return chosen.reshape(query.shape)

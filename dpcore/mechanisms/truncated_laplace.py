@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar
 
 import attrs
@@ -12,7 +11,7 @@ from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.mechanism import Arithmetic, Prepared, free
-from dpcore.mechanisms.noise.discrete_laplace import floored_laplace
+from dpcore.mechanisms.noise.discrete_laplace import floored_law
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.mechanisms.noise.release import Executed, OnGrid, drawable
 from dpcore.query import Query
@@ -100,5 +99,5 @@ class TruncatedLaplace(Executed):
         """
         scale, bound = self.steps(query, sensitivity)
         drawable(scale if bound <= LARGEST else Fraction(bound))
-        draw = partial(floored_laplace, scale, steps=bound)
+        draw = floored_law(scale, query.real_size, steps=bound)
         return OnGrid(self.grid(query, sensitivity), draw, halves=1)

@@ -14,6 +14,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.pricing.of_clipped_persons import clips_persons, of_clipped_persons
 from dpcore.pricing.of_persons import of_persons
@@ -39,6 +40,8 @@ class Bounds:
     registry: Registry | None
     reproduce: bool = False
     """Whether refuted bounds are priced, for a reproduction that is marked not private."""
+    locked: bool = False
+    """Whether bounds say what a lock says: of persons, too, where they are the unit."""
 
     def release(self, release: Release, mu: float | None, coins: PublicCoins) -> Scheduled:
         """Every planned query with its bound and uncalibrated mechanism; shares sum to 1.
@@ -160,7 +163,9 @@ class Bounds:
         """What a bound claims of one query, if that serves the run."""
         claim = partial(bound.sensitivity, query, learner, public)
         try:
-            if clips_persons(query):
+            if self.locked:
+                result = claim(self.adjacency)
+            elif clips_persons(query):
                 result = of_clipped_persons(query, learner, self.adjacency, claim)
             elif self.adjacency.of_person:
                 result = of_persons(query, self.adjacency, claim)
@@ -172,7 +177,7 @@ class Bounds:
             return result
         if not result.adjacency.covers(self.adjacency):
             return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
-        if query.sampling is not None and (reason := query.sampling.refusal(self.adjacency)):
+        if reason := _unsampled(query, learner, self.adjacency, result):
             return Refused(reason)
         if isinstance(result, SensitivityLaw) and not isinstance(query.sampling, Order):
             raise SpecError(
@@ -187,6 +192,25 @@ class Bounds:
         if isinstance(result.validity, Refuted) and not self.reproduce:
             return Refused(f"refuted: {result.validity.reason}")
         return result
+
+
+def _unsampled(
+    query: Query, learner: AnyLearner, adjacency: Adjacency, claim: AnySensitivity
+) -> str:
+    """Why the claim cannot be amplified by the query's sampling, or empty.
+
+    Of an exact sum it is known, too, what a record moves by not being seen: at most the clip.
+    """
+    sampling = query.sampling
+    if sampling is None:
+        return ""
+    reason = sampling.refusal(adjacency) or sampling.refusal(claim.adjacency)
+    replaced = adjacency.replaces and claim.adjacency.replaces and not adjacency.of_person
+    if not (reason and replaced and sampling.replaces_in_sums and sums_exactly(learner)):
+        return reason
+    if query.sum is None or not query.sum.clip <= claim.smallest:
+        return f"{reason}, and for sums that a replacement moves by the clip or more"
+    return ""
 
 
 @singledispatch

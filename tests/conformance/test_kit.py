@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import ClassVar
 
 import attrs
 import pytest
@@ -30,6 +31,8 @@ from dpcore.conformance.kit import LAWS, examine
 from dpcore.conformance.laws.bounds import bound_verdicts
 from dpcore.conformance.laws.law import Law, Outcome, judge
 from dpcore.conformance.pytest_checks import checks
+from dpcore.errors import ParameterError
+from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.user_folder import data_folder
 
 from doubles import LabelMean, LabelMeanBound, domain
@@ -183,6 +186,45 @@ def test_a_component_that_nothing_can_build_is_reported(tmp_path):
     report = examine("made_up", Registry.of(made), Effort(pairs=500))
     failed = {(v.law.id, v.subject) for v in report.verdicts if v.failed}
     assert failed == {("plugin.testable", "mean"), ("plugin.testable", "mean_bound")}
+
+
+@attrs.frozen(kw_only=True)
+class Supplied(Gaussian):
+    """Gaussian noise whose unit is left to the learner's query."""
+
+    unit: float | None = None
+    wrong: ClassVar[float] = 1.0
+
+    def at(self, scale, query, sensitivity):
+        if self.unit is None:
+            raise ParameterError("Supplied", "a unit", "unit", None)
+        return attrs.evolve(self, noise_multiplier=scale)
+
+    def event(self, query, sensitivity):
+        scale = self.wrong * self.noise_multiplier
+        return Gaussian(noise_multiplier=scale).event(query, sensitivity)
+
+
+class SuppliedAndCheap(Supplied):
+    """Half of the price."""
+
+    wrong = 2.0
+
+
+@pytest.mark.parametrize(
+    ("made", "broken"),
+    [pytest.param(Supplied, False, marks=pytest.mark.slow), (SuppliedAndCheap, True)],
+)
+def test_a_mechanism_whose_number_a_query_supplies_is_attacked_with_plain_numbers(made, broken):
+    plugin = types.ModuleType("supplied")
+    hook = hookimpl(lambda: {"supplied": made}, specname="dpcore_mechanisms")
+    plugin.dpcore_mechanisms = hook
+    found = examine("supplied", Registry.of(plugin), Effort().times(0.1), until_broken=True)
+    laws = {v.law.id for v in found.verdicts if v.failed}
+    assert laws == ({"mechanism.event-matches-noise"} if broken else set())
+    tried = {v.law.id for v in found.verdicts if v.outcome is Outcome.PASSED}
+    assert broken or {"mechanism.event-matches-noise", "mechanism.curve-audited"} <= tried
+    assert not any(v.untested for v in found.verdicts)
 
 
 def test_a_refuted_bound_is_not_attacked():

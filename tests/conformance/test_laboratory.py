@@ -1,16 +1,19 @@
 """The laboratory sees noise that is wrong far from 0, in its seed or in its tails, and no other."""
 
+import attrs
 import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE
 from dpcore.conformance.laboratory.excess import Sample, excess
-from dpcore.conformance.laws.laboratory import CHECKS, laboratory_verdicts
+from dpcore.conformance.laws.choices import CHOICES
+from dpcore.conformance.laws.laboratory import CHECKS, laboratory_verdicts, variants
 from dpcore.conformance.laws.law import BrokenLawError
 from dpcore.conformance.laws.mechanisms import mechanism_cases
 from dpcore.conformance.laws.trial import Trial
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 
@@ -61,6 +64,51 @@ def test_wrong_noise_is_caught_by_its_law(single, law):
 )
 def test_right_noise_is_not(mechanism):
     assert not broken(mechanism, seed=3)
+
+
+@attrs.frozen(kw_only=True)
+class HalfOfTheSamples(GaussianSampling):
+    """It is priced for half of the samples that it draws."""
+
+    def event(self, query, sensitivity):
+        right = GaussianSampling(samples=self.samples, lam0=self.lam0).event(query, sensitivity)
+        return attrs.evolve(right, samples=-(-right.samples // 2))
+
+
+@attrs.frozen(kw_only=True)
+class RidgeSquared(GaussianSampling):
+    """It divides by the ridge instead of its root: half of the movement, at a ridge of 4."""
+
+    def event(self, query, sensitivity):
+        right = GaussianSampling(samples=self.samples, lam0=self.lam0).event(query, sensitivity)
+        return attrs.evolve(right, theta=sensitivity.unit / self.lam0)
+
+
+def rows_moved(mechanism, effort):
+    case = next(iter(mechanism_cases(mechanism)))
+    return CHECKS[CHOICES](Trial(case=case, seed=0, effort=effort))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [HalfOfTheSamples(lam0=1.0), RidgeSquared(lam0=4.0)])
+def test_samples_priced_too_low_are_told_by_a_row_along_a_long_one(wrong):
+    with pytest.raises(BrokenLawError, match="a moved row: by the first row along the second"):
+        rows_moved(wrong, 0.3)
+
+
+@pytest.mark.slow
+def test_right_samples_of_moved_rows_are_not_told():
+    assert "would have been seen" in rows_moved(GaussianSampling(lam0=1.0), 0.3)
+
+
+def test_whole_numbers_that_calibration_replaces_are_no_variants():
+    mechanism = GaussianSampling(lam0=1.0)
+    case = next(iter(mechanism_cases(mechanism)))
+    assert [name for name, _ in variants(mechanism, case)] == ["GaussianSampling"]
+    response = RandomizedResponse()
+    case = next(iter(mechanism_cases(response)))
+    names = [name for name, _ in variants(response, case)]
+    assert names[1:] == ["RandomizedResponse, categories=3", "RandomizedResponse, categories=7"]
 
 
 def test_an_excess_is_certified_when_it_is_there_and_not_when_it_is_not():

@@ -76,7 +76,7 @@ def laboratory_verdicts(
     """
     effort = (draws or Effort().draws) / Effort().draws
     found = []
-    for name, variant in _variants(mechanism, case):
+    for name, variant in variants(mechanism, case):
         trial = Trial(
             case=attrs.evolve(case, mechanism=variant), seed=seed, effort=effort, rate=rate
         )
@@ -88,8 +88,8 @@ def laboratory_verdicts(
     return found
 
 
-def _variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, Mechanism]]:
-    """The mechanism, and with each of its whole numbers changed."""
+def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, Mechanism]]:
+    """The mechanism, and with each of its whole numbers changed that calibration leaves alone."""
     name = type(mechanism).__name__
     yield name, mechanism
     for field in attrs.fields(cast(Any, type(mechanism))):
@@ -105,10 +105,12 @@ def _variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, 
                 changed = cast(
                     Mechanism, attrs.evolve(cast(Any, mechanism), **{field.alias: other})
                 )
-                attrs.evolve(case, mechanism=changed).at(1.0).event(case.query, case.sensitivity)
+                varied = attrs.evolve(case, mechanism=changed).at(1.0)
+                varied.event(case.query, case.sensitivity)
             except (DpcoreError, ValueError, TypeError):
                 continue
-            yield f"{name}, {field.name}={other}", changed
+            if varied != attrs.evolve(case, mechanism=mechanism).at(1.0):  # else calibrated away
+                yield f"{name}, {field.name}={other}", changed
 
 
 def _samples(

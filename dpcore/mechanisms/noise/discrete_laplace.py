@@ -8,7 +8,9 @@ r"""Laplace noise on the integers, exact, in two kinds.
   floor(v + X) = v + floor(X): it is the continuous Laplace mechanism, post-processed.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +46,26 @@ def floored_laplace(
     Raises:
         ValueError: `scale` or `steps` is outside its range.
     """
+    return floored_law(scale, count, steps=steps)(count, stream)
+
+
+def floored_law(
+    scale: Fraction | float, count: int, *, steps: int | None = None
+) -> Callable[[int, Stream], NDArray[np.int64]]:
+    """What draws `count` at a time above, again and again: its tables depend on the scale alone.
+
+    Raises:
+        ValueError: as above.
+    """
     exact = positive_rational(scale, "scale")
     if steps is not None and not 1 <= steps <= 1 << 62:
         raise ValueError(f"steps must be in [1, 2^62], got steps={steps!r}")
     if steps is not None and steps <= exact:
-        return _below(steps, exact, count, stream)
-    law = laplace_law(exact, count)
+        return partial(_below, steps, exact)
+    return partial(_within, laplace_law(exact, count), steps)
+
+
+def _within(law: Magnitudes, steps: int | None, count: int, stream: Stream) -> NDArray[np.int64]:
     values = law.floored(count, stream)
     while (
         steps is not None and (beyond := np.flatnonzero((values >= steps) | (values < -steps))).size
