@@ -115,6 +115,10 @@ class AnyMechanism(ABC):
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """What one ask may cost, for the sensitivity's adjacency."""
 
+    def event_of_move(self, query: Query, sensitivity: Any, moved: float) -> Event:
+        """The same, of two datasets whose statistics are at most `moved` <= sensitivity apart."""
+        return self.event(query, sensitivity)
+
 
 class Mechanism(AnyMechanism):
     """A mechanism that releases one noisy value for every ask."""

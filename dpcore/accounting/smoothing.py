@@ -107,6 +107,7 @@ def _known(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
     last = int(np.searchsorted(-heights, -leak)) + 1  # the first that the leak covers, included
     if last > len(epsilons):
         raise NoClaimError(f"no finite epsilon is known of these events at delta = {leak:g}")
+    last = max(last, first + 2)  # two points at least: a leak may cover the curve everywhere
     return epsilons[first:last], heights[first:last] * (1 + gamma(8))
 
 
@@ -127,9 +128,9 @@ def _least(epsilons: Array, heights: Array, leak: float, rest: float) -> float:
         start = value + slope * (1 - safe) * before
         end = value - slope * (1 + safe) * after
         covers = [leak + (1 - leak) * line for line in (start, end)]  # lines, also below 0
-        margin = 1 - gamma(16)
-        left = bool(np.any(heights[:-1] > covers[0] * margin))
-        return left or bool(np.any(heights[1:] > covers[1] * margin))
+        margins = [gamma(16) * (leak + value + np.abs(line)) for line in (start, end)]
+        left = bool(np.any(heights[:-1] > covers[0] - margins[0]))
+        return left or bool(np.any(heights[1:] > covers[1] - margins[1]))
 
     low, high = math.log(rest * _LITTLE), math.log(rest * _MOST)
     if short(math.exp(high)):

@@ -7,9 +7,9 @@ import typer
 
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.names import NamedCommands
-from dpcore.errors import SpecError
+from dpcore.errors import RegistryError, SpecError, nearest, unknown
 from dpcore.registry.registry import Registry
-from dpcore.registry.shipped import beside, one, shipped
+from dpcore.registry.shipped import beside, shipped
 
 examples = typer.Typer(
     cls=NamedCommands,
@@ -23,12 +23,12 @@ Name = Annotated[str, typer.Argument(help="Of an example, as listed.", show_defa
 
 @examples.command("list")
 def list_examples(json: JsonOption = False) -> None:
-    """Every example spec of the admitted plugins, with the first line of its comment."""
+    """Every example spec of the admitted plugins, with what its comment begins with."""
     with guarded():
-        told = {}
-        for name, path in shipped(Registry.default(), "examples").items():
-            first = path.read_text("utf-8").partition("\n")[0]
-            told[name] = first.removeprefix("#").strip() if first[:1] == "#" else ""
+        told = {
+            name: _begins(path.read_text("utf-8"))
+            for name, path in shipped(Registry.default(), "examples").items()
+        }
         if json:
             show_json([{"example": name, "shows": shows} for name, shows in told.items()])
             return
@@ -38,22 +38,43 @@ def list_examples(json: JsonOption = False) -> None:
         out().print(table)
 
 
+def _begins(text: str) -> str:
+    """The comment, up to the first line that ends a sentence."""
+    told: list[str] = []
+    for line in text.splitlines():
+        if line[:1] != "#" or (told and told[-1].endswith(".")):
+            break
+        told.append(line.removeprefix("#").strip())
+    return " ".join(told)
+
+
+def _spec(name: str) -> Path:
+    found = shipped(Registry.default(), "examples")
+    if name not in found:
+        way = "" if nearest(name, found) else "; `dpcore examples list` shows them"
+        raise RegistryError(unknown("example", name, found) + way)
+    path: Path = found[name]
+    return path
+
+
 @examples.command()
 def show(name: Name) -> None:
     """Write an example spec to standard output."""
     with guarded():
-        path: Path = one(Registry.default(), "examples", "example", name)
-        typer.echo(path.read_text("utf-8"), nl=False)
+        typer.echo(_spec(name).read_text("utf-8"), nl=False)
 
 
 @examples.command()
 def copy(
     name: Name,
     folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path(),
+    json: JsonOption = False,
 ) -> None:
     """Copy an example spec, and the files that it names, into a folder; none is overwritten."""
     with guarded():
-        files = beside(one(Registry.default(), "examples", "example", name))
+        if folder.suffix in (".yaml", ".yml"):
+            raise SpecError("needs a folder, got the name of a spec", place=str(folder))
+        files = beside(_spec(name))
         if there := [p.name for p in files if (folder / p.name).exists()]:
             raise SpecError(
                 f"already holds {', '.join(there)}: name another folder", place=str(folder)
@@ -61,4 +82,7 @@ def copy(
         folder.mkdir(parents=True, exist_ok=True)
         for path in files:
             (folder / path.name).write_bytes(path.read_bytes())
-            out().print(str(folder / path.name), markup=False)
+            if not json:
+                out().print(str(folder / path.name), markup=False)
+        if json:
+            show_json({"copied": [str(folder / path.name) for path in files]})

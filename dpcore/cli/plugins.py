@@ -151,11 +151,14 @@ def enable(
 
 
 @plugins.command()
-def disable(name: Name) -> None:
+def disable(name: Name, json: JsonOption = False) -> None:
     """Withdraw consent: the plugin is not imported any more."""
     with guarded():
         withdraw(name)
-        out().print(f"{name} is disabled.", markup=False)
+        if json:
+            show_json({"disabled": name})
+        else:
+            out().print(f"{name} is disabled.", markup=False)
 
 
 @plugins.command()
@@ -167,17 +170,22 @@ def new(
         PluginKind, typer.Option(help="What it provides at first.", show_default=False)
     ],
     path: Annotated[Path, typer.Option(help="The folder is made in here.")] = Path(),
+    json: JsonOption = False,
 ) -> None:
     """Write a complete plugin that installs, is admitted and passes `dpcore test`."""
     with guarded():
         if name in Index.packaged().entries:
             raise RegistryError(f"plugin {name} is in the packaged registry; take another name")
         folder = write_plugin(name, kind, path)
-        console = out()
-        console.print(f"Written to {folder}. Next:", markup=False)
-        for step in (
+        steps = (
             f"pip install -e {folder}",
             f"dpcore plugins enable {name}",
             f"dpcore test {name}",
-        ):
+        )
+        if json:
+            show_json({"written": str(folder), "next": steps})
+            return
+        console = out()
+        console.print(f"Written to {folder}. Next:", markup=False)
+        for step in steps:
             console.print(f"  {step}", markup=False)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpcore.cli.console import guarded, out
+from dpcore.cli.console import JsonOption, guarded, out, show_json
 from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.cli.progress import SlowProgress
 from dpcore.publish.whole_run import replay as rebuilt
@@ -15,11 +15,15 @@ def replay(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
     memory: MemoryOption = None,
     work: WorkOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Rebuild a run's public folder from its answers alone, and compare every byte."""
     with guarded():
         with SlowProgress(None, "replaying"):
             found = rebuilt(run, memory=in_bytes(memory), work=in_number(work))
+        if json:
+            show_json({"guarantee": found.guarantee.to_dict(), "replayed": sorted(found.files)})
+            return
         console = out()
         console.print(found.guarantee.paragraph(), markup=False)
         console.print()

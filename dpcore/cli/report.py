@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpcore.cli.console import guarded, note, out
+from dpcore.cli.console import JsonOption, guarded, note, out, show_json
 from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
@@ -50,6 +50,7 @@ def report(
     ] = False,
     memory: MemoryOption = None,
     work: WorkOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Write one HTML page of a run, from its public folder alone, or of a ledger."""
     with guarded():
@@ -85,6 +86,9 @@ def report(
                     work=in_number(work),
                 )
             replace_file(written, told, private=operator)
-        out().print(str(written), markup=False)
+        if json:
+            show_json({"page": str(written)})
+        else:
+            out().print(str(written), markup=False)
         if browser and not webbrowser.open(written.absolute().as_uri()):
             note("no browser was found: open the file in one")

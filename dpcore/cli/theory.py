@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
 from dpcore.cli.console import columns, guarded, out, show_json
-from dpcore.errors import SpecError
+from dpcore.errors import SpecError, shown
 from dpcore.learning.theorems.statement import Statement
 from dpcore.registry.registry import Registry
 from dpcore.registry.shipped import one, shipped
@@ -95,7 +96,7 @@ def _given(values: list[str]) -> Iterator[tuple[str, Any]]:
         name, equals, value = word.removeprefix("--").partition("=")
         if not equals:
             if not word.startswith("--") or not left:
-                raise SpecError(f"needs --NAME VALUE, got {word!r}")
+                raise SpecError(f"needs --NAME VALUE, got {shown(word)}")
             value = left.pop(0)
         yield name.replace("-", "_"), _number(name, value)
 
@@ -106,5 +107,7 @@ def _number(name: str, text: str) -> float | int | bool:
     try:
         value = float(text)
     except ValueError:
-        raise SpecError(f"--{name} needs a number, got {text!r}") from None
+        raise SpecError(f"--{name} needs a number, got {shown(text)}") from None
+    if not math.isfinite(value):
+        raise SpecError(f"--{name} needs a finite number, got {shown(text)}")
     return int(value) if value == int(value) and "." not in text and "e" not in text else value

@@ -15,6 +15,12 @@ from dpcore.engines.dask import Dask
 from dpcore.errors import RequestError
 
 _PATIENCE = "20s"
+_ANY_PORT = "127.0.0.1:0"  # Dask always opens one for HTTP, without TLS: 8787 if none is named
+_NO_PAGES: dict[str, list[str]] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+"""Those pages show tasks, logs and call stacks to whoever asks, dashboard or not."""
 
 
 @final
@@ -22,8 +28,9 @@ class DaskCluster(EngineChoice):
     """Workers of a Dask cluster.
 
     A cluster of this machine's own speaks TLS with certificates of the moment, so that no other
-    user of the machine reads or runs anything there; it has no dashboard and keeps no log. Of a
-    scheduler that runs already, TLS is its operator's, as Dask's own configuration says.
+    user of the machine reads or runs anything there; it has no dashboard, serves no page by HTTP
+    and keeps no log. Of a scheduler that runs already, TLS is its operator's, as Dask's own
+    configuration says.
     """
 
     @contextlib.contextmanager
@@ -40,20 +47,22 @@ class DaskCluster(EngineChoice):
 
     def _here(self, held: contextlib.ExitStack, spool: Path) -> Any:
         """A cluster of processes on this machine."""
+        import dask
         from distributed import LocalCluster
 
         folder = held.enter_context(tempfile.TemporaryDirectory(dir=spool, prefix="workers-"))
-        return held.enter_context(
-            LocalCluster(
+        with dask.config.set(_NO_PAGES):  # workers get it along
+            cluster = LocalCluster(
                 n_workers=self.workers,
                 threads_per_worker=1,
                 dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": _ANY_PORT},
                 local_directory=folder,
                 silence_logs=logging.CRITICAL,
                 security=True,
                 protocol="tls://",
             )
-        )
+        return held.enter_context(cluster)
 
 
 def _require_extra() -> None:

@@ -66,6 +66,11 @@ class Event(Shown):
         """What messages call it: `poisson_sampled` where the class is `PoissonSampledEvent`."""
         return _label(type(self).__name__)
 
+    @property
+    def atoms(self) -> int:
+        """How many curves one value of its curve takes, 1 unless it is a mixture; for estimates."""
+        return 1
+
     @abstractmethod
     def delta(self, epsilon: float, direction: Direction) -> float:
         """Upper end of the curve at `epsilon` >= 0 (nats), in [0, 1]; nonincreasing in epsilon."""

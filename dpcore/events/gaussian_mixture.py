@@ -66,6 +66,11 @@ class GaussianMixtureEvent(TwoEnds):
             raise ParameterError(me, "add_remove", "adjacency", str(self.adjacency))
 
     @property
+    def atoms(self) -> int:
+        """The shifts."""
+        return len(self.shifts)
+
+    @property
     def _moved(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Positive shifts, their weights, and the weight of no shift, as the rest of 1."""
         pairs = [(s, w) for s, w in zip(self.shifts, self.weights, strict=True) if s * w > 0]

@@ -73,6 +73,11 @@ class GaussianSamplingEvent(TwoEnds):
         weights[0] += below[0]
         return ends, np.maximum(weights, 0.0)
 
+    @property
+    def atoms(self) -> int:
+        """The cells of u."""
+        return len(self._cells[1])
+
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:

@@ -72,6 +72,11 @@ class HitMixtureEvent(VectorEvent):
                 "HitMixtureEvent", "a replacement relation", "adjacency", str(self.adjacency)
             )
 
+    @property
+    def atoms(self) -> int:
+        """The shifts."""
+        return len(self.mus)
+
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above; the same in both directions."""
         q = min(1.0, (math.fsum(self.weights) + self.uncovered) * (1 + gamma(32)))

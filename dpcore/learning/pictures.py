@@ -70,6 +70,7 @@ def _curve(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
         axes.plot(at, values, color=pen.line, linewidth=0.8, linestyle=":")
         axes.plot(at, np.where(often, values, np.nan), color=pen.line, lw=1.8, ls=style, label=name)
     axes.set(xlabel=_text(shape.columns[0]), ylabel="adds to the score")
+    axes.locator_params(axis="x", nbins=6)
     if len(lines) > 1:
         axes.legend(frameon=False, fontsize=9)
 

@@ -113,6 +113,19 @@ class Gaussian(Executed):
         mu = up(1.0, roundings=3) / self.noise_multiplier
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
+    def event_of_move(self, query: Query, sensitivity: AnySensitivity, moved: float) -> Event:
+        """A Gaussian of mu in proportion to the movement, on the grid to that of rounded values."""
+        whole = self.event(query, sensitivity)
+        if isinstance(sensitivity, SensitivityLaw):
+            return whole
+        assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        share = moved / sensitivity.smallest
+        if self.noise == "grid":
+            grid = self.grid(query, sensitivity)
+            share = _steps(grid, moved) / _steps(grid, sensitivity.smallest)
+        mu = up(share / self.noise_multiplier, roundings=5)
+        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency) if share < 1 else whole
+
     def _mixture(self, sensitivity: SensitivityLaw, grid: Grid | None) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"

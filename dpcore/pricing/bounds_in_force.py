@@ -14,6 +14,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.pricing.of_clipped_persons import clips_persons, of_clipped_persons
 from dpcore.pricing.of_persons import of_persons
@@ -172,7 +173,7 @@ class Bounds:
             return result
         if not result.adjacency.covers(self.adjacency):
             return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
-        if query.sampling is not None and (reason := query.sampling.refusal(self.adjacency)):
+        if reason := _unsampled(query, learner, self.adjacency, result):
             return Refused(reason)
         if isinstance(result, SensitivityLaw) and not isinstance(query.sampling, Order):
             raise SpecError(
@@ -187,6 +188,25 @@ class Bounds:
         if isinstance(result.validity, Refuted) and not self.reproduce:
             return Refused(f"refuted: {result.validity.reason}")
         return result
+
+
+def _unsampled(
+    query: Query, learner: AnyLearner, adjacency: Adjacency, claim: AnySensitivity
+) -> str:
+    """Why the claim cannot be amplified by the query's sampling, or empty.
+
+    Of an exact sum it is known, too, what a record moves by not being seen: at most the clip.
+    """
+    sampling = query.sampling
+    if sampling is None:
+        return ""
+    reason = sampling.refusal(adjacency) or sampling.refusal(claim.adjacency)
+    replaced = adjacency.replaces and claim.adjacency.replaces and not adjacency.of_person
+    if not (reason and replaced and sampling.replaces_in_sums and sums_exactly(learner)):
+        return reason
+    if query.sum is None or not query.sum.clip <= claim.smallest:
+        return f"{reason}, and for sums that a replacement moves by the clip or more"
+    return ""
 
 
 @singledispatch

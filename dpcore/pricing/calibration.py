@@ -37,19 +37,9 @@ def calibrate(
     Raises:
         NoClaimError: no noise meets the budget, or explicit noise alone exceeds it.
     """
-    weights = [ask.share for ask in asks if not ask.mechanism.calibrated]
-    total = math.fsum(weights)
 
     def at(log_t: float) -> tuple[Ask, ...]:
-        t = 2.0**log_t
-        placed = []
-        for ask in asks:
-            if ask.mechanism.calibrated:
-                placed.append(ask)
-                continue
-            scale = t * math.sqrt(ask.query.at_most * total / ask.share)
-            placed.append(ask.at(scale))
-        return tuple(placed)
+        return _placed(asks, log_t)
 
     def meets(placed: Sequence[Ask]) -> bool:
         try:
@@ -57,7 +47,7 @@ def calibrate(
         except NoClaimError:
             return False
 
-    if not weights:
+    if all(ask.mechanism.calibrated for ask in asks):
         return _explicit(asks, meets, accountant, epsilon, delta)
 
     def excess(log_t: float) -> float:
@@ -76,6 +66,25 @@ def calibrate(
             + _reason(quiet, accountant, delta)
         )
     return at(_settle(root, lambda log_t: meets(at(log_t))))
+
+
+def at_first_guess(asks: Sequence[Ask], epsilon: float, delta: float) -> tuple[Ask, ...]:
+    """The asks where calibration starts."""
+    return _placed(asks, -math.log2(_guess(epsilon, delta)))
+
+
+def _placed(asks: Sequence[Ask], log_t: float) -> tuple[Ask, ...]:
+    """The asks with their free mechanisms set."""
+    t = 2.0**log_t
+    total = math.fsum(ask.share for ask in asks if not ask.mechanism.calibrated)
+    placed = []
+    for ask in asks:
+        if ask.mechanism.calibrated:
+            placed.append(ask)
+            continue
+        scale = t * math.sqrt(ask.query.at_most * total / ask.share)
+        placed.append(ask.at(scale))
+    return tuple(placed)
 
 
 def _guess(epsilon: float, delta: float) -> float:

@@ -16,6 +16,7 @@ from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below
 from dpcore.pricing.at_fault import at_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
+from dpcore.pricing.effort import require_quick
 from dpcore.pricing.parts_of_releases import seen
 from dpcore.pricing.resources import require_room, with_queries
 from dpcore.pricing.statement import publication, statement
@@ -42,7 +43,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         NoClaimError: a bound refuses or is refuted, an assumption is not accepted, or no noise
             meets the budget.
         SpecError: components do not fit together.
-        ResourceError: the run needs more memory or work than it may use.
+        ResourceError: the run, or pricing itself, needs more memory or work than it may use.
     """
     request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
     if request.sealed and request.on_invalid == "refuse":
@@ -155,13 +156,15 @@ def _calibrated(
     goal = accountant if request.budget.rho is None else ZcdpAccountant(request.adjacency)
     releases: list[Scheduled] = []
     looks: list[Ask] = []
-    for group in groups:
+    groups, number = [*groups], itertools.count()
+    numbered = [
+        [(n, ask) for one, n in zip(group, number, strict=False) for ask in _weighed(one)]
+        for group in groups
+    ]
+    require_quick(request, numbered)
+    for group, own in zip(groups, numbered, strict=True):
         look = _look(request, group)
-        asks = [
-            attrs.evolve(ask, share=ask.share * scheduled.release.share)
-            for scheduled in group
-            for ask in scheduled.asks.values()
-        ]
+        asks = [ask for _, ask in own]
         try:
             placed = iter(calibrate([*asks, *look], goal, request.budget.epsilon, delta))
         except NoClaimError as error:
@@ -169,11 +172,17 @@ def _calibrated(
             error.steps = at_fault(request, given, look, goal)
             raise
         for scheduled in group:
-            own = {name: next(placed) for name in scheduled.asks}
-            require_drawable(len(releases), [*own.values()])
-            releases.append(attrs.evolve(scheduled, asks=own))
+            found = {name: next(placed) for name in scheduled.asks}
+            require_drawable(len(releases), [*found.values()])
+            releases.append(attrs.evolve(scheduled, asks=found))
         looks += look
     return Schedule(request=request, releases=tuple(releases), look=tuple(looks))
+
+
+def _weighed(scheduled: Scheduled) -> list[Ask]:
+    """Its asks, each with its share of everything."""
+    weight = scheduled.release.share
+    return [attrs.evolve(ask, share=ask.share * weight) for ask in scheduled.asks.values()]
 
 
 def _look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:

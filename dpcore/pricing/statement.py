@@ -267,6 +267,8 @@ def _statistic(asks: Sequence[Ask]) -> str:
 
 def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:
     sources = [ask.sensitivity.source for ask in asks] + [ask.mechanism.source for ask in asks]
+    drawn = [ask.query.sampling for ask in asks]
+    sources += [sampling.source for sampling in drawn if sampling is not None and sampling.source]
     if gamma:
         sources.append(f"{gamma:.3g} of delta for the public coins")
     return tuple(dict.fromkeys(sources))

@@ -43,8 +43,7 @@ class Ask:
 
     def event(self) -> Event:
         """What one ask costs, with what its sampling spares."""
-        event = self.mechanism.event(self.query, self.taken)
-        return event if self.query.sampling is None else self.query.sampling.amplified(event)
+        return cost(self.mechanism, self.query, self.taken)
 
     @cached_property
     def release(self) -> Prepared:
@@ -75,6 +74,19 @@ class Ask:
     def _releasing(self) -> Mechanism:
         """The mechanism of a query that is no function: pricing matches the two."""
         return cast(Mechanism, self.mechanism)
+
+
+def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
+    """What one ask costs, with what its sampling spares."""
+    event = mechanism.event(query, sensitivity)
+    if query.sampling is None:
+        return event
+    if query.sum is None:
+        return query.sampling.amplified(event)
+    absent = event
+    if query.sum.clip < sensitivity.largest:
+        absent = mechanism.event_of_move(query, sensitivity, query.sum.clip)
+    return query.sampling.amplified_sum(event, absent)
 
 
 def compose(asks: Iterable[Ask], accountant: Accountant) -> Accountant:

@@ -24,12 +24,16 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import one_of, positive_integer, probability
 from dpcore.errors import ContractError, ParameterError
 from dpcore.events.base import Event
+from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.poisson_replaced import PoissonReplacedEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.randomness import Stream, Words
 from dpcore.records.bounding import Used
 from dpcore.records.records import Records
 from dpcore.sampling.selection import Coins, OfPersons, Selection, Smallest
+
+_NEARLY_TWICE = 1.9
 
 
 class Sampling(ABC):
@@ -39,6 +43,12 @@ class Sampling(ABC):
     """Whether `draw` and `chosen_persons` take all records of a person or none, where a person is
     the unit. No claim about persons is made for a sampling that does not."""
 
+    replaces_in_sums: ClassVar[bool] = False
+    """Whether `amplified_sum` serves replacement relations that `refusal` is about."""
+
+    source: ClassVar[str] = ""
+    """What its amplification rests on; empty where nothing is amplified."""
+
     @abstractmethod
     def refusal(self, adjacency: Adjacency) -> str:
         """Why no claim can be made for a relation, or empty."""
@@ -46,6 +56,10 @@ class Sampling(ABC):
     @abstractmethod
     def amplified(self, event: Event) -> Event:
         """What an ask costs whose mechanism alone costs `event`."""
+
+    def amplified_sum(self, event: Event, absent: Event) -> Event:
+        """What an ask for a sum costs, if `absent` is the cost of a record's not being seen."""
+        return self.amplified(event)
 
     @abstractmethod
     def draw(self, records: Records, stream: Stream) -> Records:
@@ -77,15 +91,23 @@ class Sampling(ABC):
 
 @attrs.frozen(kw_only=True)
 class Poisson(Sampling):
-    """Every record independently with `probability`, in (0, 1]. Add/remove only.
+    """Every record independently with `probability`, in (0, 1].
+
+    For add/remove, and for replacements where the statistic is a sum that the core adds: then what
+    a record moves by not being in the sample is known too.
 
     Where a person is the unit, all used records of a person together, independently of the others:
     by records, a person with k of them would be hit up to k times.
 
-    Source: see `dpcore.events.poisson`.
+    Source: see `dpcore.events.poisson` and `dpcore.events.poisson_replaced`.
     """
 
     by_person: ClassVar[bool] = True
+    replaces_in_sums: ClassVar[bool] = True
+    source: ClassVar[str] = (
+        "secret Poisson samples: Zhu, Dong & Wang (2022), arXiv:2106.08567v4, Theorem 11; for "
+        "replacements Balle, Barthe & Gaboardi (2018), arXiv:1807.01647v2, Theorem 2"
+    )
 
     probability: float = attrs.field(validator=probability)
 
@@ -102,6 +124,23 @@ class Poisson(Sampling):
     def amplified(self, event: Event) -> Event:
         """The sampled event."""
         return PoissonSampledEvent(event=event, sampling_probability=self.probability)
+
+    def amplified_sum(self, event: Event, absent: Event) -> Event:
+        """Under replacements the record is seen, or its replacement is, or neither.
+
+        A Gaussian that is about twice as far for a replacement is taken as exactly twice as far, if
+        need be with more loss: then the curve is known exactly.
+        """
+        if event.adjacency.membership:
+            return self.amplified(event)
+        whole, half = event.gaussian_mu(), absent.gaussian_mu()
+        if whole is not None and half is not None and whole > _NEARLY_TWICE * half:
+            half = max(half, whole / 2)
+            event = GaussianEvent(mu=2 * half, adjacency=event.adjacency)
+            absent = GaussianEvent(mu=half, adjacency=event.adjacency)
+        return PoissonReplacedEvent(
+            event=event, absent=absent, sampling_probability=self.probability
+        )
 
     def draw(self, records: Records, stream: Stream) -> Records:
         """A subset, in the records' order; it may be empty.
@@ -143,6 +182,10 @@ class WithoutReplacement(Sampling):
     Source: see `dpcore.events.without_replacement`.
     """
 
+    source: ClassVar[str] = (
+        "secret subsets of fixed size: Balle, Barthe & Gaboardi (2018), arXiv:1807.01647"
+    )
+
     size: int = attrs.field(validator=positive_integer)
     records: int = attrs.field(validator=positive_integer)
 
@@ -167,7 +210,7 @@ class WithoutReplacement(Sampling):
             ContractError: there are not `records` records.
         """
         _require(len(records), self.records)
-        return records.take(stream.permutation(len(records))[: self.size])
+        return records.take(stream.subset(len(records), self.size))
 
     def chosen(self, words: Words, places: int, records: int, among: Selection) -> Selection:
         """The places with the smallest words.

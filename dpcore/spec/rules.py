@@ -23,6 +23,25 @@ RULE, TAKE, WHICH, TIMES, WHOLE = "rule", "take", "which", "times", "whole"
 RECORDS = "records"
 """In the place of a parameter's value: the declared number of records, where it is public."""
 
+RULES: dict[str, Any] = {
+    "title": "rule",
+    "description": "A paper's choice of a number, computed from what stands in the spec.",
+    "type": "object",
+    "properties": {
+        RULE: {"type": "string", "description": "The statement: PAPER/STATEMENT."},
+        TAKE: {"type": "string", "description": "Which of its numbers, where it has several."},
+        WHICH: {
+            "enum": ["printed", "corrected"],
+            "description": "As printed, or as corrected: that by default, where there is one.",
+        },
+        TIMES: {"type": "number", "description": "A constant that multiplies the number."},
+        WHOLE: {"type": "boolean", "description": "Whether it is rounded up to an integer."},
+    },
+    "required": [RULE],
+    "additionalProperties": {"anyOf": [{"type": "number"}, {"const": RECORDS}]},
+}
+"""The JSON Schema of a rule; other keys are the statement's parameters."""
+
 _OWN = (RULE, TAKE, WHICH, TIMES, WHOLE)
 _WHERE = ("budget", "release", "releases")
 

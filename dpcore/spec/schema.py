@@ -18,6 +18,12 @@ from dpcore.registry.kinds import (
 from dpcore.registry.registry import Registry
 from dpcore.spec.components import component_schema
 from dpcore.spec.grammar import spec_schema
+from dpcore.spec.rules import RULES
+
+_RULED = (
+    "BudgetText", "ReleaseText",
+    *(f"{kind.definition}_" for kind in (LEARNER, BOUND, MECHANISM, FEATURES, KERNEL)),
+)  # fmt: skip
 
 
 def json_schema(registry: Registry) -> dict[str, Any]:
@@ -28,6 +34,10 @@ def json_schema(registry: Registry) -> dict[str, Any]:
     for kind in (LEARNER, BOUND, MECHANISM, FEATURES, KERNEL, METRIC):
         definitions[kind.definition], inner = component_schema(kind, registry)
         definitions.update(inner)
+    for name, own in definitions.items():
+        if name.startswith(_RULED) and "properties" in own:
+            own["properties"] = {key: _or_rule(one) for key, one in own["properties"].items()}
+    definitions["rule"] = RULES
     definitions[SOURCE.definition], inner = _source_schema(registry)
     definitions.update(inner)
     return {
@@ -36,6 +46,16 @@ def json_schema(registry: Registry) -> dict[str, Any]:
         **schema,
         "$defs": definitions,
     }
+
+
+def _or_rule(own: dict[str, Any]) -> dict[str, Any]:
+    """A number's schema that takes a rule of choice, too; any other as it is."""
+    cases = own.get("anyOf", [own])
+    types = {case.get("type") for case in cases}
+    if not types <= {"number", "integer", "null"} or types == {"null"}:
+        return own
+    told: dict[str, Any] = {key: own[key] for key in ("description", "default") if key in own}
+    return {**told, "if": {"type": "object"}, "then": {"$ref": "#/$defs/rule"}, "else": own}
 
 
 def _source_schema(registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:

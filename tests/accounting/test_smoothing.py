@@ -1,12 +1,13 @@
 """What a list costs a Gaussian budget of which more is left: against quadrature, both ways."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore.accounting.smoothing import smoothed_cost
+from dpcore.accounting.smoothing import _known, _least, smoothed_cost
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import GaussianEvent
@@ -134,3 +135,51 @@ def test_what_cannot_be_covered_is_refused():
                 [(PureEvent(epsilon=0.1, adjacency=REPLACE_ONE), 1)],
                 leak, rest, adjacency=REPLACE_ONE,
             )  # fmt: skip
+
+
+def _short_by(epsilons, heights, rest, cost, leak):
+    """How far the polygon through the points rises above leak and Gaussian, by a fine net."""
+    a = np.exp(epsilons)
+    net = np.unique(np.concatenate([np.linspace(left, right, 400) for left, right in pairwise(a)]))
+    net = net[net >= 1]
+    cover = leak + (1 - leak) * _gaussian(np.log(net), rest + cost)
+    return float(np.max(np.interp(net, a, heights) / cover)) - 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_found_of_points_far_apart_covers_the_polygon_between_them(seed):
+    """Points of a mixture of two Gaussians' curves; the last may lie far below the leak."""
+    generator = np.random.default_rng(seed)
+    found = 0
+    for _ in range(60):
+        rest = 10.0 ** generator.uniform(-2, 0)
+        leak = 10.0 ** generator.uniform(-6, -1)
+        reach = math.sqrt(rest) * generator.uniform(2, 12)
+        number = int(generator.integers(3, 30))
+        epsilons = np.sort(np.append(generator.uniform(0, reach, number), [-0.01 * reach, reach]))
+        share, square = generator.uniform(0, 1), rest * (1 + 10.0 ** generator.uniform(-2, 1))
+        heights = share * _gaussian(epsilons, square) + (1 - share) * _gaussian(epsilons, rest)
+        heights = np.minimum.accumulate(np.clip(heights, 0.0, 1.0))
+        if heights[-1] > leak:
+            continue
+        cost = _least(*_known(epsilons, heights, leak), leak, rest)
+        if not math.isfinite(cost):
+            continue
+        found += 1
+        assert _short_by(epsilons, heights, rest, cost, leak) < 1e-9
+    assert found > 20
+
+
+def test_of_a_fine_grid_the_cost_is_hardly_above_the_least_one():
+    leak, rest = 1e-4, 0.1
+    epsilons = np.linspace(-0.01, 6.0, 1202)
+    for square in (0.11, 0.2, 1.0):
+        heights = np.clip(_gaussian(epsilons, square), 0.0, 1.0)
+        cost = _least(*_known(epsilons, heights, leak), leak, rest)
+        assert _short_by(epsilons, heights, rest, cost, leak) < 1e-9
+        assert _short_by(epsilons, heights, rest, cost * 0.97, leak) > 0
+
+
+def test_a_leak_that_covers_everything_costs_next_to_nothing():
+    cost = smoothed_cost([(GaussianEvent(mu=1e-5, adjacency=A), 1)], 1e-3, 1e-9, adjacency=A)
+    assert 0 < cost < 1e-10

@@ -26,6 +26,8 @@ def test_the_list_names_every_example_of_every_plugin_and_what_it_shows():
         assert examples
         assert all(name in listed for name in examples)
     assert "T4, with the exact number of records" in listed
+    printed = " ".join(listed.split())  # a sentence that its comment breaks
+    assert "rests on the promise that no dataset's kernel matrix has an eigenvalue" in printed
 
 
 def test_what_is_shown_is_the_file():
@@ -47,3 +49,17 @@ def test_a_mistyped_example_gets_the_nearest_name():
     done = told("show", "random_features.rigde")
     assert done.exit_code != 0
     assert "did you mean 'random_features.ridge'" in done.output
+
+
+def test_a_name_that_is_none_is_refused_with_where_names_stand():
+    done = told("show", "nothing at all")
+    assert done.exit_code == 2
+    assert "`dpcore examples list` shows them" in done.output
+    assert "did you mean 'random_features.ridge'" in told("copy", "random_features.rigde").output
+
+
+def test_a_copy_goes_to_a_folder_and_not_to_a_file_s_name(tmp_path):
+    done = told("copy", "random_features.ridge", str(tmp_path / "mine.yaml"))
+    assert done.exit_code == 2
+    assert "needs a folder" in done.output
+    assert not (tmp_path / "mine.yaml").exists()

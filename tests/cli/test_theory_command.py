@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcore.cli.theory import theory
+from dpcore.errors import DpcoreError
 from dpcore.registry.registry import Registry
 from dpcore.registry.shipped import shipped
 
@@ -92,3 +93,41 @@ def test_a_statement_without_values_tells_what_it_needs():
     done = told("ntk/lemma_5_7")
     assert done.exit_code == 0
     assert "--lam (regularization): needed" in done.output
+
+
+@pytest.mark.parametrize(
+    ("values", "needed"),
+    [
+        (("--epsilon", "1e400"), "a finite number"),
+        (("--epsilon", "nan"), "a finite number"),
+        (("--epsilon", "-1"), "a finite number >= 0"),
+        (("--epsilon", "x" * 500), "a number"),
+        (("--epsilon", "true"), "a number"),
+    ],
+)
+def test_an_absurd_value_is_refused_in_one_short_line(values, needed):
+    done = told("kernel_ridge/theorem_1", "--G", "1", *values)
+    assert done.exit_code == 2
+    assert needed in done.output
+    assert len(done.output) < 200
+    assert len(done.output.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_no_value_of_any_parameter_ends_in_a_fault_or_in_no_number(name):
+    one = STATEMENTS[name]
+    given = {
+        key: default
+        if default is not inspect.Parameter.empty
+        else VALUES.get(key, 0.01 if key.startswith("delta") else 1)
+        for key, default in one.parameters().items()
+    }
+    for key in given:
+        for value in (0, -1, 1, 2, 0.5, 1e-300, 1e300, math.inf, math.nan, 10**30, True, "x"):
+            try:
+                numbers = one.values({**given, key: value})
+            except DpcoreError:
+                continue
+            assert not any(math.isnan(v) for side in numbers.values() for v in side.values())
+            assert 0 <= value < math.inf

@@ -33,6 +33,7 @@ def address():
         processes=False,
         protocol="tcp://",
         dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
     ) as cluster:
         yield cluster.scheduler_address
 

@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+import urllib.error
+import urllib.request
 
 import numpy as np
 import pytest
@@ -114,7 +116,11 @@ def test_a_cluster_that_ends_is_said_in_one_line(source, tmp_path, monkeypatch):
     monkeypatch.setattr("dpcore.engines.dask_workers.LOOK", 0.3)
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
         Dask(client) as engine,
@@ -123,3 +129,25 @@ def test_a_cluster_that_ends_is_said_in_one_line(source, tmp_path, monkeypatch):
         cluster.scale(0)
         with pytest.raises(ReleaseError, match=r"after records were opened \(no worker is"):
             engine.total(slow_sum(0))
+
+
+def test_two_clusters_of_one_machine_stand_side_by_side_and_serve_no_page(tmp_path):
+    """Dask has an HTTP port even without a dashboard, and without TLS."""
+
+    def own(dask_scheduler):
+        return dask_scheduler.http_server.port
+
+    def of_worker(dask_worker):
+        return dask_worker.http_server.port
+
+    with (
+        DaskCluster(workers=1).opened(tmp_path) as one,
+        DaskCluster(workers=1).opened(tmp_path) as other,
+    ):
+        ports = [engine.client.run_on_scheduler(own) for engine in (one, other)]
+        ports += one.client.run(of_worker).values()
+        assert len({*ports}) == 3
+        for port in ports:
+            for page in ("", "info/main/workers.html", "json/counts.json", "metrics", "health"):
+                with pytest.raises(urllib.error.HTTPError, match="404"):
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10)

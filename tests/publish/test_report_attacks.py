@@ -119,3 +119,13 @@ def test_the_page_opens_in_the_browser_or_says_that_there_is_none(run, tmp_path,
         assert done.exit_code == 0, done.output
         assert opened.pop() == f"file://{output}"
         assert ("no browser was found" in done.output) is not found
+
+
+def test_replays_and_pages_are_told_as_json_too(run, tmp_path):
+    output = str(tmp_path / "page.html")
+    done = CliRunner().invoke(app, ["report", str(run.folder), "--output", output, "--json"])
+    assert json.loads(done.stdout) == {"page": output}
+    done = CliRunner().invoke(app, ["replay", str(run.folder), "--json"])
+    told = json.loads(done.stdout)
+    assert told["replayed"] == sorted(path.name for path in run.kept.iterdir())
+    assert told["guarantee"] == json.loads((run.kept / "guarantee.json").read_text())

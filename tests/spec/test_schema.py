@@ -109,3 +109,28 @@ def test_a_validator_accepts_what_is_right_and_tells_of_the_component_that_is_na
         spec["release"]["learner"] = "random_features.ridge"  # it has fields that must be given
 
     assert told(bare)[0] == "release.learner"
+
+
+def test_a_number_may_be_a_rule_below_the_budget_and_the_releases_alone():
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    rule = {"rule": "kernel_ridge/theorem_2_choices", "take": "lambda", "m": "records", "r": 0.5}
+
+    def errors(place, given):
+        def change(spec):
+            *above, last = place
+            for key in above:
+                spec = spec[key]
+            spec[last] = given
+
+        return [*validator.iter_errors(broken(change))]
+
+    number = ("release", "learner", "regularization")
+    assert errors(number, rule) == []
+    assert errors(("budget", "epsilon"), {**rule, "times": 2, "whole": False}) == []
+    assert errors(number, {"take": "lambda"})
+    assert errors(number, {**rule, "which": "neither"})
+    assert errors(number, {**rule, "m": "rows"})
+    assert errors(("evaluate", "holdout"), rule)
+    (error,) = errors(number, "much")
+    assert "is not of type 'number'" in jsonschema.exceptions.best_match([error]).message

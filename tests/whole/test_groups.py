@@ -103,7 +103,7 @@ def test_a_group_column_is_declared_and_checked_like_any_other(tmp_path):
         ("mse", {"by": ("by: race", "by: rase")}, "mean 'race'"),
         ("mse", {"by": ("by: race", "by: race, private: {epsilon: 1}")}, "of: RELEASE"),
         ("parity", {"by": (", by: race", ", private: {epsilon: 1}")}, "parity is about groups"),
-        ("excessive_risk", {"by": (", by: race", ", private: {epsilon: 1}")}, "no mean of one"),
+        ("excessive_risk", {"by": (", by: race", ", private: {epsilon: 1}")}, "has no price here"),
         (
             "risk_gap",
             {"l": ("{name: random_features.ridge, features: identity, regularization: 0.5}",

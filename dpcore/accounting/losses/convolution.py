@@ -204,7 +204,7 @@ class Composed:
         middle = float(self.losses[int(np.argmax(self.tilted))])
         x = self.losses - middle
         tilted = np.maximum(self.tilted, 0.0) + self.cell_error
-        error = gamma(2 * step + 16)
+        error = _sum_error(step)
         weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
         weights = tilted * _subtracted(-(tilt + 1) * x)
@@ -235,7 +235,7 @@ class Composed:
         middle = min(max(near, float(self.losses[0])), float(self.losses[-1]))
         x = self.losses - middle
         weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
-        error = sign * gamma(2 * len(x) + 16)
+        error = sign * _sum_error(len(x))
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
         far = -(tilt + 1) * x
         weights = tilted * (_subtracted(far) if sign > 0 else np.exp(np.clip(far, -_FAR, _FAR)))
@@ -245,8 +245,10 @@ class Composed:
         if sign < 0:  # mass wrapped into the sum
             wrapped = self.saddle.below + self.saddle.above
             goal += 2 * wrapped * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
+        with np.errstate(under="ignore"):  # what an upper end subtracts may vanish, not grow
+            factor = np.exp(np.clip(x[:-1], -math.inf if sign > 0 else -_FAR, _FAR))
         excess = np.zeros_like(x)  # at each loss, from those above it
-        excess[:-1] = first[1:] - np.exp(np.clip(x[:-1], -_FAR, _FAR)) * second[1:]
+        excess[:-1] = first[1:] - factor * second[1:]
         above = excess > goal
         if sign < 0:  # cells whose weights were cut off certify nothing
             above &= np.abs((tilt + 1) * x) < _FAR
@@ -263,6 +265,11 @@ class Composed:
             crossing = float(x[at + 1] if sign > 0 else x[at])
         allowance = self.slack + gamma(128) * (1 + abs(middle) + abs(crossing))
         return max(0.0, (middle + crossing) + sign * allowance)
+
+
+def _sum_error(cells: int) -> float:
+    """Relative error of a sum of exponentials: of each exponent, up to `_FAR`, and of the sum."""
+    return gamma(max(2 * cells + 16, cells + 2 * _FAR + 32))
 
 
 def _subtracted(exponents: Array) -> Array:

@@ -40,6 +40,7 @@ from dpcore.rounding import down, gamma
 
 _PASSES = 40  # over all points, before the hull is taken point by point, which costs as much
 FARTHEST = 600.0  # e^loss and its reciprocal stay far from overflow
+_WIDEST = 4.0  # nats: over a wider step a slope's rounding error exceeds what lines are lowered by
 Array = NDArray[np.float64]
 
 
@@ -263,6 +264,8 @@ def _below(
     event: Event, direction: Direction, extent: Extent, step: float, above: Array
 ) -> Masses | None:
     """The measure from below; `above` holds upper ends at the knots up to the extent's top."""
+    if step > _WIDEST:
+        return None
     final = _last_line(event, direction, extent, step) if extent.anchored else None
     top = extent.top if final is None else final.top
     knots = extent.knots(top, step)

@@ -137,7 +137,7 @@ class PldAccountant(Accountant):
         aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
         if not max(aim.implied for aim in aims) < FARTHEST:
             raise NoClaimError(f"at delta={min(deltas)!r} the loss is more than {FARTHEST} nats")
-        centres = np.array([aim.implied for aim in aims])
+        centres = np.maximum.accumulate([aim.implied for aim in aims])
         edges = [-FARTHEST, *(0.5 * (centres[1:] + centres[:-1])), FARTHEST]
         epsilons, heights = [], []
         for aim, low, high in zip(aims, edges, edges[1:], strict=False):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import itertools
+import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,11 +34,10 @@ class ConstantModelWarning(UserWarning):
 def fitted_in_front(estimator: Any) -> list[str]:
     """Names of steps that were fitted on the rows that now come to `estimator`.
 
-    Found by who called `fit`: a pipeline whose last step it is, or what transforms its target. No
-    value is looked at.
+    scikit-learn tells a step nothing of the pipeline around it. So it is found by who called `fit`:
+    a pipeline whose last step it is, or what transforms its target. No value is looked at.
     """
-    frame = sys._getframe(1)
-    for _ in range(_DEEPEST):
+    for frame, _ in itertools.islice(traceback.walk_stack(None), _DEEPEST):
         owner = frame.f_locals.get("self")
         if isinstance(owner, Pipeline) and owner.steps and owner.steps[-1][1] is estimator:
             return [name for name, step in owner.steps[:-1] if _fitted(step)]
@@ -45,9 +45,6 @@ def fitted_in_front(estimator: Any) -> list[str]:
             inner = getattr(owner, "regressor_", None)
             if inner is estimator and _fitted(owner.transformer):
                 return ["transformer"]
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
     return []
 
 

@@ -35,6 +35,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
+from dpcore.running.ask import cost
 from dpcore.sampling.schemes import Order
 from dpcore.sensitivity import Sensitivity
 
@@ -124,7 +125,7 @@ def _compare(sampled: _Sampled, scale: float, seed: int, draws: int, rate: float
     assert ask.sampling is not None, "only sampled asks are tried"
     try:
         mechanism = sampled.mechanism.at(scale, ask, claim)
-        event = ask.sampling.amplified(mechanism.event(ask, claim))
+        event = cost(mechanism, ask, claim)
     except DpcoreError:
         return
     release = mechanism.prepared(ask, claim)

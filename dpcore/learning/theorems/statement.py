@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
+import numpy as np
 
 from dpcore.errors import ParameterError, SpecError, nearest
 
 Numbers = Mapping[str, float]
+
+_EXACT = 2**53  # integers from here on are not all doubles
+_NONE = "no number for these values: one is out of its range"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -48,16 +53,17 @@ class Statement:
         """Both by their labels, each as named numbers.
 
         Args:
-            given: Parameters by name or symbol.
+            given: Parameters by name or symbol: finite numbers >= 0, or whether.
 
         Raises:
-            SpecError: one is unknown or missing.
+            SpecError: one is unknown, missing or out of its range.
         """
         known = self.parameters()
         named = {self.symbols.get(key, key): value for key, value in given.items()}
         for key in named:
             if key not in known:
                 raise SpecError(f"no parameter is called {key!r}{nearest(key, self.options())}")
+        named = {key: _fit(self.option(key), one, known[key]) for key, one in named.items()}
         needed = [k for k, default in known.items() if default is inspect.Parameter.empty]
         if missing := [self.option(key) for key in needed if key not in named]:
             raise SpecError(f"needs {', '.join(f'--{key}' for key in missing)}")
@@ -76,16 +82,31 @@ class Statement:
         return [*self.parameters(), *self.symbols]
 
 
+def _fit(option: str, value: Any, default: Any) -> Any:
+    """A parameter: a size of something, which is not negative, or whether something holds."""
+    if isinstance(default, bool) or isinstance(value, bool):
+        if isinstance(value, bool) and isinstance(default, bool):
+            return value
+        wanted = "true or false" if isinstance(default, bool) else "a number"
+        raise ParameterError("the statement", wanted, option, value)
+    if not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise ParameterError("the statement", "a finite number >= 0", option, value)
+    return value if value < _EXACT else float(value)
+
+
 def _numbers(
     function: Callable[..., float | Numbers], named: Mapping[str, Any]
 ) -> dict[str, float]:
     own = {key: named[key] for key in inspect.signature(function).parameters if key in named}
     try:
-        found = function(**own)
+        with np.errstate(all="ignore"):
+            found = function(**own)
     except (ArithmeticError, ValueError) as error:
         if isinstance(error, ParameterError):
             raise
-        raise SpecError("no number for these values: one is out of its range") from None
-    if isinstance(found, Mapping):
-        return {str(key): float(value) for key, value in found.items()}
-    return {"value": float(found)}
+        raise SpecError(_NONE) from None
+    numbers = found if isinstance(found, Mapping) else {"value": found}
+    told = {str(key): float(value) for key, value in numbers.items()}
+    if any(math.isnan(value) for value in told.values()):
+        raise SpecError(_NONE)
+    return told

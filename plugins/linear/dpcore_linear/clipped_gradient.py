@@ -22,6 +22,7 @@ from dpcore import (
     Features,
     Learner,
     LinearModel,
+    Poisson,
     Public,
     Query,
     Records,
@@ -84,6 +85,9 @@ class ClippedGradient(SummingLearner):
         clip: C > 0, in label units times feature units: most a record's gradient may be.
         rate: eta > 0, per step and for the mean gradient; up to 1/kappa^2 is stable.
         loss: `squared`, or `logistic` for two classes: h then is twice the logistic loss.
+        batch: About how many records a step sees, b; all of them if None. Every record is seen with
+            probability b / n, n their public number or limit, drawn anew for each step by secret
+            coins. Sums are divided by b, whatever was drawn.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
@@ -96,6 +100,9 @@ class ClippedGradient(SummingLearner):
     rate: float = attrs.field(default=1.0, validator=positive)
     loss: Literal["squared", "logistic"] = attrs.field(
         default="squared", validator=one_of("squared", "logistic")
+    )
+    batch: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
     )
 
     @property
@@ -121,20 +128,29 @@ class ClippedGradient(SummingLearner):
             shape=(self.features.width(domain),),
             distance=Distance.L2,
             at_most=self.steps,
+            sampling=self._sampling(domain),
             sum=Sum(clip=clip, exponent=unit_of(clip)),
         )
+
+    def _sampling(self, domain: Domain) -> Poisson | None:
+        """What one step sees. A subset of fixed size would cost more under replace-one."""
+        count = _count(domain)
+        if self.batch is None or self.batch >= count:
+            return None
+        return Poisson(probability=self.batch / count)
 
     def start(self, public: Public) -> _State:
         """At zero."""
         domain = public.domain
         kappa = self.features.norm(domain)
+        divisor = min(_count(domain), self.batch or _count(domain))  # public, whatever is drawn
         steps = Steps(
             clip=self.scaled_clip(domain), count=self.steps, rate=self.rate * kappa * kappa
         )
         return _State(
             domain=domain,
             features=self.features.draw(domain, public.coins),
-            descent=Descent.start(steps, _count(domain), np.zeros(self.features.width(domain))),
+            descent=Descent.start(steps, divisor, np.zeros(self.features.width(domain))),
         )
 
     def ask(self, state: _State) -> Query | None:

@@ -1,6 +1,7 @@
 """The conversation of a release: what each answer fixes for the asks after it."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -16,8 +17,9 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.metric import Metric
 from dpcore_tables.plain import Plain
 from dpcore_tables.plan import FEWEST, Plan, Round
-from dpcore_tables.ranks import Ranks, released_shares, usual_shares
-from dpcore_tables.residuals import Residuals, best_clip, measured
+from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
+from dpcore_tables.replayed import Replay
+from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
 from dpcore_tables.sums import width_of
 
 CLASS_CLIP = 0.5
@@ -42,6 +44,7 @@ class State:
         spread: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
         fixed: The round's arrays, the very same objects in every ask.
+        noises: The standard deviation of the latest answer of each kind.
     """
 
     plan: Plan
@@ -61,6 +64,7 @@ class State:
     dictionary: Dictionary | None = None
     fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
     descent: Descent | Plain | None = None
+    noises: Mapping[str, float] = attrs.field(factory=dict)
 
     @classmethod
     def start(cls, plan: Plan, public: Public) -> "State":
@@ -125,10 +129,33 @@ class State:
         """One answer further."""
         stage, _, kind = answer.query.name.rpartition(".")
         state = _AFTER[kind](self, answer, stage)
-        return _prepared(attrs.evolve(state, at=self.at + 1))
+        noises = {**self.noises, answer.query.name: self.noise(answer)}
+        return _prepared(attrs.evolve(state, at=self.at + 1, noises=noises))
+
+    def noise_covariance(self) -> NDArray[np.float64]:
+        """How much the noise moved one output's weights, shape (d, d); after the last answer."""
+        assert self.descent is not None, "the fit is over"
+        if isinstance(self.descent, Descent) or self.plan.signal >= small.REPLAYED:
+            return self.descent.noise_covariance()
+        assert self.residuals is not None, "small tables release a histogram of residuals"
+        return Replay(
+            plan=self.plan,
+            records=self.records,
+            label=float(self.label[0]),
+            spread=self.spread,
+            variances=self.variances,
+            residuals=self.residuals,
+            descent=self.descent,
+            noises=self.noises,
+        ).noise_covariance()
 
     def noise(self, answer: Answer) -> float:
-        """The standard deviation of an answer's noise, as its mechanism says."""
+        """The standard deviation of an answer's noise, as its mechanism says.
+
+        Of a made-up answer that says nothing of its noise, that of the plan.
+        """
+        if answer.spread is not None:
+            return answer.spread.std
         multiplier = getattr(answer.mechanism, "noise_multiplier", None)
         if multiplier is None:
             multiplier = math.sqrt(answer.query.at_most / answer.query.share) / self.plan.mu
@@ -158,7 +185,7 @@ def _dictionary(state: State, stage: str) -> Dictionary:
     if stage == "screen":
         ranks = Ranks.of(state.means, state.variances, state.shares)
         if plan.small:
-            return small.first_dictionary(layout, ranks)
+            return small.first_dictionary(layout, ranks, plan.signal)
         return Dictionary.of(layout, ranks, first_terms(plan))
     screened, descent = state.dictionary, state.descent
     assert screened is not None, "the screen has its dictionary"
@@ -180,15 +207,7 @@ def _with_steps(state: State, stage: str) -> State:
         assert state.dictionary is not None, "the screen has its dictionary"
         assert state.descent is not None, "the screen is over"
         start = kept(state.dictionary, state.descent.weights, made)
-    descent = Plain(
-        dictionary=made,
-        count=planned.steps,
-        rate=planned.rate,
-        records=state.records,
-        below=small.below_clip(state.plan.signal),
-        last=stage == "fit",
-        weights=start,
-    )
+    descent = Plain.planned(planned, made, start, state.records, state.plan.signal)
     return attrs.evolve(_with_dictionary(state, made), descent=descent)
 
 
@@ -197,12 +216,12 @@ def _count(state: State, answer: Answer, stage: str) -> State:
 
 
 def _means(state: State, answer: Answer, stage: str) -> State:
-    return attrs.evolve(state, means=np.clip(answer.value / state.records, -0.9, 0.9))
+    return attrs.evolve(state, means=likely_means(answer.value / state.records))
 
 
 def _squares(state: State, answer: Answer, stage: str) -> State:
-    least = min(max(0.0005, state.noise(answer) / (2 * state.records)), 0.35)
-    return attrs.evolve(state, variances=np.clip(answer.value / state.records, least, 0.35))
+    found = likely_variances(answer.value / state.records, state.noise(answer) / state.records)
+    return attrs.evolve(state, variances=found)
 
 
 def _bins(state: State, answer: Answer, stage: str) -> State:
@@ -231,7 +250,8 @@ def _spread(state: State, answer: Answer, stage: str) -> State:
 
 
 def _residuals(state: State, answer: Answer, stage: str) -> State:
-    found = measured(answer.value, state.noise(answer), state.records)
+    usual = small.RESIDUAL * state.spread if state.plan.small else USUAL
+    found = measured(answer.value, state.noise(answer), state.records, usual)
     return attrs.evolve(state, residuals=found, first=state.first or found)
 
 

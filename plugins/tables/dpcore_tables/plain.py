@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.plan import Round
 from dpcore_tables.simulated import simulated_rows
+from dpcore_tables.small import below_clip
 
 _LEAST = 0.02
 _FLATTEST = 1e-6
@@ -46,6 +48,26 @@ class Plain:
     noise: float = 0.0
     seen: float = 1.0
 
+    @classmethod
+    def planned(
+        cls,
+        planned: Round,
+        dictionary: Dictionary,
+        start: NDArray[np.float64],
+        records: float,
+        signal: float,
+    ) -> "Plain":
+        """Of a round; what the last one keeps is shrunk."""
+        return cls(
+            dictionary=dictionary,
+            count=planned.steps,
+            rate=planned.rate,
+            records=records,
+            below=below_clip(signal),
+            last=planned.name == "fit",
+            weights=start,
+        )
+
     @property
     def averaged(self) -> int:
         """How many of the last iterates are averaged."""
@@ -64,10 +86,16 @@ class Plain:
         if self.taken >= self.count - self.averaged:
             total = total + weights
         stepped = attrs.evolve(self, weights=weights, total=total, taken=self.taken + 1)
-        return stepped._finished(noise, below) if stepped.taken == self.count else stepped
+        if stepped.taken < self.count:
+            return stepped
+        return stepped.ended(np.asarray(total / self.averaged), noise, below)
 
-    def _finished(self, noise: float, below: float) -> "Plain":
-        kept = np.asarray(self.total / self.averaged)
+    def ended(self, kept: NDArray[np.float64], noise: float, below: float) -> "Plain":
+        """After the last step.
+
+        Args:
+            kept: The mean of the later iterates, shape (d, m). noise, below: As of `after`.
+        """
         factors = np.ones(len(kept))
         if self.last:
             variances = self._variances(noise, self.below * self.dictionary.scales**2)
@@ -100,7 +128,7 @@ class Plain:
         return np.asarray(own / (own + noise))
 
     def noise_covariance(self) -> NDArray[np.float64]:
-        """How much the gradients' noise moved the kept weights, shape (d, d)."""
+        """How much the gradients' noise of this round moved the kept weights, shape (d, d)."""
         assert self.factors is not None, "the descent is over"
         rows = simulated_rows(self.dictionary)
         values, vectors = np.linalg.eigh(rows @ rows.T / rows.shape[1])

@@ -66,7 +66,7 @@ class Plan:
 
     Args:
         records: N. known: Whether it is the exact number.
-        mu: Of the whole release.
+        mu: Of the whole release, for a single record: that of persons over their records.
         outputs: m: 1, or the number of classes above two.
     """
 
@@ -108,7 +108,7 @@ class Plan:
             layout=layout,
             records=max(records, FEWEST),
             known=known,
-            mu=public.mu,
+            mu=public.mu / (1 if domain.people is None else domain.people.records),
             kind=kind,
             outputs=domain.classes if kind == "several" else 1,
         )
@@ -169,7 +169,9 @@ class Plan:
     def _plain(self, name: str) -> Round:
         """Of a small table."""
         share = self.shares()[f"{name}.gradient"]
-        width = self.layout.simple if name == "screen" else small.widest(self.signal)
+        width = small.widest(self.signal)
+        if name == "screen":
+            width = len(small.screen_terms(self.layout, self.signal))
         steps, rate = small.schedule(self.signal, share, width + 1)
         return Round(
             name=name,

@@ -64,6 +64,16 @@ class Ranks:
         return np.clip(z, -FARTHEST, FARTHEST)
 
 
+def likely_means(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Noisy means of encoded numbers, kept inside."""
+    return np.asarray(np.clip(found, -0.9, 0.9))
+
+
+def likely_variances(found: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+    """Noisy variances, at least half the noise's standard deviation."""
+    return np.asarray(np.clip(found, min(max(0.0005, noise / 2), 0.35), 0.35))
+
+
 def _waves(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     ends = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
     middles = (np.arange(_CELLS) + 0.5) * (BINS / _CELLS)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcore_tables.sums import EDGES
 
-_USUAL = 0.12
+USUAL = 0.12
 _QUANTILE, _NORMAL = 0.7, 1.04  # of |N(0, 1)|
 _MIDDLES = np.concatenate([[EDGES[0] / 2], (EDGES[:-1] + EDGES[1:]) / 2])
 CLIPS: tuple[float, ...] = tuple(2.0 ** (-6 + i / 2) for i in range(13))
@@ -30,12 +30,21 @@ class Residuals(NamedTuple):
         """The share that is not clipped, from 0.3 to 1."""
         return min(max(float(self.shares[clip >= _MIDDLES].sum()), 0.3), 1.0)
 
+    def drawn(self, count: int, drawn: np.random.Generator) -> NDArray[np.float64]:
+        """Made-up residuals of these sizes and either sign, shape (count,)."""
+        starts = np.concatenate([[0.0], EDGES[:-1]])
+        bins = drawn.choice(len(EDGES), count, p=self.shares / self.shares.sum())
+        sizes = starts[bins] + drawn.random(count) * (EDGES - starts)[bins]
+        return np.asarray(sizes * drawn.choice([-1.0, 1.0], count))
+
     def beyond(self, clip: float) -> float:
         """The mean of what is cut off."""
         return float(self.shares @ np.maximum(_MIDDLES - clip, 0.0))
 
 
-def measured(counts: NDArray[np.float64], noise: float, records: float) -> Residuals:
+def measured(
+    counts: NDArray[np.float64], noise: float, records: float, usual: float = USUAL
+) -> Residuals:
     """Sigma by a quantile, shape by a threshold, both shrunk to the usual where noise is large."""
     trust = 1 / (1 + (8 * noise / records) ** 2)
     running = np.maximum.accumulate(np.cumsum(counts))
@@ -46,14 +55,14 @@ def measured(counts: NDArray[np.float64], noise: float, records: float) -> Resid
     left = 0.0 if at == 0 else float(EDGES[at - 1])
     part = (goal - low) / max(float(running[at]) - low, 1e-9)
     quantile = left + (float(EDGES[at]) - left) * min(max(part, 0.0), 1.0)
-    sigma = float((quantile / _NORMAL) ** trust * _USUAL ** (1 - trust))
+    sigma = float((quantile / _NORMAL) ** trust * usual ** (1 - trust))
     kept = np.maximum(counts, 0.0)
     far = 2 * _NORMAL * sigma < _MIDDLES
     kept = np.where(far & (kept < 2.5 * noise), 0.0, kept)
-    usual = _half_normal(sigma)
+    likely = _half_normal(sigma)
     total = float(kept.sum())
-    shares = kept / total if total > 0 else usual
-    return Residuals(sigma, trust * shares + (1 - trust) * usual)
+    shares = kept / total if total > 0 else likely
+    return Residuals(sigma, trust * shares + (1 - trust) * likely)
 
 
 def best_clip(known: Residuals, noise: float, records: float, width: int, least: float) -> float:

@@ -183,7 +183,7 @@ class ShapeFunctions(SummingLearner):
             dictionary=state.descent.dictionary,
             weights=state.descent.weights,
             offset=state.offset,
-            spread=state.descent.noise_covariance(),
+            spread=state.noise_covariance(),
         )
 
 

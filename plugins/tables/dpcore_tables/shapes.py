@@ -11,6 +11,7 @@ up to that factor; shapes are drawn with its median over rows simulated from the
 columns independent and categories equally frequent.
 """
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from dpcore_tables.simulated import simulated_rows
 
 _POINTS, _PAIR_POINTS = 100, 20
 _RARE = 0.01
+_GAP = 5  # places from one bin to the next: four bins between them are a standard deviation
 
 
 def shapes_of(
@@ -158,4 +160,15 @@ def _rare(
     ranks = dictionary.ranks
     z = (column.encode(points)[:, 0] - ranks.means[number]) / ranks.widths[number]
     bins = np.clip(((z + FARTHEST) * (BINS / (2 * FARTHEST))).astype(int), 0, BINS - 1)
-    return np.asarray((ranks.shares[number][bins] < _RARE) | (np.abs(z) > FARTHEST))
+    often = _closed(ranks.shares[number] >= _RARE)
+    return np.asarray(~often[bins] | (np.abs(z) > FARTHEST))
+
+
+def _closed(often: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which bins hold many records, or lie in a gap of a standard deviation between two that do:
+    whole numbers leave bins empty."""
+    found, places = often.copy(), np.flatnonzero(often)
+    for one, other in itertools.pairwise(places.tolist()):
+        if other - one <= _GAP:
+            found[one:other] = True
+    return found

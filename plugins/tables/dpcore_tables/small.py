@@ -19,6 +19,12 @@ SIGNAL = 1300.0
 FARTHEST = 0.25
 """Absolute residuals, at the mean label, are clipped here when their mean is released."""
 
+EVEN = 400.0
+"""From this signal on, the screen sees of numbers what rises at both ends, too."""
+
+REPLAYED = 900.0
+"""Up to this signal the noise of the screen moves the fit about as much as its own."""
+
 USUAL_SPREAD = 0.12
 SCREEN_SHARE, MOMENTS_SHARE, SPREAD_SHARE, LOOK_SHARE = 0.3, 0.04, 0.02, 0.01
 _SPREADS = 4.0  # of the clip, so that constants are those of labels that spread by 1/4
@@ -27,7 +33,8 @@ _STEPS, _FEWEST_STEPS, _FASTEST = 500, 40, 1.5
 _LOAD = 1.2
 _FLOOR = 0.2
 _NUMBER, _LEVELS, _PAIR = 0.7, (1.0, 0.7, 0.5, 0.35), 1.4
-_RESIDUAL = 0.6  # of the spread of labels, which the fit leaves
+RESIDUAL = 0.6
+"""Of the spread of labels, what a fit usually leaves."""
 
 
 class Schedule(NamedTuple):
@@ -67,7 +74,7 @@ def clip_of(signal: float, spread: float) -> float:
 
 def below_clip(signal: float) -> float:
     """The share of normal residuals below the clip, were they so large as usual."""
-    return math.erf(_SPREADS * relative_clip(signal) / (_RESIDUAL * math.sqrt(2)))
+    return math.erf(_SPREADS * relative_clip(signal) / (RESIDUAL * math.sqrt(2)))
 
 
 def spread_of(total: float, noise: float, records: float) -> float:
@@ -79,9 +86,16 @@ def spread_of(total: float, noise: float, records: float) -> float:
     return float(found**trust * USUAL_SPREAD ** (1 - trust))
 
 
-def first_dictionary(layout: Layout, ranks: Ranks) -> Dictionary:
-    """The simplest functions of all columns, columns alike."""
-    terms = layout.once()
+def screen_terms(layout: Layout, signal: float) -> list[Term]:
+    """The simplest functions of all columns; where there is signal for it, an even one of numbers,
+    as squares of numbers look like noise to a straight line."""
+    even = [Term(column, 2) for column in layout.numeric] if signal >= EVEN else []
+    return layout.once() + even
+
+
+def first_dictionary(layout: Layout, ranks: Ranks, signal: float) -> Dictionary:
+    """What is screened, columns alike."""
+    terms = screen_terms(layout, signal)
     sizes = np.array([_usual(layout, term.column) for term in terms])
     return Dictionary.sized(layout, ranks, terms, sizes * math.sqrt(_LOAD / layout.columns))
 
@@ -104,9 +118,9 @@ def second_dictionary(screened: Dictionary, weights: NDArray[np.float64], width:
         term: unit * float(amount) * _usual(layout, term.column)
         for term, amount in zip(terms, amounts, strict=True)
     }
-    found = list(sized.items())
+    found = [(term, sized[term]) for term in layout.once()]
     for column in layout.numeric:
-        main = sized[Term(column, 0)]
+        main = unit * float(of_columns[column]) * _NUMBER
         found += [(Term(column, k), main * part) for k, part in enumerate(_LEVELS, start=1)]
     for pair, _ in layout.pairs(1):
         sides = [(pair.column, pair.level), (pair.second, pair.second_level)]

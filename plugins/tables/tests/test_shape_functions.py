@@ -25,6 +25,7 @@ from dpcore import (
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.laws.law import Outcome
 from dpcore.conformance.laws.sums import LAWS, sum_verdicts
+from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import NoClaimError, UnknownCountError
 from dpcore.events.gaussian import gaussian_mu
@@ -151,6 +152,35 @@ def test_no_record_moves_a_sum_further_than_its_bound_and_some_nearly_do(kind, p
     assert all(ratio > 0.95 for name, ratio in largest.items() if name != "squares"), [
         *largest.items()
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "plenty"),
+    [
+        *[(kind, False) for kind in sorted(TARGETS)],
+        pytest.param("number", True, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_REMOVE])
+def test_tables_of_equal_public_facts_are_asked_the_same(kind, plenty, relation):
+    """Random records, and one record again and again (none at all where that may be)."""
+    budget = PLENTY[relation.replaces] if plenty else BUDGET
+    facts = domain(kind, public=relation.replaces)
+    planned = plan(facts, relation, budget)
+    drawn = people(facts, np.random.default_rng(0))
+    few = 60 if relation.replaces else 0
+    same = {name: np.repeat(values[:1], few) for name, values in drawn.items()}
+    asked = []
+    for table, seed in ((drawn, 1), (same, 2)):
+        outcome = planned.run(table, secret=SecretCoins.rehearsal(seed))
+        asked.append(
+            [
+                (attrs.evolve(answer.query, args=None), answer.mechanism, answer.spread)
+                for answer in outcome.answers["release"]
+            ]
+        )
+    assert len(asked[0]) > 80
+    assert asked[0] == asked[1]
 
 
 def test_small_tables_pay_for_no_metric_and_others_do():
@@ -291,6 +321,28 @@ def interacting(count, seed):
     return facts, {**table, "y": 5 + 2 * table["a"] + 2 * pair + noise}
 
 
+@pytest.mark.parametrize("kind", sorted(TARGETS))
+def test_persons_of_three_records_are_fitted_by_the_noise_that_they_get(kind):
+    """Three times as much as single records at the same budget."""
+    facts = domain(kind, 100, public=False)
+    rng = np.random.default_rng(0)
+    table, found = {**people(facts, rng), "id": np.arange(100)}, []
+    for records in (1, 3):
+        own = attrs.evolve(facts, people=People(column="id", records=records))
+        planned = plan(own, ADD_REMOVE.of_persons(records))
+        learner = planned.schedule.releases[0].learner
+        outcome = planned.run(table, secret=SecretCoins.rehearsal(1))
+        public = planned.schedule.releases[0].public(planned.coins)
+        state = learner.start(public)
+        for answer in outcome.answers["release"]:
+            state = learner.update(state, answer)
+            assert state.noises[answer.query.name] == answer.spread.std
+        found.append(state)
+    for name in ("count", "label"):  # asked once, whatever the plan
+        assert found[1].noises[name] == pytest.approx(3 * found[0].noises[name])
+    assert found[1].plan.signal == pytest.approx(found[0].plan.signal / 3)
+
+
 def test_columns_and_pairs_are_found_and_say_so():
     facts, table = interacting(3000, 5)
     planned = plan(facts, budget=dpcore.PrivacyBudget(epsilon=2, delta=1e-5))
@@ -369,3 +421,15 @@ def test_estimators_fit_and_give_probabilities():
     chances = several.predict_proba(rows)
     assert chances.shape == (600, 3)
     assert (several.classes_[chances.argmax(axis=1)] == several.predict(rows)).all()
+
+
+def test_whole_numbers_leave_no_gaps_in_a_shape_and_ends_stay_marked():
+    facts = Domain(columns={"steps": Range(0, 20)}, target="y", labels=Range(0, 1), exact=4000)
+    rng = np.random.default_rng(3)
+    steps = rng.integers(6, 13, 4000).astype(float)
+    table = {"steps": steps, "y": np.clip(steps / 20 + rng.normal(size=4000) / 20, 0, 1)}
+    planned = plan(facts, budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5))
+    (shape, *_) = planned.run(table, secret=SecretCoins.rehearsal(2)).model.shapes()
+    at = shape.at[0]
+    assert not shape.rare[(at > 6.2) & (at < 11.8)].any()
+    assert shape.rare[(at < 4.5) | (at > 13.5)].all()

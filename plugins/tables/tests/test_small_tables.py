@@ -2,6 +2,7 @@
 
 import math
 
+import attrs
 import numpy as np
 import pytest
 
@@ -9,12 +10,15 @@ from dpcore_tables import small
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term
 from dpcore_tables.plain import Plain
+from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.replayed import Replay
+from dpcore_tables.residuals import measured
 from dpcore_tables.simulated import simulated_rows
 
 LAYOUT = Layout(levels=(0, 2, 3, 0), starts=(0, 1, 2, 5))
 RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_shares(2))
-FIRST = small.first_dictionary(LAYOUT, RANKS)
+FIRST = small.first_dictionary(LAYOUT, RANKS, 100.0)
 
 
 def walk(count=40, last=False, below=0.5, rate=0.8):
@@ -95,6 +99,20 @@ def test_a_column_that_the_screen_found_has_larger_functions_and_its_pairs_are_k
     assert np.isfinite(nothing.sizes).all()
 
 
+def test_an_even_effect_is_screened_where_there_is_signal_and_makes_its_column_large():
+    assert len(small.screen_terms(LAYOUT, 399.0)) == LAYOUT.simple
+    first = small.first_dictionary(LAYOUT, RANKS, 400.0)
+    terms = first.terms.tolist()
+    assert first.width == 1 + LAYOUT.simple + 2  # of two numbers
+    weights = np.full((first.width, 1), 0.01)
+    weights[1 + terms.index([0, 2, -1, -1])] = 1.0
+    made = small.second_dictionary(first, weights, 12)
+    sizes = {Term(*term): size for term, size in zip(made.terms.tolist(), made.sizes, strict=True)}
+    assert len(sizes) == 12
+    assert sizes[Term(0, 2)] > 2 * sizes.get(Term(3, 2), 0.0)
+    assert sizes[Term(0, 2)] > 1.5 * sizes[Term(0, 0)]  # a straight line was not found
+
+
 def test_schedules_grow_with_the_signal_and_never_pass_the_stable_rate():
     last = 0.0
     for signal in (1.0, 60.0, 300.0, 1300.0):
@@ -110,3 +128,45 @@ def test_sized_dictionaries_have_rows_at_most_one_long():
     made = Dictionary.sized(LAYOUT, RANKS, LAYOUT.once(), np.full(6, 3.0))
     encoded = np.random.default_rng(4).uniform(-1, 1, (50, 6))
     assert np.linalg.norm(made.rows(encoded), axis=0).max() <= 1 + 1e-12
+
+
+REPLAY = Replay(
+    plan=Plan(layout=LAYOUT, records=400, known=True, mu=0.27, kind="number", outputs=1),
+    records=400.0,
+    label=0.5,
+    spread=0.12,
+    variances=np.full(2, 0.2),
+    residuals=measured(np.array([0.0] * 5 + [40.0, 80, 80, 100, 100] + [0.0] * 5), 1.0, 400.0),
+    descent=Plain(
+        dictionary=FIRST,
+        count=40,
+        rate=0.8,
+        records=400.0,
+        below=0.5,
+        last=True,
+        weights=np.zeros((FIRST.width, 1)),
+    ).ended(np.linspace(-0.3, 0.3, FIRST.width)[:, None], 3.0, 0.5),
+    noises={
+        "means": 1.0,
+        "squares": 1.0,
+        "label": 1.0,
+        "spread": 1.0,
+        "screen.gradient": 30.0,
+        "fit.gradient": 30.0,
+    },
+)
+
+
+@pytest.mark.parametrize("name", ["label", "screen.gradient", "fit.gradient"])
+def test_the_noise_of_every_answer_is_in_a_replay(name):
+    quiet = dict.fromkeys(REPLAY.noises, 1e-9)
+    rows = simulated_rows(FIRST)
+
+    def variance(noises):
+        spread = attrs.evolve(REPLAY, noises=noises).noise_covariance()
+        assert np.linalg.eigvalsh(spread).min() >= -1e-12
+        return float(np.mean(np.einsum("in,ij,jn->n", rows, spread, rows)))
+
+    assert variance({**quiet, name: 40.0}) > 100 * variance(quiet)
+    assert variance({**REPLAY.noises, name: 300.0}) > variance(REPLAY.noises)
+    assert variance(REPLAY.noises) == variance(REPLAY.noises)

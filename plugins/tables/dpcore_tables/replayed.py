@@ -1,0 +1,146 @@
+r"""What a small table's privacy noise does to its predictions: made-up releases, by the same rules.
+
+Made-up records have the released moments. Their labels are the released model's predictions with
+residuals of the released sizes. Fits of them differ by their noise alone: of moments, of the mean
+label and its spread, and of the gradients of both rounds. So they choose other clips, functions and
+sizes, as another release would. A function of answers alone, as the draws are fixed.
+"""
+
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables import small
+from dpcore_tables.choice import kept
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.plain import Plain
+from dpcore_tables.plan import Plan, Round
+from dpcore_tables.ranks import Ranks, likely_means, likely_variances
+from dpcore_tables.residuals import Residuals
+from dpcore_tables.simulated import simulated_records
+
+_PATHS, _RECORDS = 12, 400
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Replay:
+    """What a release of a small table fixed.
+
+    Args:
+        records: n, or what is known of it. label: The mean. spread: Of labels.
+        variances: Of numbers. descent: At its end.
+        noises: The standard deviation of every query's noise, by its name.
+    """
+
+    plan: Plan
+    records: float
+    label: float
+    spread: float
+    variances: NDArray[np.float64]
+    residuals: Residuals
+    descent: Plain
+    noises: Mapping[str, float]
+
+    def noise_covariance(self) -> NDArray[np.float64]:
+        """Of the model's weights, shape (d, d): that of the second round's gradients alone, times
+        what makes the mean variance of predictions that of the fits."""
+        drawn = np.random.Generator(np.random.PCG64(0))
+        encoded = simulated_records(self.descent.dictionary, _RECORDS)
+        rows = self.descent.dictionary.rows(encoded)
+        found = self.label + rows.T @ self.descent.weights[:, 0]
+        labels = np.clip(found + self.residuals.drawn(_RECORDS, drawn), 0.0, 1.0)
+        fits = self._fits(encoded, labels, drawn)
+        own = self.descent.noise_covariance()
+        known = float(np.mean(np.einsum("in,ij,jn->n", rows, own, rows)))
+        moved = float(np.mean(np.var(fits, axis=0, ddof=1)))
+        return own * (moved / known) if known > 0 else own
+
+    def _fits(
+        self,
+        encoded: NDArray[np.float64],
+        labels: NDArray[np.float64],
+        drawn: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """Predictions of every made-up release, shape (paths, records)."""
+        centres, clips, firsts = [], [], []
+        for _ in range(_PATHS):
+            firsts.append(self._first(drawn))
+            centre = self.label + self._noise("label", drawn) / self.records
+            centre = min(max(centre, 0.0), 1.0)
+            centres.append(centre)
+            clips.append(small.clip_of(self.plan.signal, self._spread(labels - centre, drawn)))
+        targets = labels - np.array(centres)[:, None]
+        screen, fit = self.plan.rounds()
+        starts = [np.zeros((first.width, 1)) for first in firsts]
+        screened = self._round(screen, firsts, starts, encoded, targets, clips, drawn)
+        seconds = [
+            small.second_dictionary(first, weights, fit.width)
+            for first, weights in zip(firsts, screened, strict=True)
+        ]
+        starts = [kept(*old) for old in zip(firsts, screened, seconds, strict=True)]
+        ends = self._round(fit, seconds, starts, encoded, targets, clips, drawn)
+        made = [
+            second.rows(encoded).T @ end[:, 0] + centre
+            for second, end, centre in zip(seconds, ends, centres, strict=True)
+        ]
+        return np.array(made)
+
+    def _noise(self, name: str, drawn: np.random.Generator) -> float:
+        return float(self.noises[name] * drawn.standard_normal())
+
+    def _first(self, drawn: np.random.Generator) -> Dictionary:
+        """With moments of another release."""
+        layout, ranks = self.plan.layout, self.descent.dictionary.ranks
+        means, variances = ranks.means, self.variances
+        if layout.numeric:
+            blurred = [drawn.standard_normal(len(means)) / self.records for _ in range(2)]
+            means = likely_means(means + self.noises["means"] * blurred[0])
+            variances = likely_variances(
+                variances + self.noises["squares"] * blurred[1],
+                self.noises["squares"] / self.records,
+            )
+        return small.first_dictionary(
+            layout, Ranks.of(means, variances, ranks.shares), self.plan.signal
+        )
+
+    def _spread(self, residuals: NDArray[np.float64], drawn: np.random.Generator) -> float:
+        sizes = np.minimum(np.abs(residuals), small.FARTHEST) - small.FARTHEST / 2
+        total = self.records * float(np.mean(sizes)) + self._noise("spread", drawn)
+        return small.spread_of(total, self.noises["spread"], self.records)
+
+    def _round(
+        self,
+        planned: Round,
+        dictionaries: list[Dictionary],
+        starts: list[NDArray[np.float64]],
+        encoded: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        clips: list[float],
+        drawn: np.random.Generator,
+    ) -> list[NDArray[np.float64]]:
+        """What each descent keeps, shape (d, 1)."""
+        rows = np.array([dictionary.rows(encoded) for dictionary in dictionaries])
+        weights = np.array([start[:, 0] for start in starts])
+        clip = np.array(clips)[:, None]
+        noise = clip * self.noises[f"{planned.name}.gradient"]
+        each = self.records / _RECORDS
+        walks = [
+            Plain.planned(planned, dictionary, start, self.records, self.plan.signal)
+            for dictionary, start in zip(dictionaries, starts, strict=True)
+        ]
+        first, total = planned.steps - walks[0].averaged, np.zeros(weights.shape)
+        for step in range(planned.steps):
+            residuals = np.matmul(weights[:, None, :], rows)[:, 0, :] - targets
+            clipped = np.clip(residuals, -clip, clip)
+            gradients = each * np.matmul(rows, clipped[:, :, None])[:, :, 0]
+            gradients += noise * drawn.standard_normal(weights.shape)
+            weights = weights - planned.rate / self.records * gradients
+            if step >= first:
+                total += weights
+        means = total / walks[0].averaged
+        return [
+            walk.ended(mean[:, None], float(own[0]), 1.0).weights
+            for walk, mean, own in zip(walks, means, noise, strict=True)
+        ]

@@ -1,0 +1,116 @@
+"""The price of pricing: counted from the spec alone, refused before a curve is looked at."""
+
+import json
+
+import attrs
+import pytest
+
+from dpcore import ADD_REMOVE, REPLACE_ONE
+from dpcore.errors import ResourceError
+from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.events.gaussian_mixture import GaussianMixtureEvent
+from dpcore.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.pricing import price as pricing
+from dpcore.pricing.effort import require_quick
+from dpcore.spec.spec import spec_of_text
+
+
+def request(shares, mechanism="discrete_gaussian", **limits):
+    """Counts, one a share."""
+    releases = [
+        {
+            "name": f"r{number}",
+            "share": share,
+            "learner": {"name": "statistics.count", "where": {"a": {"from": 0.5}}},
+            "mechanism": mechanism,
+        }
+        for number, share in enumerate(shares)
+    ]
+    domain = {"records": 4000, "columns": {"a": [0, 1]}}
+    told = {
+        "dpcore": 1,
+        "data": {"source": "people.csv", "domain": domain},
+        "adjacency": "replace_one",
+        "budget": {"epsilon": 1, "delta": 1e-6},
+        "releases": releases,
+    }
+    return attrs.evolve(spec_of_text(json.dumps(told), "s.yaml").request, **limits)
+
+
+DIFFERENT = [1 + number / 7 for number in range(130)]
+
+
+class LookedAtError(Exception):
+    """Calibration began."""
+
+
+@pytest.fixture
+def blind(monkeypatch):
+    """No curve may be looked at, and no calibration begin."""
+
+    def looked(*given, **options):
+        raise LookedAtError
+
+    monkeypatch.setattr(DiscreteGaussianEvent, "ends", looked)
+    monkeypatch.setattr(pricing, "calibrate", looked)
+
+
+def test_many_different_curves_are_refused_before_any_is_looked_at(blind):
+    with pytest.raises(ResourceError, match=r"pricing needs more than 2e.09 .*--work") as told:
+        pricing.price(request(DIFFERENT))
+    release, number = told.value.path.split(".")
+    assert release == "releases"
+    assert 50 < int(number) < 130
+    assert told.value.exit_code == 2
+    assert "nothing was opened or spent" in told.value.message
+
+
+@pytest.mark.parametrize(
+    ("shares", "mechanism", "limits"),
+    [
+        (DIFFERENT[:50], "discrete_gaussian", {}),
+        ([1] * 130, "discrete_gaussian", {}),
+        (DIFFERENT, "gaussian", {}),
+        (DIFFERENT, "discrete_gaussian", {"work": 10**10}),
+        (DIFFERENT[:50], "discrete_gaussian", {"work": 10**7}),
+    ],
+    ids=["fewer", "equal", "gaussian", "allowed", "a small limit is the run's"],
+)
+def test_what_is_quick_or_allowed_is_priced(blind, shares, mechanism, limits):
+    with pytest.raises(LookedAtError):
+        pricing.price(request(shares, mechanism, **limits))
+
+
+def test_groups_that_are_calibrated_apart_add_up(blind):
+    with pytest.raises(ResourceError, match="pricing needs"):
+        pricing.price(attrs.evolve(request(DIFFERENT[:50] * 4), separate=4))
+
+
+def test_mixtures_count_as_what_they_mix():
+    mixture = GaussianMixtureEvent(
+        shifts=(1, 2, 3), weights=(0.5, 0.25, 0.25), adjacency=ADD_REMOVE
+    )
+    assert mixture.atoms == 3
+    few, many = (
+        GaussianSamplingEvent(theta=0.1, samples=k, adjacency=REPLACE_ONE) for k in (10**9, 10)
+    )
+    assert few.atoms == 64
+    assert many.atoms == 1024
+
+
+def test_the_count_is_an_estimate_of_the_points_that_are_looked_at(monkeypatch):
+    looked, real = [], DiscreteGaussianEvent.ends
+
+    def ends(self, epsilons, direction, *, lower):
+        looked.append(len(epsilons))
+        return real(self, epsilons, direction, lower=lower)
+
+    monkeypatch.setattr(DiscreteGaussianEvent, "ends", ends)
+    asked = request(DIFFERENT[:12])
+    told = []
+    monkeypatch.setattr(
+        pricing, "require_quick", lambda *given: told.append(require_quick(*given)) or told[0]
+    )
+    pricing.price(asked)
+    points = told[0] / (50 * 33)  # 50 multiplications a value, and 32 values more beside each
+    assert points / 10 <= sum(looked) <= points
