@@ -31,6 +31,7 @@ _NEAR = 3e-3  # relative: where the search on a coarse grid ends
 _BEYOND = 0.4  # of the tolerance: how far beyond the target a search steps on purpose
 _FARTHEST = 1.0  # in the logarithm: the longest first step
 _TOLD = (0.01, 1.0)  # how far apart in the logarithm two values tell a slope
+_WIDER = 8  # times as wide is the composition that gives a lower end
 _FINEST = 2e-5  # nats: as wide as the last composition may be made
 
 
@@ -85,7 +86,7 @@ def calibrate(
         rising: Whether a larger value costs more (steps, a share) rather than less (noise).
         whole: Whether values are integers.
         tolerance: Relative: how near to each other `value` and `beyond` are, unless they are
-            neighbouring integers; the last composition is made about as narrow as that.
+            neighbouring integers; the interval of the cost is made about twice as wide as that.
 
     Raises:
         ParameterError: the target or the range is impossible.
@@ -101,8 +102,8 @@ def calibrate(
             raise ParameterError("calibrate", needed, name, value)
     search = _Search(family, epsilon, delta, low, high, rising, whole)
     fine = max(_FINEST, min(4e-3, tolerance * epsilon / 4) / max(min(1.0, epsilon), epsilon / 20))
-    certified = PldAccountant(adjacency, width=fine)
-    finest = attrs.evolve(certified, below=False)
+    finest = PldAccountant(adjacency, width=fine, below=False)
+    certified = PldAccountant(adjacency, width=_WIDER * fine)  # for the lower end
     found = search.run(RenyiAccountant(adjacency), math.sqrt(low * high), 0.05)
     if fine < _COARSE:
         coarse = _auto(adjacency, attrs.evolve(finest, width=_COARSE))
@@ -200,10 +201,11 @@ class _Search:
     ) -> tuple[float | None, float]:
         """A value that meets the target and one that does not, by ever longer steps.
 
-        The first step is just beyond where the slope says that the target is met.
+        The first step is just beyond where the slope says that the target is met, the second beyond
+        where the first two costs say so; each of those after it is three times as long.
         """
         away = math.copysign(1.0, math.log(dearest / cheapest))
-        step, here = max(2 * tolerance, 1e-3), start
+        step, here, secant = max(2 * tolerance, 1e-3), start, False
         met = excess(here) <= 0
         if slope:
             step = min(abs(excess(here) / slope), _FARTHEST) + _BEYOND * tolerance
@@ -215,7 +217,12 @@ class _Search:
                 there = here + (away if met else -away)  # whole numbers
             if (excess(there) <= 0) != met:
                 return (here, there) if met else (there, here)
-            here, step = there, 3 * step
+            steep = (excess(there) - excess(here)) / math.log(there / here)
+            if secant or not steep:
+                step *= 3
+            else:
+                step = min(abs(excess(there) / steep), _FARTHEST) + max(step / 4, tolerance)
+            here, secant = there, True
 
     def _between(
         self, cheap: float, dear: float, under: float, over: float, tolerance: float

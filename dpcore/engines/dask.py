@@ -219,19 +219,28 @@ class Dask(Engine):
             raise
 
     def _wait(self, asked: Sequence[Any]) -> None:
-        """Until all have answered, or no worker is left that could."""
+        """Until all have answered, or no worker is left that could, or none does anything.
+
+        A task whose worker is lost while there is no other is left lying by Dask, even when a
+        worker comes; so are the tasks of workers that pause for want of memory.
+        """
         from distributed import wait
 
-        waiting, missed = list(asked), 0
+        waiting, missed, idle = list(asked), 0, 0
         while waiting:
             try:
                 with self.client.as_current():
                     waiting = list(wait(waiting, dask_workers.LOOK, "FIRST_COMPLETED").not_done)
             except TimeoutError:
-                missed = 0 if self.client.scheduler_info()["workers"] else missed + 1
+                doing = self.client.processing()
+                missed = 0 if doing else missed + 1
+                idle = idle + 1 if doing and not any(doing.values()) else 0
                 if missed == dask_workers.LOOKS:
                     raise _NoWorkerLeftError from None
+                if idle == dask_workers.LOOKS:
+                    raise _IdleError from None
                 continue
+            missed = idle = 0
             if self.progress is not None:
                 self.progress(len(asked) - len(waiting), len(asked))
 
@@ -242,6 +251,10 @@ class Dask(Engine):
 
 class _NoWorkerLeftError(Exception):
     """Workers were there, and are not any more."""
+
+
+class _IdleError(Exception):
+    """Workers are there, and do nothing."""
 
 
 @contextlib.contextmanager
@@ -256,6 +269,8 @@ def _told(what: str, kind: type[RequestError] | type[ReleaseError]) -> Iterator[
         told = "workers were lost again and again: they may need more memory"
     if told == "_NoWorkerLeftError":
         told = "no worker is left"
+    if told == "_IdleError":
+        told = "workers were lost or are out of memory, and no other takes their work"
     if told == "NoAnswerError":
         told = "a worker does not answer, or dies whenever it is asked"
     raise kind(f"{what} ({told})")

@@ -40,6 +40,8 @@ class Bounds:
     registry: Registry | None
     reproduce: bool = False
     """Whether refuted bounds are priced, for a reproduction that is marked not private."""
+    locked: bool = False
+    """Whether bounds say what a lock says: of persons, too, where they are the unit."""
 
     def release(self, release: Release, mu: float | None, coins: PublicCoins) -> Scheduled:
         """Every planned query with its bound and uncalibrated mechanism; shares sum to 1.
@@ -161,7 +163,9 @@ class Bounds:
         """What a bound claims of one query, if that serves the run."""
         claim = partial(bound.sensitivity, query, learner, public)
         try:
-            if clips_persons(query):
+            if self.locked:
+                result = claim(self.adjacency)
+            elif clips_persons(query):
                 result = of_clipped_persons(query, learner, self.adjacency, claim)
             elif self.adjacency.of_person:
                 result = of_persons(query, self.adjacency, claim)

@@ -139,7 +139,7 @@ def _scheduled(
     part = own.part
     if locked.withholds_count:
         part = attrs.evolve(part, exact=None, limit=part.at_most)
-    bounds = Bounds(part, own.adjacency, request.registry, request.reproduce)
+    bounds = Bounds(part, own.adjacency, request.registry, request.reproduce, locked=True)
     at_lock = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
     found = bounds.release(at_lock, locked.mu, coins)
     return attrs.evolve(

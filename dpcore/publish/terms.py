@@ -42,6 +42,8 @@ def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
         "validity": _validity_dict(sensitivity.validity),
         "premises": list(sensitivity.premises),
     }
+    if relation.of_person:
+        said["persons"] = relation.records
     if isinstance(sensitivity, SensitivityLaw):
         law = sensitivity.law
         said |= {"atoms": law.atoms, "weights": law.weights, "uncovered": law.uncovered}
@@ -106,14 +108,10 @@ def _ask(said: Mapping[str, Any]) -> LockedAsk:
 
 
 def _sensitivity(said: Mapping[str, Any]) -> AnySensitivity:
-    bound, radius = said["bound"], said["bound"]["feature_radius"]
+    bound = said["bound"]
     common: dict[str, Any] = {
         "distance": Distance(said["distance"]),
-        "adjacency": Adjacency(
-            membership=bool(bound["membership"]),
-            feature_radius=math.inf if radius is None else float(radius),
-            label=bool(bound["label"]),
-        ),
+        "adjacency": _relation(bound),
         "source": str(said["source"]),
         "validity": _validity(bound["validity"]),
         "solver_error": float(said["solver_error"]),
@@ -132,6 +130,16 @@ def _sensitivity(said: Mapping[str, Any]) -> AnySensitivity:
         range=_number(bound["range"]),
         **common,
     )
+
+
+def _relation(bound: Mapping[str, Any]) -> Adjacency:
+    radius = bound["feature_radius"]
+    of_records = Adjacency(
+        membership=bool(bound["membership"]),
+        feature_radius=math.inf if radius is None else float(radius),
+        label=bool(bound["label"]),
+    )
+    return of_records.of_persons(bound["persons"]) if "persons" in bound else of_records
 
 
 def _validity_dict(validity: Validity) -> dict[str, Any]:

@@ -112,6 +112,21 @@ def test_a_worker_killed_between_the_asks_of_a_run_changes_no_bit(source, tmp_pa
     assert [a.value.tobytes() for a in again] == [a.value.tobytes() for a in expected]
 
 
+def test_the_only_worker_killed_ends_the_wait_and_the_run_does_not_hang(
+    source, tmp_path, monkeypatch
+):
+    """Dask leaves its task lying when another worker comes."""
+    monkeypatch.setattr("dpcore.engines.dask_workers.LOOK", 2.0)
+    with DaskCluster(workers=1).opened(tmp_path) as engine:
+        engine.load(source.parts(), domain().project)
+        (only,) = processes(engine.client).values()
+        timer = threading.Timer(1.0, os.kill, (only, signal.SIGKILL))
+        timer.start()
+        with pytest.raises(ReleaseError, match="after records were opened"):
+            engine.total(slow_sum(1))
+        timer.join()
+
+
 def test_a_cluster_that_ends_is_said_in_one_line(source, tmp_path, monkeypatch):
     monkeypatch.setattr("dpcore.engines.dask_workers.LOOK", 0.3)
     with (
