@@ -117,8 +117,8 @@ class Listing:
         return place < len(self.numeric) and self.numeric[place]
 
     def _cell(self, cell: str, place: int, tag: str = "td") -> str:
-        right = ' style="text-align: right"' if self._right(place) else ""
-        return f"<{tag}{right}>{html_text(cell)}</{tag}>"
+        side = "right" if self._right(place) else "left"  # a notebook puts all to the right
+        return f'<{tag} style="text-align: {side}">{html_text(cell)}</{tag}>'
 
 
 def _title(given: str) -> str:

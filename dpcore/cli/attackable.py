@@ -61,3 +61,8 @@ def counterexample(path: Path) -> Counterexample:
         raise SpecError("no such file", place=str(path)) from None
     except (OSError, ValueError, KeyError):
         raise SpecError("needs a counterexample that dpcore saved", place=str(path)) from None
+
+
+def queries(plan: Plan) -> int:
+    """How many queries all releases of a plan ask: what a search goes through."""
+    return sum(len(one.asks) for one in plan.schedule.releases)

@@ -1,9 +1,10 @@
 """What `dpcore falsify` finds out about a spec, and shows."""
 
 import datetime
+from collections.abc import Callable
 from pathlib import Path
 
-from dpcore.cli.attackable import attackable, counterexample
+from dpcore.cli.attackable import attackable, counterexample, queries
 from dpcore.cli.console import out, show_json
 from dpcore.cli.progress import SlowProgress
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
@@ -21,9 +22,10 @@ from dpcore.spec.spec import Spec
 
 def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: bool) -> bool:
     """Attack every bound, print and keep what was found; whether anything is broken."""
-    with SlowProgress(None, "attacking"):
+    with SlowProgress(None, "pricing") as bar:
         target = attackable(spec, write=False)
-        findings, releases = _attack(target.plan, Effort().times(effort), seed)
+        bar.reach(0, queries(target.plan), "attacking queries")
+        findings, releases = _attack(target.plan, Effort().times(effort), seed, bar.step)
     saved = keep(findings, spec.registry, save)
     if json:
         today = datetime.datetime.now(datetime.UTC).date()
@@ -42,14 +44,16 @@ def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: b
     return any(failed(finding) for finding in findings) or any(r.broken for r in releases)
 
 
-def _attack(plan: Plan, effort: Effort, seed: int) -> tuple[list[Finding], list[ReleaseFinding]]:
+def _attack(
+    plan: Plan, effort: Effort, seed: int, searched: Callable[[], None]
+) -> tuple[list[Finding], list[ReleaseFinding]]:
     """Findings on every bound, and on the answers of every function release."""
     share = effort.share(len(plan.schedule.releases))
     findings: list[Finding] = []
     releases: list[ReleaseFinding] = []
     for scheduled in plan.schedule.releases:
         case = Case.of(plan, scheduled)
-        found = falsify(case, share, seed, refuted=True)
+        found = falsify(case, share, seed, refuted=True, searched=searched)
         findings += found
         asked = (attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in found)
         releases += [answers for answers in asked if answers is not None]

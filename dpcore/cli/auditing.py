@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import msgspec
 
-from dpcore.cli.attackable import Attackable, attackable, counterexample
+from dpcore.cli.attackable import Attackable, attackable, counterexample, queries
 from dpcore.cli.console import columns, note, out
 from dpcore.cli.progress import SlowProgress
 from dpcore.cli.verdicts import NO_PROOF, SYNTHETIC
@@ -39,14 +39,15 @@ def audited_spec(
     if samples is None:
         samples = max(FEWEST, runs_within(target.plan, tried.samples))
     given = None if pair is None else counterexample(pair)
-    with SlowProgress(samples, "samples") as bar:
+    with SlowProgress(queries(target.plan), "searching neighbours") as bar:
         found = audit_run(
             target.plan,
             attrs.evolve(tried, samples=samples),
             confidence=confidence,
             seed=seed,
             given=given,
-            progress=bar.reach,
+            progress=lambda done: bar.reach(done, samples, "samples"),
+            searched=bar.step,
         )
     _keep(found, target, path)
     if json:

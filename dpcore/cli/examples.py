@@ -12,6 +12,7 @@ from dpcore.registry.registry import Registry
 from dpcore.registry.shipped import beside, shipped
 
 examples = typer.Typer(
+    add_completion=False,
     cls=NamedCommands,
     help="List, show and copy the example specs that plugins ship.",
     no_args_is_help=True,

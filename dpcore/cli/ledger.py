@@ -27,6 +27,7 @@ from dpcore.strict_yaml.located import parse
 from dpcore.strict_yaml.places import placed
 
 ledger = typer.Typer(
+    add_completion=False,
     cls=NamedCommands,
     help="Create, look at and check ledgers: budgets that several runs share.",
     no_args_is_help=True,

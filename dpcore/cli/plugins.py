@@ -15,6 +15,7 @@ from dpcore.registry.registry import Index, Installed, Registry, find, installed
 from dpcore.registry.scaffold import PluginKind, write_plugin
 
 plugins = typer.Typer(
+    add_completion=False,
     cls=NamedCommands,
     help="List, look at, admit and disable plugins.",
     no_args_is_help=True,

@@ -12,8 +12,6 @@ from dpcore.cli.console import Volume, err, volume
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.progress import Progress as Bar
-
     from dpcore.publish.whole_run import Progress
 
 _EVERY = 10.0  # seconds between two lines
@@ -34,7 +32,9 @@ class SlowProgress:
         self._lines = volume() is Volume.VERBOSE and not console.is_terminal
         self._bar = None
         if console.is_terminal and volume() is not Volume.QUIET:
-            self._bar = _bar()
+            from dpcore.cli.bar import bar  # imports Rich
+
+            self._bar = bar()
             self._task = self._bar.add_task(label, total=total)
             self._timer = threading.Timer(1.0, self._bar.start)
             self._timer.daemon = True
@@ -57,7 +57,8 @@ class SlowProgress:
     def reach(self, done: int, total: int | None = None, label: str | None = None) -> None:
         """So many in all, of so many."""
         self._done, self._total = done, self._total if total is None else total
-        self._label = self._label if label is None else label
+        if label is not None and label != self._label:
+            self._label, self._began = label, time.monotonic()  # each part has a speed of its own
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=self._total, description=self._label)
         elif self._lines and time.monotonic() - self._told >= _EVERY:
@@ -76,25 +77,3 @@ def slow_progress(label: str = "releasing", before: str = "reading") -> Iterator
     """For a library's `Progress`: what comes before the first step has no number of steps."""
     with SlowProgress(None, before) as bar:
         yield lambda done, most: bar.reach(done, most, label)
-
-
-def _bar() -> Bar:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bar
-
-    return Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=err(),
-        transient=True,
-    )

@@ -18,13 +18,14 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.interval import Interval
-from dpcore.markup import Sheet, Shown
+from dpcore.markup import Sheet, Shown, facts
 from dpcore.rounding import down
 
 
@@ -59,7 +60,10 @@ class Event(Shown):
 
     def sheet(self) -> Sheet:
         """Its name and parameters."""
-        return Sheet(title=str(self))
+        if not attrs.has(type(self)):
+            return Sheet(title=str(self))
+        told = [(f.name, getattr(self, f.name)) for f in attrs.fields(type(self)) if f.repr]
+        return Sheet(title=type(self).__name__, tables=(facts(*told),))
 
     @property
     def label(self) -> str:

@@ -374,6 +374,21 @@ def test_undeclared_columns_are_told_before_any_cell_is_looked_at():
             classifier(classes=None).fit(rows, [0] * 5)
 
 
+def test_undeclared_columns_are_told_with_the_form_that_holds_texts():
+    with pytest.raises(ParameterError, match=r"{name: \(low, high\) or \[texts\]}"):
+        regressor(columns=None).fit([["a"]] * 5, [0.0] * 5)
+
+
+def test_a_learner_that_needs_more_than_its_name_says_what_to_give():
+    told = (
+        r'learner: .*mapping.*{"name": "random_features.ridge", "features": ..., "regularization"'
+    )
+    with pytest.raises(SpecError, match=told):
+        regressor(learner="random_features.ridge").fit([[0.0]] * 5, [0.0] * 5)
+    with pytest.raises(RegistryError, match=r"no\.such"):
+        regressor(learner="no.such").fit([[0.0]] * 5, [0.0] * 5)
+
+
 @pytest.mark.parametrize("on_invalid", ["refuse", "project"])
 def test_no_message_shows_a_cell(on_invalid):
     pd = pytest.importorskip("pandas")

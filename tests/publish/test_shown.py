@@ -161,6 +161,11 @@ def test_everything_shows_itself_and_escapes_all_text(everything, kind, monkeypa
     }  # fmt: skip
 
 
+def test_an_event_shows_a_row_for_each_parameter(everything):
+    (table,) = everything["event"].sheet().tables
+    assert table.rows == (("shift", "0.5"), ("adjacency", "add_remove"))
+
+
 def test_latex_escapes_what_latex_reads():
     told = latex_text("a_b & 50 % of $x^2 {~} \\ # [1]")
     assert told == (
@@ -174,6 +179,8 @@ def test_a_listing_puts_numbers_to_the_right_and_says_what_it_leaves_out():
     assert text[:3] == ["name  number", "a          1", "bc    1000.5"]
     assert text[-1] == "(20 more rows)"
     assert found.html().count("<tr>") == 61
+    assert '<td style="text-align: left">bc</td><td style="text-align: right">' in found.html()
+    assert '<th style="text-align: left">name</th>' in found.html()
     assert found.latex().count(r" \\") == 81
     assert found.latex().startswith(r"\begin{tabular}{lr}")
     assert Listing.of(("a",), []).text() == "a"

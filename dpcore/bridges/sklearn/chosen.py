@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
-from dpcore.errors import ContractError, DpcoreError, below
+from dpcore.errors import ContractError, DpcoreError, SpecError, below
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner, Public
 from dpcore.mechanism import AnyMechanism
@@ -16,7 +18,7 @@ from dpcore.publish.session import usual_mechanism
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import MECHANISM, Kind
 from dpcore.registry.registry import Registry
-from dpcore.spec.components import NAME, bind
+from dpcore.spec.components import NAME, bind, struct_of
 from dpcore.strict_yaml.located import of_plain
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
@@ -32,7 +34,19 @@ def chosen(given: Any, kind: Kind, registry: Registry) -> Any:
         return given
     node = of_plain(given if isinstance(given, str) else dict(given), kind.name)
     with below(kind.name.rpartition(" ")[2]):
+        if isinstance(given, str):
+            _require_no_fields(given, kind, registry)
         return bind(node, kind, registry)
+
+
+def _require_no_fields(name: str, kind: Kind, registry: Registry) -> None:
+    """Raise `SpecError` where a name alone is too little, with the mapping to give instead."""
+    with below(NAME):
+        struct = struct_of(registry.component(kind, name), kind, name)
+    needed = [f.name for f in msgspec.structs.fields(struct) if f.required and f.name != NAME]
+    if needed:
+        told = ", ".join(f'"{field}": ...' for field in needed)
+        raise SpecError(f'needs a mapping with its fields, {{"name": "{name}", {told}}}')
 
 
 def predicting(learner: AnyLearner) -> AnyLearner:

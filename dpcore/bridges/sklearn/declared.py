@@ -35,7 +35,8 @@ def require(columns: object, on_invalid: object) -> None:
     """Raise `ParameterError` where nothing is declared of the features, or no rule of misfits."""
     if columns is None:
         raise ParameterError(
-            "fit", "columns=(low, high), or one for each feature: public, not read off X",
+            "fit", "columns=(low, high), or {name: (low, high) or [texts]} for each feature: "
+            "public, not read off X",
             "columns", None,
         )  # fmt: skip
     if on_invalid not in ("refuse", "project"):

@@ -8,7 +8,7 @@ finds is a proof that a bound is wrong; finding nothing proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Literal
@@ -68,6 +68,7 @@ def falsify(
     *,
     refuted: bool = False,
     known: Sequence[Counterexample] = (),
+    searched: Callable[[], None] = lambda: None,
 ) -> tuple[Finding, ...]:
     """Attack every query's claim of one case; one finding a query.
 
@@ -76,6 +77,7 @@ def falsify(
         seed: Of the search. The same seed and the same effort give the same result.
         refuted: Attack claims as printed too that say themselves that they are refuted.
         known: Counterexamples of other claims, tried before anything else where they fit.
+        searched: Called after each query.
     """
     effort = effort or Effort()
     claims = case.claims()
@@ -84,10 +86,12 @@ def falsify(
     if isinstance(claims, Refused):
         return (Finding(case=case, query="", claim=None, reason=f"refused: {claims.reason}"),)
     part = effort.share(len(claims)).pairs
-    return tuple(
-        _attack(case, query, claim, part, np.random.default_rng([seed, index]), known)
-        for index, (query, claim) in enumerate(claims)
-    )
+    found = []
+    for index, (query, claim) in enumerate(claims):
+        rng = np.random.default_rng([seed, index])
+        found.append(_attack(case, query, claim, part, rng, known))
+        searched()
+    return tuple(found)
 
 
 def _as_printed(claim: AnySensitivity) -> AnySensitivity:

@@ -78,6 +78,7 @@ def audit_run(
     seed: int = 0,
     given: Counterexample | None = None,
     progress: Callable[[int], None] = lambda done: None,
+    searched: Callable[[], None] = lambda: None,
 ) -> RunAudit:
     """Sample a priced run on made-up neighbours and test its claims.
 
@@ -88,7 +89,8 @@ def audit_run(
         confidence: Probability, at least, that no stated bound exceeds the truth.
         seed: Of the search and of every sample's coins.
         given: A saved pair to sample instead of searching for one.
-        progress: Called with the number of samples a side so far.
+        progress: Called with the number of samples a side so far, from 0 on.
+        searched: Called after each query of each release, while the pair is searched for.
 
     Raises:
         NoClaimError: no pair is known that satisfies what the bounds assume, or the claim is a
@@ -111,7 +113,7 @@ def audit_run(
                 raise SpecError(f"the pair says nothing about {case.name}: {wrong}")
         found = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
     for case in cases.values() if given is None else ():
-        findings = falsify(case, searching, seed, refuted=True)
+        findings = falsify(case, searching, seed, refuted=True, searched=searched)
         found += [pair for finding in findings if (pair := worst_pair(finding, seed)) is not None]
         reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
     if not found:
@@ -131,6 +133,7 @@ def audit_run(
         points=points,
         seed=seed,
     )
+    progress(0)
     samples = pipeline.sample(effort.samples, progress)
     audits = audit_samples(
         samples.before,

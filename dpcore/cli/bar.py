@@ -1,0 +1,42 @@
+"""A bar of progress: what is done, how long it has taken, and what is left where that is known."""
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from dpcore.cli.console import err
+
+
+class _Counted(MofNCompleteColumn):
+    """So many of so many; nothing where nobody knows of how many."""
+
+    def render(self, task: Task) -> Text:
+        return Text("") if task.total is None else super().render(task)
+
+
+class _Left(TimeRemainingColumn):
+    """The time that is left; nothing where nobody can know it yet."""
+
+    def render(self, task: Task) -> Text:
+        known = task.total is not None and task.time_remaining is not None
+        return super().render(task).append(" left") if known else Text("")
+
+
+def bar() -> Bar:
+    """On standard error, gone once all is done."""
+    return Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        _Counted(),
+        TimeElapsedColumn(),
+        _Left(),
+        console=err(),
+        transient=True,
+    )
