@@ -59,6 +59,12 @@ class Once:
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._refuse()
 
+    def __reduce__(self) -> Any:
+        self._refuse()
+
+    def __getstate__(self) -> Any:
+        self._refuse()
+
     def _refuse(self) -> Any:
         raise TypeError(f"{_name(self)} is not copied or pickled: a second would repeat its noise")
 

@@ -66,6 +66,12 @@ def test_coins_and_reservations_pass_the_law():
     assert [verdict for verdict in found if verdict.failed] == []
 
 
+@pytest.mark.parametrize("way", ["__reduce__", "__getstate__"])
+def test_what_other_serialisers_call_is_refused_too(way):
+    with pytest.raises(TypeError, match="not copied or pickled"):
+        getattr(SecretCoins.draw(), way)()
+
+
 def test_secure_coins_that_served_are_still_not_doubled():
     coins = SecretCoins.draw()
     coins.begin()

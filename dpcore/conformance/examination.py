@@ -29,6 +29,7 @@ from dpcore.conformance.laws.bounds import (
 from dpcore.conformance.laws.cells import cell_verdicts
 from dpcore.conformance.laws.choices import CHOICES
 from dpcore.conformance.laws.compositions import certified_verdicts
+from dpcore.conformance.laws.core_events import core_events
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.few_answers import few_answers_verdict
@@ -197,7 +198,8 @@ class Examination:
         events = self._loaded.components["events"]
         for name, built in subjects.events.items():
             if not any(type(event) is events[name] for event in self._seen):
-                yield from _events(name, built, catalogue) if built else [_unmade(name)]
+                made = built or [event for event in core_events() if type(event) is events[name]]
+                yield from _events(name, made, catalogue) if made else [_unmade(name)]
 
     def _of_mechanism(
         self, name: str, mechanism: AnyMechanism, catalogue: Catalogue

@@ -27,6 +27,10 @@ class UnknownEventError(EventTextError):
     """A stored event of a kind that nobody here provides: its plugin is missing or not admitted."""
 
 
+_PLAIN = frozenset({"membership", "radius", "label"})
+_OF_PERSONS = _PLAIN | {"unit", "records"}
+
+
 def write_event(event: Event, catalogue: Catalogue) -> dict[str, Any]:
     """The event as JSON-ready data.
 
@@ -92,8 +96,7 @@ def read_adjacency(data: object) -> Adjacency:
     Raises:
         EventTextError: it is not one.
     """
-    plain = {"membership", "radius", "label"}
-    if not isinstance(data, dict) or data.keys() not in (plain, plain | {"unit", "records"}):
+    if not isinstance(data, dict) or not (data.keys() == _PLAIN or data.keys() == _OF_PERSONS):
         _damaged("an adjacency", data)
     if "unit" in data and data["unit"] != "person":
         _damaged("a person as the unit", data["unit"])

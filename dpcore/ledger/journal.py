@@ -22,6 +22,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -83,7 +84,7 @@ def canonical(data: Any) -> str:
 
 def chained(before: str, number: int, kind: str, body: str) -> str:
     """The digest of a row after the row whose digest is `before`."""
-    first, second, third = map(_ENCODER.encode, (before, kind, body))
+    first, second, third = map(encode_basestring_ascii, (before, kind, body))
     text = f"[{first},{number},{second},{third}]"  # `canonical` of the four: texts alone are quick
     return hashlib.sha256(text.encode()).hexdigest()
 

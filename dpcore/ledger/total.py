@@ -294,7 +294,9 @@ class Spent:
         """
         for event, _ in charge.events:
             self.total.adjacency.require_covered_by(event.adjacency, event.label)
-        failures = self.failures + dyadic(charge.failures)
+        failures = self.failures
+        if charge.failures:
+            failures += dyadic(charge.failures)
         events = []
         for given, count in charge.events:
             event, failure = self.total.lowered(given)
@@ -303,7 +305,7 @@ class Spent:
             events.append((event, count))
         pure, why = _through(self.pure, events)
         composed, why_not = _through(self.composed, events)
-        fits = failures <= within(self.total.failures)
+        fits = not failures.units or failures <= within(self.total.failures)
         if fits and (pure is not None or composed is not None):
             return Spent(
                 total=self.total,

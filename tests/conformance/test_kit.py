@@ -29,10 +29,18 @@ from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.kit import LAWS, examine
 from dpcore.conformance.laws.bounds import bound_verdicts
+from dpcore.conformance.laws.core_events import core_events
+from dpcore.conformance.laws.events import event_verdicts, stored_verdict
+from dpcore.conformance.laws.interactive import interactive_cases
 from dpcore.conformance.laws.law import Law, Outcome, judge
+from dpcore.conformance.laws.mechanisms import events_of, mechanism_cases
 from dpcore.conformance.pytest_checks import checks
+from dpcore.conformance.subjects import subjects_of, supplied
 from dpcore.errors import ParameterError
+from dpcore.events.catalogue import Catalogue
+from dpcore.functions.interactive import Interactive
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.registry.builtin import dpcore_events, dpcore_mechanisms
 from dpcore.registry.user_folder import data_folder
 
 from doubles import LabelMean, LabelMeanBound, domain
@@ -211,10 +219,8 @@ class SuppliedAndCheap(Supplied):
     wrong = 2.0
 
 
-@pytest.mark.parametrize(
-    ("made", "broken"),
-    [pytest.param(Supplied, False, marks=pytest.mark.slow), (SuppliedAndCheap, True)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("made", "broken"), [(Supplied, False), (SuppliedAndCheap, True)])
 def test_a_mechanism_whose_number_a_query_supplies_is_attacked_with_plain_numbers(made, broken):
     plugin = types.ModuleType("supplied")
     hook = hookimpl(lambda: {"supplied": made}, specname="dpcore_mechanisms")
@@ -225,6 +231,29 @@ def test_a_mechanism_whose_number_a_query_supplies_is_attacked_with_plain_number
     tried = {v.law.id for v in found.verdicts if v.outcome is Outcome.PASSED}
     assert broken or {"mechanism.event-matches-noise", "mechanism.curve-audited"} <= tried
     assert not any(v.untested for v in found.verdicts)
+
+
+def test_every_mechanism_and_event_of_the_core_can_be_put_to_the_test():
+    core = subjects_of(Registry.default().load("dpcore"), [])
+    made = {type(event) for event in core_events()}
+    for name, mechanism in dpcore_mechanisms().items():
+        (first,) = core.mechanisms[name]
+        tried = [first, *supplied(first)]
+        if issubclass(mechanism, Interactive):
+            cases = [c.as_mechanism() for m in tried for c in interactive_cases(m)]
+        else:
+            cases = [case for m in tried for case in mechanism_cases(m)]
+        assert cases, name
+        made |= {type(event) for case in cases for _, event in events_of(case)}
+    made |= {type(event) for built in core.events.values() for event in built}
+    assert set(dpcore_events().values()) <= made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event", core_events(), ids=lambda event: type(event).__name__)
+def test_events_that_the_kit_makes_of_the_core_hold_to_its_laws(event):
+    found = [*event_verdicts(event, "it"), stored_verdict(event, "it", Catalogue())]
+    assert not [verdict for verdict in found if verdict.failed or verdict.untested]
 
 
 def test_a_refuted_bound_is_not_attacked():

@@ -26,9 +26,8 @@ _RELEASES = 12_000  # of either value, if a release takes few words
 _WORDS = 300_000  # of either value: a release that takes more of them is drawn less often
 _FEWEST = 2_000
 _BINS = 24
-_STAGES = ((1, 0.0, 0.5), (MORE, 2.5, 0.25), (3 * MORE, 4.0, 0.25))
-"""Times as many releases, where the ones before exceed the curve by so many standard errors, and
-each stage's share of the chance of an error."""
+_STAGES = ((1, 0.0), (MORE, 2.5))
+"""Times as many releases, where the ones before exceed the curve by so many standard errors."""
 
 _QUIET = (0.05, 0.3, 0.5)  # shares of the quietest releases that are looked at alone
 
@@ -59,7 +58,7 @@ def together(trial: Trial) -> str:
     affordable = min(_RELEASES, max(_FEWEST, _WORDS // max(1, reading.count)))
     first = max(_FEWEST // 2, round(affordable * trial.effort))
     doubts: dict[str, float] = {}
-    for stage, (times, doubt, share) in enumerate(_STAGES):
+    for stage, (times, doubt) in enumerate(_STAGES):
         count, start = times * first, 3_000_000 + 100_000_000 * stage
         steps = {where: step for where, step in steps.items() if doubts.get(where, 0.0) >= doubt}
         if not steps:
@@ -67,11 +66,11 @@ def together(trial: Trial) -> str:
         q = bench.draws(before, count, start)
         for number, (where, (after, scored)) in enumerate(steps.items(), start=1):
             p = bench.draws(after, count, start + 20_000_000 * number)
-            found = excess(scored(p, q), event, share * trial.rate / 2)
+            found = excess(scored(p, q), event, trial.rate / (2 * len(_STAGES)))
             if found is not None and found.broken:
                 raise BrokenLawError(told(found, where, trial.rate))
             doubts[where] = -math.inf if found is None else found.doubt
-    seen = visible(first, _STAGES[0][2] * trial.rate / 2)
+    seen = visible(first, trial.rate / (2 * len(_STAGES)))
     return f"{2 * first} releases; a delta that is {seen:.2g} too small would have been seen"
 
 

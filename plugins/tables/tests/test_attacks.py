@@ -54,7 +54,8 @@ def test_the_attack_reaches_every_bound_and_passes_none(kind, relation, records)
         for finding in falsify(case, Effort(pairs=200), seed=seed):
             assert not finding.broken, finding.name
             worst[finding.query] = max(worst[finding.query], finding.worst)
-    least = 0.9 if kind == "several" and relation is REPLACE_ONE else 0.95
+    hard = kind == "several" and relation is REPLACE_ONE and not records
+    least = 0.9 if hard else 0.95
     assert min(worst.values()) > least, worst
 
 

@@ -140,7 +140,7 @@ def noisy_largest_with_half_the_noise():
 
 
 def mixture_priced_as_its_mean():
-    """Half of the releases have half of the noise and half have twice, priced as the middle one.
+    """Half of the releases have 0.75 of the noise and half have 1.5 times as much, priced as 1.
 
     Source: none: made for this set.
     """

@@ -1,0 +1,35 @@
+"""Events of the core that neither a mechanism's query nor plain numbers make: one of each kind."""
+
+from __future__ import annotations
+
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.events.base import Event
+from dpcore.events.composition import ComposedEvent
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.gaussian_mixture import GaussianMixtureEvent
+from dpcore.events.hit_mixture import HitMixtureEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.poisson_replaced import PoissonReplacedEvent
+from dpcore.events.random_stopping import RandomStoppingEvent
+from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.truncated_batch import TruncatedBatchEvent
+from dpcore.events.without_replacement import WithoutReplacementEvent
+
+
+def core_events() -> tuple[Event, ...]:
+    """Samplings, mixtures, compositions and curves, of an epsilon of about 1 or less."""
+    here, there = (GaussianEvent(mu=0.9, adjacency=a) for a in (ADD_REMOVE, REPLACE_ONE))
+    half = GaussianEvent(mu=0.45, adjacency=REPLACE_ONE)
+    twice = GaussianEvent(mu=1.8, adjacency=ADD_REMOVE)
+    return (
+        ComposedEvent(((here, 3), (LaplaceEvent(shift=0.2, adjacency=ADD_REMOVE), 1))),
+        GaussianMixtureEvent(shifts=(0.0, 0.6), weights=(0.75, 0.25), adjacency=ADD_REMOVE),
+        HitMixtureEvent(mus=(0.1, 0.2), weights=(0.3, 0.4), uncovered=1e-9, adjacency=REPLACE_ONE),
+        PoissonReplacedEvent(event=there, absent=half, sampling_probability=0.1),
+        PoissonSampledEvent(event=here, sampling_probability=0.1),
+        RandomStoppingEvent(event=here, mean=7.5, shape=1.0),
+        RenyiEvent(orders=(2.0, 3.3), divergences=(0.1, 0.2), adjacency=ADD_REMOVE),
+        TruncatedBatchEvent(event=here, full=twice, uncovered=1e-12),
+        WithoutReplacementEvent(event=there, size=3, records=70),
+    )
