@@ -111,7 +111,7 @@ def test_the_mechanism_passes_the_kit_and_half_its_cost_does_not(plugin, monkeyp
     monkeypatch.setattr(mechanism, "event", cheap)
     report = examine(plugin.__name__, registry, Effort(pairs=100, samples=100))
     broken = {verdict.law.id for verdict in report.verdicts if verdict.failed}
-    assert "mechanism.event-matches-noise" in broken
+    assert broken & {"mechanism.event-matches-noise", "mechanism.event-at-any-value"}
 
 
 @pytest.mark.slow
