@@ -1,6 +1,8 @@
 """How fast and how tight is composition, side by side with dp-accounting and prv-accountant?
 
-    pip install 'dpcore[bench]' && python benchmarks/accounting.py [--prv | --fuzz]
+    pip install 'dpcore[bench]' && python benchmarks/accounting.py [MODE]
+
+MODE is `--prv`, `--fuzz`, `--distinct` or `--calibrate`; those but the first run alone.
 
 One process, one BLAS thread, runs of the two interleaved, medians. dpcore certifies both ends of
 its interval; the peer's number is an upper end. A ratio above 1 means that dpcore is faster.
@@ -113,6 +115,7 @@ def fuzz(sets: int = 300) -> None:
     from tests.accounting.random_sets import random_set
 
     times, widths = [], []
+    before = yardstick()
     for seed in range(sets):
         data, delta = random_set(10_000 + seed, most=12)
         adjacency = read_adjacency(data["adjacency"])
@@ -134,17 +137,96 @@ def fuzz(sets: int = 300) -> None:
         f"{sets} random lists: worst {max(times)[0]:.2f} s (seed {max(times)[1]}), median "
         f"{statistics.median(one for one, _ in times):.3f} s of processor time; widest interval "
         f"where one pair attains every curve {max(widths)[0]:.2g} relative to max(1, epsilon) "
-        f"(seed {max(widths)[1]}, {len(widths)} lists)"
+        f"(seed {max(widths)[1]}, {len(widths)} lists); "
+        f"yardstick {(before + yardstick()) / 2:.2f} s"
     )
+
+
+def distinct(count: int = 1000) -> None:
+    """As many different sampled Gaussians, asked once."""
+    releases = [sampled(0.01, 0.8 + 0.001 * i, 1) for i in range(count)]
+    before = yardstick()
+    start = time.process_time()
+    found = ours(lambda: AutoAccountant(ADD_REMOVE), releases)()
+    seconds = time.process_time() - start
+    pace = (before + yardstick()) / 2
+    print(
+        f"{count} distinct sampled Gaussians: {found} in {seconds:.2f} s of processor time; "
+        f"yardstick {pace:.2f} s"
+    )
+
+
+def yardstick() -> float:
+    """Processor seconds of ten million passes of `s += i` among global names."""
+    start = time.process_time()
+    exec("s = 0\nfor i in range(10_000_000): s += i", {})
+    return time.process_time() - start
+
+
+def calibrations(runs: int = 3) -> None:
+    """The noise of three DP-SGD runs: ours, and the peer's by Renyi and by PLD, interleaved."""
+    from dpcore.accounting.solving import Unknown, solve
+
+    print(f"yardstick {yardstick():.2f} s")
+    for epsilon, delta, batch, records, epochs in (
+        (2.0, 1e-5, 256, 60_000, 10),
+        (1.0, 1e-6, 512, 50_000, 30),
+        (8.0, 1e-5, 1024, 1_000_000, 3),
+    ):
+        run = {"event": "dpsgd", "batch": batch, "records": records, "epochs": epochs}
+        asked = {"adjacency": "add_remove", "events": [run]}
+        q, steps = batch / records, -(-records * epochs // batch)
+
+        def event(sigma: float, q: float = q, steps: int = steps) -> Any:
+            once = dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(sigma))
+            return dp.SelfComposedDpEvent(once, steps)
+
+        def brent(
+            make: Any, event: Any = event, epsilon: float = epsilon, delta: float = delta
+        ) -> Any:
+            return dp.calibrate_dp_mechanism(make, event, epsilon, delta, tol=1e-4)
+
+        def solved(asked: Any = asked, epsilon: float = epsilon, delta: float = delta) -> Any:
+            return solve(asked, Unknown.NOISE_MULTIPLIER, epsilon, delta).value
+
+        named: dict[str, Callable[[], Any]] = {
+            "dpcore": solved,
+            "Renyi": lambda brent=brent: brent(rdp_privacy_accountant.RdpAccountant),
+            "PLD": lambda brent=brent: brent(pld_privacy_accountant.PLDAccountant),
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in named}
+        values: dict[str, float] = {}
+        for number in range(runs + 1):  # the first warms up
+            for name, find in named.items():
+                if name == "PLD" and number > 1:  # it takes far longer
+                    continue
+                start = time.process_time()
+                values[name] = find()
+                if number or name == "PLD":
+                    seconds[name].append(time.process_time() - start)
+        print(
+            f"epsilon {epsilon}, delta {delta}, batch {batch} of {records}, {epochs} epochs: "
+            + "; ".join(
+                f"{name} {values[name]:.5f} in {statistics.median(seconds[name]):.3f} s"
+                for name in named
+            ),
+            flush=True,
+        )
+    print(f"yardstick {yardstick():.2f} s")
 
 
 def main() -> None:
     """Every comparison."""
-    if "--fuzz" in sys.argv:
-        fuzz()
-        return
+    for mode, alone in (
+        ("--fuzz", fuzz),
+        ("--distinct", distinct),
+        ("--calibrate", calibrations),
+    ):
+        if mode in sys.argv:
+            alone()
+            return
     mixture = [gaussian(20, 1000), laplace(10, 500), sampled(0.01, 1.0, 10_000)]
-    distinct = [gaussian(20 + 0.01 * i, 1) for i in range(1000)]
+    gaussians = [gaussian(20 + 0.01 * i, 1) for i in range(1000)]
     types = [sampled(0.01, 0.8 + 0.02 * i, 200) for i in range(50)]
     print("dpcore [lower, upper], time | dp-accounting epsilon, time | ratio; delta = 1e-6")
     auto = lambda: AutoAccountant(ADD_REMOVE)  # noqa: E731
@@ -167,7 +249,7 @@ def main() -> None:
     compare("1500 composed singly", ours(auto, singly), theirs(peer(1e-4), singly), 1)
     exact = lambda: GdpAccountant(ADD_REMOVE)  # noqa: E731
     compare(
-        "1000 distinct Gaussians, exact", ours(exact, distinct), theirs(peer(1e-4), distinct), 1
+        "1000 distinct Gaussians, exact", ours(exact, gaussians), theirs(peer(1e-4), gaussians), 1
     )
 
     def ask_after_each() -> Any:

@@ -120,6 +120,7 @@ class Examination:
         self._printed: set[type[Any]] = set()
         self._runs: list[Priced] = []
         self._ladders: list[list[Event]] = []
+        self._laddered: set[type[Event]] = set()
         self._seen: list[Event] = []
         self.findings: list[Finding] = []
 
@@ -223,8 +224,10 @@ class Examination:
             ladder = _ladder(case)
             new = [event for event in ladder if event not in self._seen]
             yield from _events(case.name, new, catalogue)
-            if len(ladder) >= 3 and type(ladder[0]) not in {type(e) for e in self._seen}:
-                self._ladders.append(ladder[:3])
+            rungs = list(dict.fromkeys(ladder))  # scales at which nothing changes are none
+            if len(rungs) >= 3 and type(rungs[0]) not in self._laddered:
+                self._ladders.append(rungs[:3])
+                self._laddered |= {type(event) for event in rungs}
             self._seen += ladder
 
     def _accountants(self) -> Iterator[Verdict]:

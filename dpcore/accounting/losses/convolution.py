@@ -288,8 +288,10 @@ def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
     transforms: dict[int, Spectrum] = {}
     for group in groups:
         found = scipy.fft.rfft(_wrapped(_tilted(group.masses, tilt), cells))
-        known = transforms.get(group.count)
-        transforms[group.count] = found if known is None else known * found
+        if group.count in transforms:
+            transforms[group.count] *= found
+        else:
+            transforms[group.count] = found
     product = _powers(transforms)
     copies = sum(g.count for g in groups)
     butterflies = gamma(2 * _BUTTERFLY * math.log2(cells))

@@ -38,7 +38,8 @@ from dpcore.errors import NoClaimError
 from dpcore.events.base import Direction, Event, VectorEvent
 from dpcore.rounding import down, gamma
 
-_PASSES = 40  # over all points, before the hull is taken point by point, which costs as much
+_PASSES = 40  # over all points; then points are dropped one by one
+_FEW, _SHARE = 4, 400  # so many points, or a share of all, are dropped one by one
 FARTHEST = 600.0  # e^loss and its reciprocal stay far from overflow
 _WIDEST = 4.0  # nats: over a wider step a slope's rounding error exceeds what lines are lowered by
 Array = NDArray[np.float64]
@@ -168,38 +169,62 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
         good[-1] = True
         if np.all(good):
             break
-        keep, passes = keep[good], passes + 1
-        if passes % _PASSES == 0:  # few are dropped at a time: all that is left in one go
-            keep = keep[_hull(knots[keep], height[good], a[good], ceiling)]
+        bad = np.nonzero(~good)[0]
+        if passes == _PASSES or len(bad) <= _FEW + len(keep) // _SHARE:
+            keep = np.delete(keep, _above_hull(keep, a, height, step, ceiling, bad.tolist()))
+        else:
+            keep, passes = keep[good], passes + 1
     spread = np.zeros(len(knots))
     spread[keep] = np.maximum(mass, 0.0)
     rounding = gamma(64 + 16 * float(np.max(np.abs(knots))))
     return Masses(float(knots[0]), step, spread, infinite, rounding)
 
 
-def _hull(knots: Array, values: Array, at: Array, ceiling: float) -> NDArray[np.int64]:
-    """The corners of the lower convex hull of (0, ceiling) and (at, value), the last included.
+def _above_hull(
+    keep: NDArray[np.int64], at: Array, values: Array, step: float, ceiling: float, bad: list[int]
+) -> list[int]:
+    """Which of the points (at, value) lie above the hull: `bad`, and their neighbours in turn.
 
-    Andrew's monotone chain: every point is put on the chain once and taken off it at most once.
+    A point is dropped for good, and only its two neighbours can be bad next: the time is linear in
+    what is dropped, however long the run of points that one corner drops one after another.
+
+    Args:
+        keep: Indices of the points' knots, increasing, shape (k,).
+        at, values: The points, shape (k,).
+        step: Distance of knots, nats.
+        ceiling: The height at 0.
+        bad: Positions in `keep` where the polygon is not convex; the last point is never dropped.
     """
-    corners: list[int] = []
-    falls: list[float] = []  # how steeply the hull falls towards each corner
-    logs, heights, a = knots.tolist(), values.tolist(), at.tolist()
-    for point, height in enumerate(heights):
-        fall = (ceiling - height) / a[point]
-        while corners:
-            last = corners[-1]
-            gap = logs[point] - logs[last]
-            width = a[last] * math.expm1(gap) if gap < 1 else a[point] - a[last]
-            fall = (heights[last] - height) / width
-            if fall < falls[-1]:
-                break
-            corners.pop()
-            falls.pop()
-            fall = (ceiling - height) / a[point]
-        corners.append(point)
-        falls.append(fall)
-    return np.array(corners)
+    before: dict[int, int] = {}
+    after: dict[int, int] = {}
+    last = len(keep) - 1
+
+    def fall(left: int, right: int) -> float:
+        height = float(values[right])
+        if left < 0:
+            return (ceiling - height) / float(at[right])
+        gap = step * int(keep[right] - keep[left])
+        start = float(at[left])
+        width = start * math.expm1(gap) if gap <= 1 else float(at[right]) - start
+        return (float(values[left]) - height) / width
+
+    gone: set[int] = set()
+
+    def drop(point: int) -> tuple[int, int]:
+        left, right = before.get(point, point - 1), after.get(point, point + 1)
+        gone.add(point)
+        after[left], before[right] = right, left
+        return right, left
+
+    waiting = [neighbour for point in bad for neighbour in drop(point)]
+    while waiting:
+        point = waiting.pop()
+        if point in gone or not 0 <= point < last:
+            continue
+        left, right = before.get(point, point - 1), after.get(point, point + 1)
+        if not float(at[point]) * (fall(left, point) - fall(point, right)) > 0:
+            waiting += drop(point)
+    return sorted(gone)
 
 
 def masses_above(event: Event, direction: Direction, extent: Extent, step: float) -> Masses:

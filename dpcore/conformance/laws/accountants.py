@@ -78,6 +78,7 @@ class _Ladder:
     def __init__(self, make: type[Accountant], events: Sequence[Event]) -> None:
         self.make, self.events = make, events
         self._known: dict[tuple[int, int, float], float] = {}
+        self._empty: Accountant | None = None
 
     @property
     def deltas(self) -> Sequence[float]:
@@ -93,7 +94,10 @@ class _Ladder:
         return _DELTAS if all(named) else _MIDDLE
 
     def empty(self) -> Accountant:
-        return self.make(REPLACE_ONE)  # type: ignore[call-arg]  # accountants take the adjacency
+        """One for all laws: composing leaves it empty, and its work on an event may be kept."""
+        if self._empty is None:
+            self._empty = self.make(REPLACE_ONE)  # type: ignore[call-arg]  # the adjacency
+        return self._empty
 
     def after(self, *spent: tuple[Event, int]) -> Accountant:
         """What is left to say after these events.
