@@ -60,10 +60,11 @@ class Event(Shown):
 
     def sheet(self) -> Sheet:
         """Its name and parameters."""
-        if not attrs.has(type(self)):
+        kind: type = type(self)
+        if not attrs.has(kind):
             return Sheet(title=str(self))
-        told = [(f.name, getattr(self, f.name)) for f in attrs.fields(type(self)) if f.repr]
-        return Sheet(title=type(self).__name__, tables=(facts(*told),))
+        told = [(f.name, getattr(self, f.name)) for f in attrs.fields(kind) if f.repr]
+        return Sheet(title=kind.__name__, tables=(facts(*told),))
 
     @property
     def label(self) -> str:
