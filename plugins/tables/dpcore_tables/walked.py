@@ -48,6 +48,6 @@ class Walked:
         sizes = np.sqrt(usual.diagonal())
         found = np.empty_like(usual)
         for row, size, mixed in zip(found, sizes, missed.T, strict=True):
-            precision = np.diag((_TRUST * size * sizes) ** -2.0)
+            precision = np.diag(1 / (_TRUST * size * sizes) ** 2)
             row[:] = np.linalg.solve(squares / noise**2 + precision, mixed)
         return np.asarray(usual + (found + found.T) / 2)
