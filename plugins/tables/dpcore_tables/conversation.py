@@ -302,7 +302,8 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     clip = state.clip(stage)
     below, sigma = classes.BELOW, _CLASS_SIGMA
     if state.residuals is not None:
-        below, sigma = state.residuals.below(clip), state.residuals.sigma
+        known, plain = state.residuals, state.plan.small
+        below, sigma = known.within(clip) if plain else known.below(clip), known.sigma
     released = clip * answer.value[: state.descent.dictionary.width]
     descent = state.descent.after(released, clip * state.noise(answer), below, sigma)
     return attrs.evolve(state, descent=descent)
