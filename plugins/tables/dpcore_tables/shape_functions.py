@@ -146,12 +146,14 @@ class ShapeFunctions(SummingLearner):
         args, domain = query.args, public.domain
         width = 1 + len(args["terms"])
 
+        kept = self._records(domain) <= _kept_records(width)
+        narrow = kept and self._records(domain) * width > _WIDE
+
         def rows() -> Rows:
             dictionary = Dictionary.from_args(Layout.of(domain), args)
             return integer_rows(dictionary.rows(block.features), narrow=narrow)
 
-        narrow = self._records(domain) * width > _WIDE
-        if self._records(domain) > _kept_records(width):
+        if not kept:
             return rows()
         fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
         return block.derived((*fixed, self, domain), rows)
