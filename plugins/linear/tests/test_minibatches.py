@@ -13,6 +13,7 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
+    ApproximateDP,
     Poisson,
     Public,
     PublicCoins,
@@ -198,8 +199,9 @@ def test_a_move_by_less_costs_a_gaussian_of_a_smaller_mu():
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_audited_runs_on_samples_stay_within_their_claim(adjacency):
-    """And a sixth of the claim is certified. Confidence 95 %, with a fixed seed."""
-    plan = _plan(_learner(batch=10), adjacency, epsilon=4.0, count=20)
-    found = audit_run(plan, Effort(pairs=300, samples=10_000))
+    """And an eighth of the claim is certified. Confidence 95 %, with a fixed seed."""
+    plan = _plan(_learner(batch=10, steps=1), adjacency, epsilon=4.0, count=20)
+    found = audit_run(plan, Effort(pairs=300, samples=4000))
     assert not any(audit.broken for audit in found.audits)
-    assert max(audit.epsilon for audit in found.audits) > 4 / 6
+    quoted = [audit for audit in found.audits if isinstance(audit.claim, ApproximateDP)]
+    assert max(audit.epsilon for audit in quoted) > 4 / 8
