@@ -19,6 +19,7 @@ from dpcore import (
 )
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.audits.run_audit import audit_run
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.amplified import amplified_verdict
 from dpcore.conformance.laws.law import Outcome
@@ -189,3 +190,16 @@ def test_a_move_by_less_costs_a_gaussian_of_a_smaller_mu():
     for part in (0.1, 0.5, 1.0):
         moved = ask.mechanism.event_of_move(query, sensitivity, part * sensitivity.value)
         assert part * whole <= moved.gaussian_mu() <= (part + 1e-3) * whole
+
+
+# whole runs, audited
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
+def test_audited_runs_on_samples_stay_within_their_claim(adjacency):
+    """And a sixth of the claim is certified. Confidence 95 %, with a fixed seed."""
+    plan = _plan(_learner(batch=10), adjacency, epsilon=4.0, count=20)
+    found = audit_run(plan, Effort(pairs=300, samples=10_000))
+    assert not any(audit.broken for audit in found.audits)
+    assert max(audit.epsilon for audit in found.audits) > 4 / 6

@@ -22,7 +22,7 @@ from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
 from dpcore_tables.model import ShapeModel
-from dpcore_tables.plan import Kind, Plan, kind_of
+from dpcore_tables.plan import MOST_STEPS, Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.small import FARTHEST
 from dpcore_tables.sums import (
@@ -81,10 +81,11 @@ class ShapeFunctions(SummingLearner):
         return self._plan(public).queries()
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """Rows of the widest round, which are kept between steps, and its Gram matrix."""
+        """Rows of the widest round, which are kept between steps, its Gram matrix, and what every
+        step was computed with."""
         records = self._records(domain)
         width = max(220, Layout.of(domain).simple)
-        memory = 4 * width * min(records, _kept_records(width)) + 24 * width**2
+        memory = 4 * width * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
         return memory + 40 * width * BLOCK, records * width * (width + 40)
 
     def start(self, public: Public) -> State:
