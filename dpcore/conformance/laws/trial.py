@@ -21,7 +21,7 @@ from dpcore.events.base import Direction, Event
 
 SCALES = (1.0, 0.27, 3.9, 49.7)
 """Not round, so that what rounds a scale is seen."""
-STAGES = ((1, -math.inf), (2, 2.0), (6, 2.0))
+STAGES = ((1, -math.inf), (2, 2.5), (6, 2.0))
 """Times as many draws, where the ones before exceed the curve by so many standard errors: what is
 suspicious by chance seldom is twice.
 """
