@@ -26,7 +26,8 @@ CLASS_CLIP = 0.5
 _CLASS_BELOW, _CLASS_SIGMA, _CLASS_PRIOR = 0.7, 0.5, 3.0
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
-_LEAST = 0.5  # of a clip, in units of sigma
+_PP = 0.5
+_LEAST = 0.25  # of a clip, in units of sigma
 
 OF_A_STEP = ("label", "weights", "clip")
 """Arguments that change between the asks of a round."""
@@ -272,7 +273,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     variance = _CLASS_PRIOR
     if state.first is not None:
-        variance = _PRIOR * min(state.first.sigma, 0.5) ** 2
+        variance = _PRIOR * max(1.0, plan.signal / small.SIGNAL) ** _PP * min(state.first.sigma, 0.5) ** 2
     descent = Descent.start(
         dictionary,
         metric,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.sums import gram_of
 
-_DAMPING = 0.7
+_DAMPING = 0.4
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -30,6 +30,7 @@ _CLASSES = 50
 _WITH_BINS = 500.0
 _GRADIENTS = 800_000
 _USUAL = (150, 220)
+_M1, _M2, _S1 = 0.1, 0.2, 0.31
 
 
 def kind_of(domain: Domain) -> Kind:
@@ -204,11 +205,11 @@ class Plan:
             left = 1 - math.fsum(found.values())
             screen = small.SCREEN_SHARE
             return found | {"screen.gradient": screen, "fit.gradient": left - screen}
-        found |= {"screen.metric": 0.06, "fit.metric": 0.12}
+        found |= {"screen.metric": _M1, "fit.metric": _M2}
         if self.kind == "number":
             found |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
         left = 1 - math.fsum(found.values())
-        return found | {"screen.gradient": 0.31 * left, "fit.gradient": 0.69 * left}
+        return found | {"screen.gradient": _S1 * left, "fit.gradient": (1 - _S1) * left}
 
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""

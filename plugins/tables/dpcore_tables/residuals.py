@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpcore_tables.sums import EDGES
 
 USUAL = 0.12
+_KAPPA = 1.0
 _QUANTILE, _NORMAL = 0.7, 1.04  # of |N(0, 1)|
 _MIDDLES = np.concatenate([[EDGES[0] / 2], (EDGES[:-1] + EDGES[1:]) / 2])
 CLIPS: tuple[float, ...] = tuple(2.0 ** (-6 + i / 2) for i in range(13))
@@ -74,7 +75,7 @@ def best_clip(known: Residuals, noise: float, records: float, width: int, least:
     variance = known.sigma**2
 
     def cost(clip: float) -> float:
-        blurred = width * (clip * noise / records) ** 2
+        blurred = _KAPPA * (width * clip * noise / (records * known.below(clip))) ** 2
         return float(blurred * variance / (blurred + variance) + known.beyond(clip) ** 2)
 
     allowed = [clip for clip in CLIPS if clip >= least * known.sigma] or [1.0]
