@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import small
-from dpcore_tables.choice import first_terms, kept, second_terms
+from dpcore_tables.choice import first_terms, kept, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import Metric
 from dpcore_tables.plain import Plain
 from dpcore_tables.plan import FEWEST, Plan, Round
@@ -21,6 +22,7 @@ from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_
 from dpcore_tables.replayed import Replay
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
 from dpcore_tables.sums import width_of
+from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 
 CLASS_CLIP = 0.5
 _CLASS_BELOW, _CLASS_SIGMA, _CLASS_PRIOR = 0.7, 0.5, 3.0
@@ -65,6 +67,7 @@ class State:
     dictionary: Dictionary | None = None
     fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
     descent: Descent | Plain | None = None
+    survey: Survey = attrs.field(factory=Survey)
     noises: Mapping[str, float] = attrs.field(factory=dict)
 
     @classmethod
@@ -104,7 +107,15 @@ class State:
             return {"means": self.means, "variances": self.variances}
         if name in ("residuals", "spread"):
             return {"label": self.label}
-        if name.endswith((".gradient", ".residuals")):
+        if name.startswith("survey."):
+            assert self.survey.dictionary is not None, "candidates are chosen"
+            return {
+                **self.survey.dictionary.args(),
+                "label": self.offset,
+                "weights": self.survey.weights,
+                "clip": np.array([self.clip("survey")]),
+            }
+        if name.endswith((".gradient", ".residuals", ".profile")):
             assert self.descent is not None, "a descent is under way"
             clip = np.array([self.clip(name.split(".")[0])])
             return {
@@ -123,7 +134,8 @@ class State:
         if known is None:
             return CLASS_CLIP
         assert self.descent is not None, "a descent is under way"
-        noise: float = self.unit / math.sqrt(self.queries[f"{stage}.gradient"].share)
+        share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
+        noise: float = self.unit / math.sqrt(share)
         return best_clip(known, noise, self.records, self.descent.dictionary.width, _LEAST)
 
     def after(self, answer: Answer) -> "State":
@@ -172,6 +184,8 @@ def _round(plan: Plan, stage: str) -> Round:
 def _prepared(state: State) -> State:
     """With the dictionary of a round that begins."""
     stage, _, kind = state.next.partition(".")
+    if stage == "survey":
+        return _with_candidates(state)
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
     if state.plan.small and kind == "gradient":
@@ -193,7 +207,7 @@ def _dictionary(state: State, stage: str) -> Dictionary:
     assert descent is not None, "the screen is over"
     if plan.small:
         return small.second_dictionary(screened, descent.weights, _round(plan, stage).width)
-    return Dictionary.of(layout, screened.ranks, second_terms(plan, screened, descent.weights))
+    return Dictionary.of(layout, screened.ranks, second_terms(plan, screened, descent, state.survey))
 
 
 def _with_dictionary(state: State, made: Dictionary) -> State:
@@ -284,9 +298,40 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
     return attrs.evolve(state, descent=descent)
 
 
+def _with_candidates(state: State) -> State:
+    """Of the survey, at the weights that the screen ended with."""
+    assert isinstance(state.descent, Descent), "the screen is over"
+    old, weights = state.descent.dictionary, state.descent.weights
+    terms = survey_terms(state.plan, old, weights, state.survey.jumps)
+    made = Dictionary.of(state.plan.layout, old.ranks, terms)
+    survey = attrs.evolve(state.survey, dictionary=made, weights=kept(old, weights, made))
+    return attrs.evolve(state, survey=survey)
+
+
+def _profile(state: State, answer: Answer, stage: str) -> State:
+    assert state.descent is not None, "the screen is over"
+    clip, below = state.clip(stage), _CLASS_BELOW
+    if state.residuals is not None:
+        below = state.residuals.below(clip)
+    unit = clip * PARTS / (state.records * below * _CURVATURES[state.plan.kind])
+    fitted = fitted_profile(state.descent.dictionary, state.descent.weights)
+    profile = fitted - unit * answer.value
+    jumps = jumps_of(state.plan.layout, profile, unit * state.noise(answer))
+    return attrs.evolve(state, survey=attrs.evolve(state.survey, jumps=jumps))
+
+
 def _gradient(state: State, answer: Answer, stage: str) -> State:
     assert state.descent is not None, "a descent is under way"
     clip = state.clip(stage)
+    if stage == "survey":
+        made = state.survey.dictionary
+        assert made is not None, "candidates are chosen"
+        below = _CLASS_BELOW if state.residuals is None else state.residuals.below(clip)
+        unit = clip / (below * _CURVATURES[state.plan.kind])
+        found = strengths_of(
+            made, unit * answer.value[: made.width], unit * state.noise(answer), state.records
+        )
+        return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=found))
     below, sigma = _CLASS_BELOW, _CLASS_SIGMA
     if state.residuals is not None:
         below, sigma = state.residuals.below(clip), state.residuals.sigma
@@ -305,4 +350,5 @@ _AFTER = {
     "residuals": _residuals,
     "metric": _metric,
     "gradient": _gradient,
+    "profile": _profile,
 }

@@ -14,9 +14,9 @@ from dpcore import Distance, Domain, Public, Query, Sum
 from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError
 from dpcore.rounding import up
 from dpcore_tables import small
-from dpcore_tables.layout import Layout
+from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.ranks import BINS
-from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT
+from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT, PROFILE_UNIT
 
 Kind = Literal["number", "two", "several"]
 
@@ -30,6 +30,7 @@ _CLASSES = 50
 _WITH_BINS = 500.0
 _GRADIENTS = 800_000
 _USUAL = (150, 220)
+_PROFILE, _SURVEY, _SURVEYED = 0.03, 0.04, 400
 _M1, _M2, _S1 = 0.1, 0.2, 0.31
 
 
@@ -167,6 +168,18 @@ class Plan:
             )
         return made[0], made[1]
 
+    @property
+    def profiled(self) -> bool:
+        """Whether jumps of numbers are looked for."""
+        return bool(self.layout.numeric) and not self.small and self.kind != "several" and _PROFILE > 0 and self.signal >= small.SIGNAL
+
+    @property
+    def surveyed(self) -> int:
+        """How many candidates the survey has at most; 0 if there is none."""
+        if self.small or self.layout.columns < 2 or not _SURVEY or self.signal < small.SIGNAL:
+            return 0
+        return max(self.rounds()[0].width, min(_SURVEYED, int(self.signal / 5)))
+
     def _plain(self, name: str) -> Round:
         """Of a small table."""
         share = self.shares()[f"{name}.gradient"]
@@ -208,6 +221,10 @@ class Plan:
         found |= {"screen.metric": _M1, "fit.metric": _M2}
         if self.kind == "number":
             found |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
+        if self.profiled:
+            found["screen.profile"] = _PROFILE
+        if not self.small and self.layout.columns >= 2 and _SURVEY and self.signal >= small.SIGNAL:
+            found["survey.gradient"] = _SURVEY
         left = 1 - math.fsum(found.values())
         return found | {"screen.gradient": _S1 * left, "fit.gradient": (1 - _S1) * left}
 
@@ -225,6 +242,8 @@ class Plan:
                 if step in round_.looks:
                     first.append(f"{round_.name}.residuals")
                 first.append(f"{round_.name}.gradient")
+            if round_.name == "screen":
+                first += [name for name in ("screen.profile", "survey.gradient") if name in shares]
         return tuple(first)
 
     def queries(self) -> tuple[Query, ...]:
@@ -254,6 +273,14 @@ class Plan:
                 (width, self.outputs),
                 Sum(clip=1.0, exponent=GRADIENT_UNIT),
             )
+        declared["screen.profile"] = (
+            (numbers, PARTS),
+            Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),
+        )
+        declared["survey.gradient"] = (
+            (self.surveyed + 1, self.outputs),
+            Sum(clip=1.0, exponent=GRADIENT_UNIT),
+        )
         script = self.script()
         return tuple(
             Query(

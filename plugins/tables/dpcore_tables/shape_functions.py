@@ -20,7 +20,7 @@ from dpcore import Answer, Domain, Exact, Public, Query, Range, Records, Summing
 from dpcore.checks import positive_integer
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.layout import Layout
+from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.model import ShapeModel
 from dpcore_tables.plan import Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
@@ -34,6 +34,7 @@ from dpcore_tables.sums import (
     gram,
     integer_rows,
     logistic_residual,
+    profiles,
     scores,
     softmax_residual,
     width_of,
@@ -132,6 +133,11 @@ class ShapeFunctions(SummingLearner):
         if query.name == "residuals":
             return _histogram(args["label"][:, None] - labels)
         rows = self._rows(query, block, public)
+        if query.name.endswith("profile"):
+            residuals = self._residuals(query, rows, labels, kind_of(domain))
+            ranks = Ranks.from_array(args["ranks"])
+            parts = ranks.parts(block.features[:, Layout.of(domain).encoded], PARTS)
+            return profiles(parts, residuals, float(args["clip"][0]))
         if query.name.endswith("metric"):
             return gram(rows, width_of(query.shape[0]))
         residuals = self._residuals(query, rows, labels, kind_of(domain))
