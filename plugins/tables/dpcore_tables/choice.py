@@ -16,7 +16,7 @@ _SCREENED = 6
 _LEVELS = 8
 _KEPT = 0.05
 _JUMP = 2.0
-_HEIR = 0.5
+_HEIR = 0.35
 _SINGLE = 0.5
 _STEPS = 1.0
 

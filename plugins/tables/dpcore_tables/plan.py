@@ -30,8 +30,8 @@ _CLASSES = 50
 _WITH_BINS = 500.0
 _GRADIENTS = 800_000
 _USUAL = (150, 220)
-_PROFILE, _SURVEY, _SURVEYED = 0.03, 0.04, 400
-_M1, _M2, _S1 = 0.1, 0.2, 0.31
+_PROFILE, _SURVEY, _SURVEYED, _LOOKED = 0.05, 0.04, 400, 1300
+_M1, _M2, _S1 = 0.1, 0.2, 0.26
 
 
 def kind_of(domain: Domain) -> Kind:
@@ -123,7 +123,7 @@ class Plan:
     @property
     def small(self) -> bool:
         """Whether the rules for small tables hold."""
-        return self.kind == "number" and self.signal < small.SIGNAL
+        return self.kind == "number" and self.signal < _LOOKED
 
     @property
     def bins(self) -> bool:
@@ -171,12 +171,12 @@ class Plan:
     @property
     def profiled(self) -> bool:
         """Whether jumps of numbers are looked for."""
-        return bool(self.layout.numeric) and not self.small and self.kind != "several" and _PROFILE > 0 and self.signal >= small.SIGNAL
+        return bool(self.layout.numeric) and not self.small and self.kind != "several" and _PROFILE > 0 and self.signal >= _LOOKED
 
     @property
     def surveyed(self) -> int:
         """How many candidates the survey has at most; 0 if there is none."""
-        if self.small or self.layout.columns < 2 or not _SURVEY or self.signal < small.SIGNAL:
+        if self.small or self.layout.columns < 2 or not _SURVEY or self.signal < _LOOKED:
             return 0
         return max(self.rounds()[0].width, min(_SURVEYED, int(self.signal / 5)))
 
@@ -223,7 +223,7 @@ class Plan:
             found |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
         if self.profiled:
             found["screen.profile"] = _PROFILE
-        if not self.small and self.layout.columns >= 2 and _SURVEY and self.signal >= small.SIGNAL:
+        if not self.small and self.layout.columns >= 2 and _SURVEY and self.signal >= _LOOKED:
             found["survey.gradient"] = _SURVEY
         left = 1 - math.fsum(found.values())
         return found | {"screen.gradient": _S1 * left, "fit.gradient": (1 - _S1) * left}

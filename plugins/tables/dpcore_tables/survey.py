@@ -18,9 +18,9 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import HIGHEST, NONE, PARTS, Layout, Term
 
 _SMOOTH = 4
-_SURE = 4.5  # standard deviations: of 630 jumps that are none, one in 250 tables is so large
+_SURE = 4.0  # standard deviations: of 630 jumps that are none, one in 250 tables is so large
 _JUMPS = 3
-_SEEN = 0.01
+_LESS = 2.0
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -95,6 +95,6 @@ def strengths_of(
         noise: Its standard deviation. records: n.
     """
     sizes = dictionary.sizes[:, None]
-    found = (gradient[1:] / (records * sizes)) ** 2 - (noise / (records * sizes)) ** 2
+    found = (gradient[1:] / (records * sizes)) ** 2 - _LESS * (noise / (records * sizes)) ** 2
     terms = [Term(*term) for term in dictionary.terms.tolist()]
     return {term: float(one) for term, one in zip(terms, found.mean(axis=1), strict=True)}
