@@ -1,24 +1,22 @@
 r"""Which terms a round fits, and how much each is trusted: from earlier answers alone."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.layout import HIGHEST, NONE, Term
+from dpcore_tables.layout import HIGHEST, NONE, Layout, Term
 from dpcore_tables.plan import Plan
 from dpcore_tables.survey import Survey
 
 _PAIR = 0.3
 _SCREENED = 6
 _LEVELS = 8
-_KEPT = 0.05
-_JUMP = 2.0
-_HEIR = 0.35
-_SINGLE = 0.5
-_STEPS = 1.0
+_LOOKED, _LATER, _FEW = 2, 1e-6, 60
+_ABSENT, _KEPT = 0.05, 0.05
+_HEIRS, _UNSEEN_HEIRS = 0.35, 0.5
 
 Weighed = Sequence[tuple[Term, float]]
 
@@ -42,26 +40,30 @@ def first_terms(plan: Plan) -> Weighed:
 def survey_terms(
     plan: Plan, screened: Dictionary, weights: NDArray[np.float64], jumps: Sequence[Term]
 ) -> Weighed:
-    """The screen's terms, its jumps, and as many pairs as fit: of columns that it found, first."""
-    layout = plan.layout
-    own = [Term(*term) for term in screened.terms.tolist()]
-    effects = of_columns(plan, screened, weights)
-    found = [(term, _KEPT) for term in own]
-    known = set(own)
-    more = [
-        (Term(i.column, i.level, j.column, j.level), 4.0)
+    """The screen's terms, then products of jumps, then simple pairs, of columns that it found
+    first, as many as there is room for."""
+    layout, known = plan.layout, {Term(*term) for term in screened.terms.tolist()}
+    effects = of_columns(plan, screened, weights) + _ABSENT
+    pairs = [
+        (Term(i.column, i.level, j.column, j.level), math.inf)
         for i in jumps
         for j in jumps
         if i.column < j.column
     ]
-    highest = 2 if layout.columns <= 60 else 1
-    pairs = [(t, (effects[t.column] + 0.05) * (effects[t.second] + 0.05) / d) for t, d in layout.pairs(highest)]
-    simple = [(t, w) for t, w in pairs if max(t.level * (layout.levels[t.column]==0), t.second_level * (layout.levels[t.second]==0)) <= 1]
-    rest = [(t, w) for t, w in pairs if max(t.level * (layout.levels[t.column]==0), t.second_level * (layout.levels[t.second]==0)) > 1]
-    order = sorted(more, key=lambda one: -one[1]) + sorted(simple, key=lambda one: -one[1]) + sorted(rest, key=lambda one: -one[1])
-    room = plan.surveyed - len(found)
-    found += [(t, 1.0) for t, _ in order if t not in known][: max(room, 0)]
-    return found
+    for term, divisor in layout.pairs(_LOOKED if layout.columns <= _FEW else 1):
+        simple = _LATER if _wavy(layout, term) else 1.0
+        pairs.append((term, simple * effects[term.column] * effects[term.second] / divisor))
+    pairs = [pair for pair in pairs if pair[0] not in known]
+    pairs.sort(key=lambda pair: -pair[1])
+    room = max(plan.candidates - len(screened.terms), 0)
+    own = [(Term(*term), _KEPT) for term in screened.terms.tolist()]
+    return own + [(term, 1.0) for term, _ in pairs[:room]]
+
+
+def _wavy(layout: Layout, term: Term) -> bool:
+    """Whether a number enters a pair with more than its first cosine."""
+    sides = ((term.column, term.level), (term.second, term.second_level))
+    return any(layout.levels[column] == 0 and level > 1 for column, level in sides)
 
 
 def of_columns(
@@ -77,29 +79,13 @@ def of_columns(
     return np.asarray(found / total)
 
 
-def second_terms(plan: Plan, screened: Dictionary, descent: Descent, survey: Survey) -> Weighed:
-    """The best by what the screen found of columns and pairs, and by simplicity."""
-    layout, width, weights = plan.layout, plan.rounds()[1].width, descent.weights
-    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2
+def second_terms(
+    plan: Plan, screened: Dictionary, weights: NDArray[np.float64], survey: Survey
+) -> Weighed:
+    """The best by what was found of columns and pairs, and by simplicity."""
+    layout, width = plan.layout, plan.rounds()[1].width
     shares = of_columns(plan, screened, weights)
-    alone = screened.terms[:, 2] == NONE
-    total = float(effects[alone].sum())
-    total = total if total > 0 else 1.0
-    own: dict[tuple[int, int], float] = {}
-    single: dict[Term, float] = {}
-    for term, effect in zip(screened.terms[~alone].tolist(), effects[~alone], strict=True):
-        own[term[0], term[2]] = own.get((term[0], term[2]), 0.0) + float(effect)
-    if survey.strengths:
-        own = {} if not own else own
-        fresh: dict[tuple[int, int], float] = {}
-        screened_terms = {Term(*t) for t in screened.terms.tolist()}
-        for term, strength in survey.strengths.items():
-            if term.second != NONE and term not in screened_terms:
-                key = (term.column, term.second)
-                fresh[key] = fresh.get(key, 0.0) + strength
-                single[term] = max(strength, 0.0) / total
-        for key, strength in fresh.items():
-            own[key] = own.get(key, 0.0) + max(strength, 0.0)
+    of_pairs, surveyed = _of_pairs(screened, weights, survey)
     found: list[tuple[Term, float]] = []
     for column, effect in enumerate(shares.tolist()):
         base = 2 * (effect + 0.01 / layout.columns)
@@ -109,17 +95,43 @@ def second_terms(plan: Plan, screened: Dictionary, descent: Descent, survey: Sur
         else:
             divisor = max(levels - 1, 1) ** 0.5 if levels > 2 else 1.0
             found += [(term, base / divisor) for term in layout.simplest(column)]
-    found += [(term, _JUMP * (shares[term.column] + 0.01)) for term in survey.jumps]
-    for term, divisor in layout.pairs(_LEVELS if layout.columns <= 60 else 1):
+    found += [(term, 2 * (shares[term.column] + 0.01)) for term in survey.jumps]
+    heirs = _HEIRS if survey.strengths else _UNSEEN_HEIRS
+    for term, divisor in layout.pairs(_LEVELS if layout.columns <= _FEW else 1):
         i, j = term.column, term.second
         weight = 0.25 * (shares[i] + 0.01) * (shares[j] + 0.01)
-        if own:
-            weight = _HEIR * weight + 0.5 * own.get((i, j), 0.0) / total
-        found.append((term, weight / divisor + _SINGLE * single.get(term, 0.0)))
-    known = {term for term, _ in found}
-    found += [(term, _STEPS * one) for term, one in single.items() if term not in known and one > 0]
+        if of_pairs:
+            weight = heirs * weight + 0.5 * of_pairs.get((i, j), 0.0)
+        found.append((term, weight / divisor + 0.5 * surveyed.pop(term, 0.0)))
+    found += [(term, strength) for term, strength in surveyed.items() if strength > 0]
     order = sorted(range(len(found)), key=lambda at: -found[at][1])
     return [found[at] for at in order[:width]]
+
+
+def _of_pairs(
+    screened: Dictionary, weights: NDArray[np.float64], survey: Survey
+) -> tuple[dict[tuple[int, int], float], dict[Term, float]]:
+    """By pair of columns and by surveyed term, what they explain, relative to single columns."""
+    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2
+    alone = screened.terms[:, 2] == NONE
+    total = float(effects[alone].sum())
+    total = total if total > 0 else 1.0
+    terms = [Term(*term) for term in screened.terms.tolist()]
+    found: dict[tuple[int, int], float] = {}
+    for term, effect in zip(terms, effects.tolist(), strict=True):
+        if term.second != NONE:
+            owner = (term.column, term.second)
+            found[owner] = found.get(owner, 0.0) + effect / total
+    known, fresh = set(terms), dict[tuple[int, int], float]()
+    single: dict[Term, float] = {}
+    for term, strength in survey.strengths.items():
+        if term.second != NONE and term not in known:
+            owner = (term.column, term.second)
+            fresh[owner] = fresh.get(owner, 0.0) + strength / total
+            single[term] = max(strength, 0.0) / total
+    for owner, strength in fresh.items():
+        found[owner] = found.get(owner, 0.0) + max(strength, 0.0)
+    return found, single
 
 
 def kept(old: Dictionary, weights: NDArray[np.float64], new: Dictionary) -> NDArray[np.float64]:

@@ -28,7 +28,6 @@ CLASS_CLIP = 0.5
 _CLASS_BELOW, _CLASS_SIGMA, _CLASS_PRIOR = 0.7, 0.5, 3.0
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
-_PP = 0.5
 _LEAST = 0.25  # of a clip, in units of sigma
 
 OF_A_STEP = ("label", "weights", "clip")
@@ -46,6 +45,7 @@ class State:
         label: The mean label, or the shares of classes, shape (m,).
         spread: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
+        survey: What the screen left over.
         fixed: The round's arrays, the very same objects in every ask.
         noises: The standard deviation of the latest answer of each kind.
     """
@@ -207,7 +207,8 @@ def _dictionary(state: State, stage: str) -> Dictionary:
     assert descent is not None, "the screen is over"
     if plan.small:
         return small.second_dictionary(screened, descent.weights, _round(plan, stage).width)
-    return Dictionary.of(layout, screened.ranks, second_terms(plan, screened, descent, state.survey))
+    weighed = second_terms(plan, screened, descent.weights, state.survey)
+    return Dictionary.of(layout, screened.ranks, weighed)
 
 
 def _with_dictionary(state: State, made: Dictionary) -> State:
@@ -287,7 +288,8 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     variance = _CLASS_PRIOR
     if state.first is not None:
-        variance = _PRIOR * max(1.0, plan.signal / small.SIGNAL) ** _PP * min(state.first.sigma, 0.5) ** 2
+        wider = math.sqrt(max(1.0, plan.signal / small.SIGNAL))
+        variance = _PRIOR * wider * min(state.first.sigma, 0.5) ** 2
     descent = Descent.start(
         dictionary,
         metric,

@@ -30,8 +30,8 @@ _CLASSES = 50
 _WITH_BINS = 500.0
 _GRADIENTS = 800_000
 _USUAL = (150, 220)
-_PROFILE, _SURVEY, _SURVEYED, _LOOKED = 0.05, 0.04, 400, 1300
-_M1, _M2, _S1 = 0.1, 0.2, 0.26
+_METRICS, _SCREEN = (0.1, 0.2), 0.26
+_PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 
 
 def kind_of(domain: Domain) -> Kind:
@@ -123,7 +123,7 @@ class Plan:
     @property
     def small(self) -> bool:
         """Whether the rules for small tables hold."""
-        return self.kind == "number" and self.signal < _LOOKED
+        return self.kind == "number" and self.signal < small.SIGNAL
 
     @property
     def bins(self) -> bool:
@@ -171,14 +171,18 @@ class Plan:
     @property
     def profiled(self) -> bool:
         """Whether jumps of numbers are looked for."""
-        return bool(self.layout.numeric) and not self.small and self.kind != "several" and _PROFILE > 0 and self.signal >= _LOOKED
+        numbers = bool(self.layout.numeric) and self.kind != "several"
+        return numbers and self.signal >= small.SIGNAL
 
     @property
-    def surveyed(self) -> int:
-        """How many candidates the survey has at most; 0 if there is none."""
-        if self.small or self.layout.columns < 2 or not _SURVEY or self.signal < _LOOKED:
-            return 0
-        return max(self.rounds()[0].width, min(_SURVEYED, int(self.signal / 5)))
+    def surveyed(self) -> bool:
+        """Whether pairs are looked for."""
+        return self.layout.columns > 1 and self.signal >= small.SIGNAL
+
+    @property
+    def candidates(self) -> int:
+        """Functions of the survey at most: those of the screen, and pairs."""
+        return max(self.rounds()[0].width, min(_CANDIDATES, int(self.signal / 5)))
 
     def _plain(self, name: str) -> Round:
         """Of a small table."""
@@ -218,15 +222,15 @@ class Plan:
             left = 1 - math.fsum(found.values())
             screen = small.SCREEN_SHARE
             return found | {"screen.gradient": screen, "fit.gradient": left - screen}
-        found |= {"screen.metric": _M1, "fit.metric": _M2}
+        found |= {"screen.metric": _METRICS[0], "fit.metric": _METRICS[1]}
         if self.kind == "number":
             found |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
         if self.profiled:
             found["screen.profile"] = _PROFILE
-        if not self.small and self.layout.columns >= 2 and _SURVEY and self.signal >= _LOOKED:
+        if self.surveyed:
             found["survey.gradient"] = _SURVEY
         left = 1 - math.fsum(found.values())
-        return found | {"screen.gradient": _S1 * left, "fit.gradient": (1 - _S1) * left}
+        return found | {"screen.gradient": _SCREEN * left, "fit.gradient": (1 - _SCREEN) * left}
 
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""
@@ -278,7 +282,7 @@ class Plan:
             Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),
         )
         declared["survey.gradient"] = (
-            (self.surveyed + 1, self.outputs),
+            (self.candidates + 1, self.outputs),
             Sum(clip=1.0, exponent=GRADIENT_UNIT),
         )
         script = self.script()

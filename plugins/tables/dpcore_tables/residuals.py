@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dpcore_tables.sums import EDGES
 
 USUAL = 0.12
-_KAPPA = 1.0
 _QUANTILE, _NORMAL = 0.7, 1.04  # of |N(0, 1)|
 _MIDDLES = np.concatenate([[EDGES[0] / 2], (EDGES[:-1] + EDGES[1:]) / 2])
 CLIPS: tuple[float, ...] = tuple(2.0 ** (-6 + i / 2) for i in range(13))
@@ -67,7 +66,10 @@ def measured(
 
 
 def best_clip(known: Residuals, noise: float, records: float, width: int, least: float) -> float:
-    """Noise against what clipping cuts off, both from released numbers.
+    r"""Noise against what clipping cuts off, both from released numbers.
+
+    Of d functions with :math:`\sum v^2` near 1, noise s moves predictions by a variance of
+    :math:`\sum_f(s/nfv_f)^2\approx(ds/nf)^2`, with f the share that is not clipped.
 
     Args:
         noise: Standard deviation per unit of clip of the gradient. least: In units of sigma.
@@ -75,7 +77,7 @@ def best_clip(known: Residuals, noise: float, records: float, width: int, least:
     variance = known.sigma**2
 
     def cost(clip: float) -> float:
-        blurred = _KAPPA * (width * clip * noise / (records * known.below(clip))) ** 2
+        blurred = (width * clip * noise / (records * known.below(clip))) ** 2
         return float(blurred * variance / (blurred + variance) + known.beyond(clip) ** 2)
 
     allowed = [clip for clip in CLIPS if clip >= least * known.sigma] or [1.0]

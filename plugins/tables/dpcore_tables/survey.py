@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import HIGHEST, NONE, PARTS, Layout, Term
 
-_SMOOTH = 4
-_SURE = 4.0  # standard deviations: of 630 jumps that are none, one in 250 tables is so large
-_JUMPS = 3
-_LESS = 2.0
+_SMOOTH, _JUMPS, _BARE = 4, 3, 0.3
+_SURE = 4.0  # of 630 jumps that are none, one is so many standard deviations in 25 tables
+_LESS = 2.0  # variances of the noise, taken off squares
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -55,7 +54,7 @@ def jumps_of(layout: Layout, profile: NDArray[np.float64], noise: float) -> tupl
             left = means - kept @ (kept.T @ means)
             bare = steps - (steps @ kept) @ kept.T
             lengths = np.sqrt((bare**2).sum(axis=1))
-            sizes = np.where(lengths > 0.3, np.abs(bare @ left) / np.maximum(lengths, 0.3), 0.0)
+            sizes = np.abs(bare @ left) / np.maximum(lengths, _BARE)
             at = int(np.argmax(sizes))
             if sizes[at] <= _SURE * noise:
                 break
@@ -64,9 +63,7 @@ def jumps_of(layout: Layout, profile: NDArray[np.float64], noise: float) -> tupl
     return tuple(found)
 
 
-def fitted_profile(
-    dictionary: Dictionary, weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def fitted_profile(dictionary: Dictionary, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """What the screen's own functions of each column are over its parts; shape (K, 64)."""
     layout, ranks = dictionary.layout, dictionary.ranks
     found = np.zeros((len(layout.numeric), PARTS))
@@ -88,7 +85,7 @@ def fitted_profile(
 def strengths_of(
     dictionary: Dictionary, gradient: NDArray[np.float64], noise: float, records: float
 ) -> dict[Term, float]:
-    """The square of every candidate's coefficient, less its noise.
+    """The square of every candidate's coefficient, less twice the noise's.
 
     Args:
         gradient: Of the residuals, over the share that is not clipped and the curvature, (d, m).
