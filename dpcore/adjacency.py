@@ -6,7 +6,8 @@ smaller one; anything else is an error. It lives after projection into the domai
 is an l2 distance in encoded coordinates, and datasets are multisets of records.
 
 Its unit is a record, or a person with all their records, of which at most `records` are used
-(`dpcore.records.bounding`). No claim about one unit covers the other.
+(`dpcore.records.bounding`). Or it is a place: a list has a known number of places, each of which
+holds a record or the blank one, which contributes nothing. No claim about one unit covers another.
 """
 
 import math
@@ -26,14 +27,15 @@ class Adjacency:
         feature_radius: How far one record's encoded features may move in l2; 0 fixes them,
             `math.inf` lets them move anywhere in the domain.
         label: The label of that same record may change to any other in the domain.
-        unit: Whether all this is said of one record, or of all used records of one person at once.
+        unit: Whether all this is said of one record, of all used records of one person at once, or
+            of one place, whose record is there or blank.
         records: How many records of one person are used at most; 1 where the unit is a record.
     """
 
     membership: bool
     feature_radius: float
     label: bool
-    unit: Literal["record", "person"] = "record"
+    unit: Literal["record", "person", "place"] = "record"
     records: int = 1
 
     def __attrs_post_init__(self) -> None:
@@ -47,14 +49,16 @@ class Adjacency:
             )
         if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
             raise ParameterError("adjacency", "an integer >= 1", "records", self.records)
-        if self.unit == "record" and self.records != 1:
-            fits = "1 where a record is the unit"
+        if self.unit != "person" and self.records != 1:
+            fits = f"1 where a {self.unit} is the unit"
             raise ParameterError("adjacency", fits, "records", self.records)
         whole = self.membership or (math.isinf(self.feature_radius) and self.label)
         if self.unit == "person" and not whole:
             raise ParameterError(
                 "adjacency", "add_remove or replace_one for persons", "unit", self.unit
             )
+        if self.unit == "place" and not self.membership:
+            raise ParameterError("adjacency", "membership for places", "unit", self.unit)
 
     def of_persons(self, records: int) -> "Adjacency":
         """The same of a person, of whom at most `records` records are used.
@@ -100,6 +104,8 @@ class Adjacency:
         if self.of_person:
             plain = "add_remove" if self.membership else "replace_one"
             return f"{plain} of a person ({self.records} records at most)"
+        if self.unit == "place":
+            return "blank_one"
         if self.membership:
             return "add_remove"
         if self == REPLACE_ONE:
@@ -116,6 +122,8 @@ class Adjacency:
             if self.membership:
                 return f"in all records {used}, present or absent"
             return f"in all records {used}, replaced by any others of a person in the domain"
+        if self.unit == "place":
+            return "in one place, which holds a record or the blank one, that contributes nothing"
         if self.membership:
             return "in the presence of one record"
         if self == REPLACE_ONE:
@@ -133,6 +141,7 @@ class Adjacency:
 
 ADD_REMOVE = Adjacency(membership=True, feature_radius=0.0, label=False)
 REPLACE_ONE = Adjacency(membership=False, feature_radius=math.inf, label=True)
+BLANK_ONE = Adjacency(membership=True, feature_radius=0.0, label=False, unit="place")
 REPLACE_LABEL = Adjacency(membership=False, feature_radius=0.0, label=True)
 
 

@@ -17,7 +17,7 @@ BUDGET = 5e-5
 _QUERIES = 3  # that a mechanism is asked, each for two checks
 _POOLED = 5  # statistical laws of the laboratory, for each variant of a mechanism
 _VARIANTS = 2  # of each of its fields, at most
-_KERNELS = 2  # behind an oracle, each for four checks
+_KERNELS = 2  # behind an oracle, each for five checks
 
 
 def share(
@@ -36,7 +36,7 @@ def share(
         for mechanism in instances:
             fields = len(attrs.fields(cast(Any, type(mechanism))))
             checks += (
-                4 * _KERNELS
+                5 * _KERNELS
                 if isinstance(mechanism, Interactive)
                 else 2 * _QUERIES + _POOLED * (1 + _VARIANTS * fields)
             )

@@ -31,6 +31,7 @@ from dpcore.conformance.laws.choices import CHOICES
 from dpcore.conformance.laws.compositions import certified_verdicts
 from dpcore.conformance.laws.core_events import core_events
 from dpcore.conformance.laws.events import event_verdicts, stored_verdict
+from dpcore.conformance.laws.far_points import far_points_verdict
 from dpcore.conformance.laws.features import feature_verdicts
 from dpcore.conformance.laws.few_answers import few_answers_verdict
 from dpcore.conformance.laws.interactive import (
@@ -56,6 +57,7 @@ from dpcore.conformance.laws.mechanisms import (
     mechanism_verdicts,
 )
 from dpcore.conformance.laws.one_question import one_question_verdict
+from dpcore.conformance.laws.oracle_words import oracle_entropy_verdict
 from dpcore.conformance.laws.person_sums import person_sum_verdicts
 from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.conformance.laws.sums import sum_verdicts
@@ -309,6 +311,8 @@ def _judged(
     if isinstance(mechanism, Interactive):
         for function_case in interactive_cases(mechanism):
             found = interactive_verdicts(function_case, seed, effort.transcripts, rate)
+            found.append(oracle_entropy_verdict(function_case, seed))
+            found.append(far_points_verdict(function_case, seed, effort.transcripts, rate))
             found.append(one_question_verdict(function_case, seed, effort.transcripts, rate))
             found.append(few_answers_verdict(function_case, seed, effort.transcripts, rate))
             yield function_case.as_mechanism(), found

@@ -17,6 +17,7 @@ from dpcore.conformance.laws import bounds as bound_laws
 from dpcore.conformance.laws import cells as cell_laws
 from dpcore.conformance.laws import compositions as composition_laws
 from dpcore.conformance.laws import events as event_laws
+from dpcore.conformance.laws import far_points as far_points_laws
 from dpcore.conformance.laws import features as feature_laws
 from dpcore.conformance.laws import few_answers as few_answers_laws
 from dpcore.conformance.laws import interactive as interactive_laws
@@ -26,6 +27,7 @@ from dpcore.conformance.laws import learners as learner_laws
 from dpcore.conformance.laws import mechanisms as mechanism_laws
 from dpcore.conformance.laws import once as once_laws
 from dpcore.conformance.laws import one_question as one_question_laws
+from dpcore.conformance.laws import oracle_words as oracle_words_laws
 from dpcore.conformance.laws import samples as audit_laws
 from dpcore.conformance.laws import sums as sum_laws
 from dpcore.conformance.laws.law import (
@@ -46,6 +48,8 @@ LAWS = (
     *mechanism_laws.LAWS,
     *laboratory_laws.LAWS,
     *interactive_laws.LAWS,
+    *oracle_words_laws.LAWS,
+    *far_points_laws.LAWS,
     *one_question_laws.LAWS,
     *few_answers_laws.LAWS,
     *event_laws.LAWS,

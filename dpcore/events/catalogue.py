@@ -207,6 +207,10 @@ class Catalogue:
         if not isinstance(data, Mapping):
             raise SpecError(f"needs fields such as event: gaussian, got {shown(data)}")
         if "event" not in data:
+            if name := next((name for name in (*CORE, *FORMS) if name in data), ""):
+                raise SpecError(
+                    f"needs {{event: {name}, ...}}: an event's name stands beside its fields"
+                )
             close = [str(key) for key in data if near(str(key), ["event"])]
             require_keys(dict.fromkeys(close or data), ["event"], [] if close else map(str, data))
         if data["event"] in FORMS:

@@ -79,7 +79,13 @@ def read_number(text: object) -> float:
 
 
 def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
-    """The relation as JSON-ready data; an unbounded radius is null. A unit is told of persons."""
+    """The relation as JSON-ready data; an unbounded radius is null. A unit is told of persons.
+
+    Raises:
+        ContractError: it is about places: no ledger has such records.
+    """
+    if adjacency.unit == "place":
+        raise ContractError(f"a ledger cannot store a claim about {adjacency}")
     free = math.isinf(adjacency.feature_radius)
     unit = {"unit": adjacency.unit, "records": adjacency.records} if adjacency.of_person else {}
     return {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import attrs
@@ -119,6 +120,12 @@ class Interactive(AnyMechanism):
         self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
     ) -> Oracle:
         """An oracle for the private function `value`; the noise stream is its own for life."""
+
+    def opener(
+        self, query: FunctionQuery, sensitivity: Sensitivity
+    ) -> Callable[[Expansion, Stream], Oracle]:
+        """`open` at one query: what many oracles need alike is made once."""
+        return lambda value, noise: self.open(value, query, sensitivity, noise)
 
 
 def function_query(query: Query, owner: AnyMechanism) -> FunctionQuery:

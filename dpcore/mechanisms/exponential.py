@@ -15,6 +15,7 @@ from dpcore.exact import Exact
 from dpcore.interval import ChoiceSpread
 from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, summed
 from dpcore.mechanisms.noise.choice import chosen
+from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.query import Query
 from dpcore.randomness import Stream
@@ -106,19 +107,20 @@ class Exponential(Mechanism):
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the rate, which the plan fixes."""
-        return _AtRate(*self.rate(query, sensitivity))
+        exponent, rate = self.rate(query, sensitivity)
+        return _AtRate(exponent, ExpCoins(rate))
 
 
 @attrs.frozen
 class _AtRate:
     exponent: int
-    rate: Fraction
+    coins: ExpCoins
 
     def __call__(self, value: Any, query: Query, noise: Stream) -> NDArray[Any]:
         scores = _steps(summed(value, query), self.exponent)
         best = max(scores)
         found = np.zeros(len(scores))
-        found[chosen([best - score for score in scores], self.rate, noise)] = 1.0
+        found[chosen([best - score for score in scores], self.coins, noise)] = 1.0
         return found.reshape(query.shape)
 
 

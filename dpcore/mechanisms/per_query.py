@@ -1,5 +1,6 @@
 """Fresh noise for every question about a private function, up to a planned number (T10)."""
 
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import attrs
@@ -12,7 +13,7 @@ from dpcore.events.base import Event
 from dpcore.functions.interactive import Interactive, Oracle, function_query
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
-from dpcore.mechanism import Arithmetic, Mechanism, free
+from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.query import Query
@@ -29,14 +30,11 @@ class _PerQueryOracle(Oracle):
         query: FunctionQuery,
         function: Expansion,
         at_most: int,
-        mechanism: Mechanism,
-        sensitivity: Sensitivity,
+        release: Prepared,
         noise: Stream,
     ) -> None:
         super().__init__(query, function, at_most)
-        self._one = one_answer(query)
-        self._release = mechanism.prepared(self._one, sensitivity)
-        self._noise = noise
+        self._one, self._release, self._noise = one_answer(query), release, noise
 
     def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
         bound = self._query.label_bound
@@ -101,8 +99,15 @@ class PerQuery(Interactive):
         self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
     ) -> Oracle:
         """An oracle that refuses what was not paid for."""
+        return self.opener(query, sensitivity)(value, noise)
+
+    def opener(
+        self, query: FunctionQuery, sensitivity: Sensitivity
+    ) -> Callable[[Expansion, Stream], Oracle]:
+        """With the noise of one answer, which holds nothing of a function."""
         mechanism, moved = self._noise(query, sensitivity)
-        return _PerQueryOracle(query, value, self.questions, mechanism, moved, noise)
+        release = mechanism.prepared(one_answer(query), moved)
+        return lambda value, noise: _PerQueryOracle(query, value, self.questions, release, noise)
 
     def _noise(
         self, query: FunctionQuery, sensitivity: Sensitivity

@@ -13,6 +13,7 @@ from dpcore.errors import ParameterError
 from dpcore.events.randomized_response import PureEvent
 from dpcore.interval import ChoiceSpread
 from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, summed
+from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.mechanisms.noise.permute_and_flip import permute_and_flip
 from dpcore.query import Query
@@ -89,16 +90,17 @@ class PermuteAndFlip(Mechanism):
         """With the grid and the rate, which the plan fixes."""
         assert self.epsilon is not None, "calibrate the mechanism first"
         grid = self.grid(query, sensitivity)
-        return _OnGrid(grid, Fraction(self.epsilon) / (2 * grid.sensitivity(sensitivity.unit)))
+        rate = Fraction(self.epsilon) / (2 * grid.sensitivity(sensitivity.unit))
+        return _OnGrid(grid, ExpCoins(rate))
 
 
 @attrs.frozen
 class _OnGrid:
     grid: Grid
-    rate: Fraction
+    coins: ExpCoins
 
     def __call__(self, value: Any, query: Query, noise: Stream) -> NDArray[Any]:
         scores = np.clip(self.grid.round(summed(value, query)), -LARGEST // 2, LARGEST // 2)
         chosen = np.zeros(scores.size)
-        chosen[permute_and_flip(scores, self.rate, noise)] = 1.0
+        chosen[permute_and_flip(scores, self.coins, noise)] = 1.0
         return chosen.reshape(query.shape)

@@ -14,6 +14,7 @@ import attrs
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
+from dpcore.domain.fit import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, nearest
 from dpcore.learner import AnyLearner
 from dpcore.ledger.book import Ledger
@@ -22,12 +23,13 @@ from dpcore.records.source import Source
 _OWNER = "Session"
 
 
-def require_given(budget: Any, domain: Any, table: Any, adjacency: Any) -> None:
+def require_given(budget: Any, domain: Any, table: Any, adjacency: Any, on_invalid: Any) -> None:
     """Refuse what no session can be made of.
 
     Raises:
         ParameterError: one of them is something else.
-        SourceError: the table lacks a declared column.
+        SourceError: the table lacks a declared column; or a record of a table in memory does not
+            fit, where `on_invalid` is `refuse`: no release of this session could read it.
     """
     if not isinstance(budget, Ledger | PrivacyBudget):
         raise ParameterError(_OWNER, "a PrivacyBudget or a Ledger", "budget", _type(budget))
@@ -39,12 +41,16 @@ def require_given(budget: Any, domain: Any, table: Any, adjacency: Any) -> None:
         raise ParameterError(
             _OWNER, "ADD_REMOVE or REPLACE_ONE of dpcore", "adjacency", _type(adjacency)
         )
-    _require_columns(domain, table)
-
-
-def _require_columns(domain: Domain, table: Any) -> None:
-    """Every declared column is there, by name, where the table tells its names unread."""
+    if on_invalid not in ("refuse", "project"):
+        raise ParameterError(_OWNER, "refuse or project", "on_invalid", on_invalid)
     names = _names(table)
+    _require_columns(domain, names)
+    if names is not None and on_invalid == "refuse":
+        require_fit(domain, table)
+
+
+def _require_columns(domain: Domain, names: list[Any] | None) -> None:
+    """Every declared column is there, by name, where the table tells its names unread."""
     absent = [] if names is None else [name for name in domain.read if name not in names]
     if absent:
         raise SourceError(

@@ -18,7 +18,7 @@ from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError, ParameterError, SpecError
+from dpcore.errors import ContractError, SpecError
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.guarantee import Guarantee
 from dpcore.learner import AnyLearner, Learner, Model, Public, Published
@@ -77,12 +77,14 @@ class Session(Once, Shown):
         adjacency: Which tables are neighbours; a ledger's own, else `ADD_REMOVE` where the number
             of records is private and `REPLACE_ONE` where it is public; of persons, where the domain
             declares them.
-        on_invalid: `project` maps a record that does not fit into the domain, `refuse` stops.
+        on_invalid: `project` maps a record that does not fit into the domain; `refuse` stops: of a
+            table in memory at once, before anything is spent.
         registry: Where learners are looked up by name; the default one if None.
 
     Raises:
         ParameterError: one of them is something else.
-        SourceError: the table lacks a declared column; nothing is spent.
+        SourceError: the table lacks a declared column, or a record does not fit and is refused;
+            nothing is spent.
     """
 
     def __init__(
@@ -96,14 +98,12 @@ class Session(Once, Shown):
         registry: Registry | None = None,
     ) -> None:
         super().__init__()
-        require_given(budget, domain, table, adjacency)
+        require_given(budget, domain, table, adjacency, on_invalid)
         own = budget.total.adjacency if isinstance(budget, Ledger) else None
         plain = ADD_REMOVE if domain.exact is None else REPLACE_ONE
         if domain.people is not None:
             plain = domain.people.relation(plain)
         self.adjacency = adjacency or own or plain
-        if on_invalid not in ("refuse", "project"):
-            raise ParameterError("Session", "refuse or project", "on_invalid", on_invalid)
         self._ledger = budget if isinstance(budget, Ledger) else None
         self._delta = budget.total.delta if isinstance(budget, Ledger) else budget.delta
         self._spent: Spent | None = None

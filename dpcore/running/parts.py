@@ -71,10 +71,15 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
 def _require_unit(domain: Domain, adjacency: Adjacency) -> None:
     """Persons are declared exactly where they are the unit, with as many records each.
 
+    No table has places that hold nobody: what is said of them is for bridges alone.
+
     Raises:
         ParameterError: they are not.
     """
     people = domain.people
+    if adjacency.unit == "place":
+        fits = "add_remove or replace_one: no record of a table can be blank"
+        raise ParameterError("data", fits, "adjacency", str(adjacency), "adjacency")
     if people is None and adjacency.of_person:
         raise ParameterError(
             str(adjacency), "the column that tells persons apart", "people", None, "data.domain"

@@ -460,11 +460,6 @@ def test_a_sample_of_what_is_not_private_is_exposed_with_the_samples_probability
     assert accountant.get_epsilon(0.0101) < 0.011  # the curve of log(1 + q (e^eps - 1)) is flat
 
 
-def test_replace_special_is_refused():
-    with pytest.raises(AdjacencyError, match="REPLACE_SPECIAL"):
-        DpcoreAccountant(Relation.REPLACE_SPECIAL)
-
-
 def test_an_accountant_for_another_relation_is_refused():
     with pytest.raises(ParameterError, match="add_remove"):
         DpcoreAccountant(ADD, PldAccountant(REPLACE_ONE))

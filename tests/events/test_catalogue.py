@@ -20,7 +20,7 @@ from dpcore import (
     replace_features,
 )
 from dpcore.accounting.account import account
-from dpcore.errors import ContractError, RegistryError
+from dpcore.errors import ContractError, RegistryError, SpecError
 from dpcore.events.base import Event
 from dpcore.events.catalogue import CORE, Catalogue, fields_of
 from dpcore.events.composition import ComposedEvent, repeated
@@ -404,3 +404,9 @@ def test_a_kind_that_nobody_knows_cannot_be_stored():
 
     with pytest.raises(ContractError, match=r"an event of class .*Own: .*dpcore_events"):
         write_event(Own(mu=1.0, adjacency=ADD_REMOVE))
+
+
+@pytest.mark.parametrize("name", ["dpsgd", "gaussian"])
+def test_an_event_written_under_its_name_is_told_how_to_say_it(name):
+    with pytest.raises(SpecError, match=rf"needs \{{event: {name}, ...\}}"):
+        Catalogue().event({name: {"noise_multiplier": 1.0}}, ADD_REMOVE)

@@ -14,6 +14,7 @@ from dpcore.errors import ContractError, ParameterError
 from dpcore.events.base import Direction
 from dpcore.mechanisms.exponential import MOST, Exponential
 from dpcore.mechanisms.noise.choice import chosen
+from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, noise
@@ -34,7 +35,9 @@ def law(scores, rate):
 
 def test_choices_follow_the_law_of_the_definition():
     scores, stream = [0, 3, 4, 6], noise("law")
-    counts = np.bincount([chosen(scores, Fraction(1, 3), stream) for _ in range(4000)], minlength=4)
+    counts = np.bincount(
+        [chosen(scores, ExpCoins(Fraction(1, 3)), stream) for _ in range(4000)], minlength=4
+    )
     expected = 4000 * law([0, -3, -4, -6], 1 / 3)
     assert stats.chisquare(counts, expected).pvalue > 1e-4
     assert stats.chisquare(counts, 4000 * law([0, -3, -4, -6], 1 / 2)).pvalue < 1e-4
@@ -84,8 +87,8 @@ def test_scores_of_any_size_are_neither_clamped_nor_lost():
     values = np.array([-1e300, 1e300, 0.0, 5.0])
     assert sure.release(values, FOUR, bound(1.0, "linf"), noise("big")).tolist() == [0, 1, 0, 0]
     behind = [0, 1 << 70, 3 << 62, 1]
-    assert chosen(behind, Fraction(100), noise("far")) == 0
-    many = [chosen(behind, Fraction(1, 1 << 72), noise(f"flat{i}")) for i in range(60)]
+    assert chosen(behind, ExpCoins(Fraction(100)), noise("far")) == 0
+    many = [chosen(behind, ExpCoins(Fraction(1, 1 << 72)), noise(f"flat{i}")) for i in range(60)]
     assert {*many} == {0, 1, 2, 3}  # exp(-1/4) and nearly 1: a clamp would not show, a loss would
 
 
@@ -109,8 +112,8 @@ def test_what_it_cannot_choose_is_refused():
             np.array([0.0, np.nan, 0.0, 1.0]), FOUR, bound(1.0, "linf"), noise("nan")
         )
     for behind, rate in (([], Fraction(1)), ([1, 2], Fraction(1)), ([0, 1], Fraction(0))):
-        with pytest.raises(ValueError, match="needs candidates"):
-            chosen(behind, rate, noise("bad"))
+        with pytest.raises(ValueError, match=r"needs (candidates|a rate)"):
+            chosen(behind, ExpCoins(rate), noise("bad"))
 
 
 def test_the_event_is_about_the_sensitivitys_relation():

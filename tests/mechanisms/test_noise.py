@@ -15,6 +15,7 @@ from scipy import stats
 from dpcore.mechanisms.noise.discrete_gaussian import discrete_gaussian
 from dpcore.mechanisms.noise.discrete_laplace import discrete_laplace, floored_laplace
 from dpcore.mechanisms.noise.exponential import (
+    ExpCoins,
     FixedRate,
     bernoulli_exp,
     exp_bounds,
@@ -303,7 +304,7 @@ def permute_and_flip_law(x: np.ndarray) -> np.ndarray:
 def test_permute_and_flip_is_the_stated_law() -> None:
     scores = np.array([10, 8, 10, 3, 9])
     coins = stream("pf")
-    chosen = [permute_and_flip(scores, Fraction(1, 3), coins) for _ in range(20_000)]
+    chosen = [permute_and_flip(scores, ExpCoins(Fraction(1, 3)), coins) for _ in range(20_000)]
     law = permute_and_flip_law((10 - scores) / 3)
     assert law.sum() == pytest.approx(1)
     observed = np.bincount(chosen, minlength=5)
@@ -339,7 +340,7 @@ def test_other_arguments_out_of_range_are_errors() -> None:
     with pytest.raises(ValueError, match="epsilon"):
         randomized_response(np.array([1]), 2, float("nan"), stream("bad"))
     with pytest.raises(ValueError, match="score"):
-        permute_and_flip(np.array([], dtype=np.int64), Fraction(1), stream("bad"))
+        permute_and_flip(np.array([], dtype=np.int64), ExpCoins(Fraction(1)), stream("bad"))
     with pytest.raises(ValueError, match="exact sampler"):
         Magnitudes(rate=Fraction(0), power=1)
 

@@ -18,6 +18,7 @@ from dpcore import (
     price,
 )
 from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.adjacency import BLANK_ONE
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.interval import Interval
@@ -266,3 +267,10 @@ def test_a_jump_over_the_budget_is_not_bisected_to_the_last_bit(at):
     smooth = Stepping(jumping(at, 0.0))
     (found,) = calibrate([smooth], smooth, 1.0, 0.0)
     assert 1.0 <= found.scale <= 1 + 1e-13  # where there is a slope, the budget is used up
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_no_run_is_priced_for_places_that_may_be_blank(exact):
+    count = {} if exact else {"exact": None, "limit": 50}
+    with pytest.raises(ParameterError, match="no record of a table can be blank"):
+        mean_plan(domain=attrs.evolve(domain(), **count), adjacency=BLANK_ONE)

@@ -159,7 +159,7 @@ def test_the_conversion_is_named_in_a_spec(tmp_path):
     assert replayed.exit_code == 0, replayed.output
 
 
-def write(folder, adjacency, learner, records, more=None, rows=40):
+def write(folder, adjacency, learner, records, more=None, rows=40, norm=1):
     columns = table(records=rows)
     lines = [",".join(str(columns[n][i]) for n in "aby") for i in range(rows)]
     (folder / "people.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
@@ -172,7 +172,7 @@ def write(folder, adjacency, learner, records, more=None, rows=40):
                 "records": records,
                 "columns": {"a": [-1, 1], "b": [-1, 1]},
                 "target": [-1, 1],
-                "norm": 1,
+                **({} if norm is None else {"norm": norm}),
             },
         },
         "adjacency": adjacency,

@@ -11,7 +11,7 @@ from dp_accounting import dp_event as dp
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting.methods.renyi import default_orders
-from dpcore.adjacency import Adjacency
+from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, Adjacency
 from dpcore.bridges.dp_accounting.relations import adjacency_of, reach
 from dpcore.errors import ParameterError
 from dpcore.events.base import Event
@@ -55,7 +55,8 @@ def from_dp_event(event: DpEvent, relation: NeighboringRelation) -> Counted:
     """The events that a DpEvent stands for under one relation, with counts, rounded up.
 
     A noise multiplier is noise over C. A sum moves by C under add/remove and by 2 C under
-    replace-one. `NoOpDpEvent` is no event at all; no noise is an event with delta = 1.
+    replace-one. `NoOpDpEvent` is no event at all; no noise is an event with delta = 1. What
+    `REPLACE_SPECIAL` makes of events is proved in `dpcore.bridges.dp_accounting.relations`.
 
     Discrete Laplace noise with a sensitivity above 1 may be spread over several coordinates,
     for which the curve of one is not a proved bound: it is read as any release of that
@@ -71,7 +72,10 @@ def from_dp_event(event: DpEvent, relation: NeighboringRelation) -> Counted:
 
 @singledispatch
 def read(event: DpEvent, adjacency: Adjacency) -> Counted:
-    """The same for an adjacency. Whoever has DpEvents of their own registers them here."""
+    """The same for an adjacency. Whoever has DpEvents of their own registers them here.
+
+    For `BLANK_ONE` an event inside a sample must not tell whether a blank record was drawn.
+    """
     raise RefusedDpEventError(event, "dpcore has no counterpart")
 
 
@@ -133,8 +137,12 @@ def _discrete_laplace(event: dp.DiscreteLaplaceDpEvent, adjacency: Adjacency) ->
 
 @read.register
 def _randomized_response(event: dp.RandomizedResponseDpEvent, adjacency: Adjacency) -> Counted:
-    if adjacency.membership:
-        raise RefusedDpEventError(event, "holds for replacement, not for add/remove")
+    if adjacency == ADD_REMOVE:
+        raise RefusedDpEventError(
+            event,
+            "neighboring_relation must be `REPLACE_ONE` or `REPLACE_SPECIAL`: neighbours under "
+            "add/remove give different numbers of answers",
+        )
     p, buckets = event.noise_parameter, event.num_buckets
     if not (0 <= p <= 1 and buckets >= 1):
         raise RefusedDpEventError(event, f"needs p in [0, 1] and buckets, got {p!r}, {buckets!r}")
@@ -142,6 +150,9 @@ def _randomized_response(event: dp.RandomizedResponseDpEvent, adjacency: Adjacen
         return ()
     if p == 0:
         return ((not_private(adjacency), 1),)
+    if adjacency == BLANK_ONE:
+        epsilon = up(max(math.log1p((buckets - 1) * (1 - p)), -math.log(p)), roundings=5)
+        return _once(event, PureEvent, epsilon=epsilon, adjacency=adjacency)
     epsilon = up(math.log1p(buckets * (1 - p) / p), roundings=5)
     fields = {"epsilon": epsilon, "classes": int(buckets), "adjacency": adjacency}
     return _once(event, RandomizedResponseEvent, **fields)
@@ -178,8 +189,18 @@ def _as_one(inner: Counted) -> Event:
     return one if len(inner) == 1 and count == 1 else ComposedEvent(inner)
 
 
+def _answers_for_all(event: DpEvent) -> bool:
+    """Whether something inside answers for every record, the special one too."""
+    inside = [*getattr(event, "events", ()), *([event.event] if hasattr(event, "event") else [])]
+    return isinstance(event, dp.RandomizedResponseDpEvent) or any(map(_answers_for_all, inside))
+
+
 @read.register
 def _poisson_sampled(event: dp.PoissonSampledDpEvent, adjacency: Adjacency) -> Counted:
+    if adjacency == BLANK_ONE and _answers_for_all(event.event):
+        raise RefusedDpEventError(
+            event, "randomized response on a sample tells who was drawn: for no REPLACE_SPECIAL"
+        )
     inner = read(event.event, adjacency)
     q = event.sampling_probability
     if not inner or q == 0:
@@ -210,7 +231,9 @@ def _half(source: DpEvent, event: Event) -> Event:
 def _mixture_of_gaussians(event: dp.MixtureOfGaussiansDpEvent, adjacency: Adjacency) -> Counted:
     if not adjacency.membership:
         raise RefusedDpEventError(
-            event, "is one pair of laws, without and with a record: for add/remove alone"
+            event,
+            "neighboring_relation must be `ADD_OR_REMOVE_ONE` or `REPLACE_SPECIAL`: it is one pair "
+            "of laws, without and with a record",
         )
     if not any(s * w > 0 for s, w in zip(event.sensitivities, event.sampling_probs, strict=True)):
         return ()
@@ -287,11 +310,25 @@ def _repeat_and_select(event: dp.RepeatAndSelectDpEvent, adjacency: Adjacency) -
 
 @read.register
 def _tree(event: dp.SingleEpochTreeAggregationDpEvent, adjacency: Adjacency) -> Counted:
-    raise RefusedDpEventError(
-        event,
-        "its steps are stated for the relation REPLACE_SPECIAL, which has no counterpart; "
-        "GaussianEvent or the form `tree` states it for another relation",
-    )
+    if adjacency != BLANK_ONE:
+        raise RefusedDpEventError(
+            event,
+            "neighboring_relation must be `REPLACE_SPECIAL`: without a record the steps of the "
+            "others shift; GaussianEvent or the form `tree` states it for another relation",
+        )
+    if event.noise_multiplier == 0:
+        return ((not_private(adjacency), 1),)
+    shift = _shift(event, event.noise_multiplier, adjacency)
+    steps = [event.step_counts] if isinstance(event.step_counts, int) else [*event.step_counts]
+    if not all(step == int(step) >= 0 for step in steps):
+        raise RefusedDpEventError(event, f"needs step counts >= 0, got {event.step_counts!r}")
+    # a record takes part in one step of one tree, so in one complete node of each level of it
+    # (Kairouz et al. 2021, arXiv:2103.00039, appendix D); steps may depend on earlier releases
+    nodes = max(int(step).bit_length() for step in [0, *steps])
+    if not (nodes and shift):
+        return ()
+    mu = up(shift * math.sqrt(nodes), roundings=3)
+    return _once(event, GaussianEvent, mu=mu, adjacency=adjacency)
 
 
 @read.register

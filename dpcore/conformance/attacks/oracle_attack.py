@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.conformance.effort import Effort
+from dpcore.conformance.laboratory.streams import asks
 from dpcore.conformance.laws.certify import certified
 from dpcore.events.base import Direction
 from dpcore.events.composition import repeated
@@ -59,6 +61,12 @@ class Duel:
         """A fresh oracle with noise of its own."""
         noise = SecretCoins.rehearsal(seed).noise(0, self.query.name, 1)
         return self.mechanism.open(function, self.query, self.sensitivity, noise)
+
+    def oracles(self, function: Expansion, seed: int, count: int) -> Iterator[Oracle]:
+        """So many fresh oracles, of which one at a time is asked."""
+        words = asks(SecretCoins.rehearsal(seed).noise(1, self.query.name, 1))
+        opened = self.mechanism.opener(self.query, self.sensitivity)
+        yield from (opened(function, noise) for noise in islice(words, count))
 
     def difference(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """after - before at points, shape (n, p) to (n,)."""
@@ -220,7 +228,7 @@ def _scores(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores of both functions' transcripts, by a rule learnt on other transcripts."""
     played = [
-        [game(duel.oracle(function, seed + 2 * k + side)) for k in range(draws)]
+        [game(oracle) for oracle in duel.oracles(function, seed + side, draws)]
         for side, function in enumerate((duel.before, duel.after))
     ]
     learnt = draws // 4

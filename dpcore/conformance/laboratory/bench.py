@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.conformance.laboratory.streams import Ending
+from dpcore.conformance.laboratory.streams import Ending, asks
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.mechanism import Mechanism, Prepared, from_real, to_real
@@ -53,10 +54,15 @@ class Bench:
         return to_real(np.asarray(release(from_real(value, self.query), self.query, stream)))
 
     def draws(self, value: NDArray[np.float64], count: int, first: int) -> NDArray[np.float64]:
-        """Releases of one value in asks `first`, `first` + 1, ..., shape (count, coordinates)."""
+        """Releases of one value in so many asks, shape (count, coordinates).
+
+        Args:
+            first: Names the asks' words: other numbers, other noise.
+        """
         release = self.prepared()
+        words = asks(SecretCoins.rehearsal(21_000 + self.seed).noise(0, self.query.name, first))
         return np.array(
-            [self.released(release, value, self.stream(first + k)) for k in range(count)]
+            [self.released(release, value, told) for told in itertools.islice(words, count)]
         )
 
     def takes(self, value: NDArray[np.float64]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,6 +33,14 @@ class Ending(Stream):
         if self._count > _LIMIT:
             raise EndlessReadingError(f"it read more than {_LIMIT} words for one release")
         return self._inner.words(count)
+
+
+def asks(path: Stream) -> Iterator[Stream]:
+    """Streams of one ask after another, for one reader at a time: each goes on where the one before
+    was left, and costs nothing to make. No two share a word.
+    """
+    while True:
+        yield Ending(path)
 
 
 class Told(Stream):

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.conformance.laboratory.bench import Bench
-from dpcore.conformance.laboratory.excess import Sample, excess, visible
+from dpcore.conformance.laboratory.excess import Excess, Sample, excess, visible
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError
 from dpcore.conformance.laws.trial import MORE, Trial, told
 from dpcore.distance import Distance
-from dpcore.events.base import Direction, Event
 
 CHOICES = Law(
     "mechanism.event-of-any-step",
@@ -23,11 +22,18 @@ CHOICES = Law(
     statistical=True,
 )
 
+_PILOTS = ((3, 400), (1, 1200))
+"""How many pairs stay, after so many draws of either value."""
+
 _LONG = 1e3  # a row, beside a claim of about 1
 
 
+Opposed = tuple[Bench, NDArray[np.float64], NDArray[np.float64]]
+"""A bench, and two values that it takes."""
+
+
 def choices(trial: Trial) -> str:
-    """Steps in opposite directions, from several values; the worst pair of a pilot gets most."""
+    """Steps in opposite directions, from several values; pilots choose the pair with most draws."""
     if trial.distance is Distance.PSD_ROWS:
         return _rows_moved(trial)
     if trial.distance in (Distance.RKHS, Distance.HAMMING):
@@ -39,25 +45,15 @@ def choices(trial: Trial) -> str:
         )
     count = max(3000, round(10_000 * trial.effort))
     for scale in (1.0, 0.3):
-        best: tuple[float, Bench, Any, Any] | None = None
-        for number, (bench, before, after) in enumerate(_opposed(trial, scale)):
-            pilot = max(100, round(400 * trial.effort))
-            p, q = (
-                _labels(bench.draws(value, pilot, 60_000 + 1000 * number + 500 * side))
-                for side, value in enumerate((after, before))
-            )
-            event = trial.event(bench)
-            gain = _gain(p, q, event)
-            if best is None or gain > best[0]:
-                best = gain, bench, before, after
-        if best is None:
+        pairs = list(_opposed(trial, scale))
+        if not pairs:
             raise NotApplicableError("it refuses the values that were made up")
-        _, bench, before, after = best
-        what = f"the choice among {bench.query.real_size}"
+        for stage, (kept, times) in enumerate(_PILOTS):
+            pilot = max(100, round(times * trial.effort))
+            ranked = sorted(enumerate(pairs), key=lambda p: -_doubt(trial, p, pilot, stage))
+            pairs = [pair for _, pair in ranked[:kept]]
         for many, start in ((count, 100_000), (MORE * count, 1_000_000)):
-            p = _labels(bench.draws(after, many, start))[:, None]
-            q = _labels(bench.draws(before, many, 2 * start))[:, None]
-            found = excess([Sample(p=p, q=q, what=what)], trial.event(bench), trial.rate / 4)
+            found = _compared(trial, pairs[0], many, start)
             if found is not None and found.broken:
                 raise BrokenLawError(told(found, f"at scale {scale:g}, mixed steps", trial.rate))
             if found is None or not found.suspicious:
@@ -128,7 +124,7 @@ def _along(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(matrices[:, 0, 1] / np.sqrt(matrices[:, 1, 1]))[:, None]
 
 
-def _opposed(trial: Trial, scale: float) -> Iterator[tuple[Bench, Any, Any]]:
+def _opposed(trial: Trial, scale: float) -> Iterator[Opposed]:
     for size in (2, 5):
         bench = trial.bench(size, scale)
         signs: NDArray[np.float64] = np.full(size, -1.0)
@@ -150,13 +146,19 @@ def _labels(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(outputs[:, 0])
 
 
-def _gain(p: NDArray[np.float64], q: NDArray[np.float64], event: Event) -> float:
-    """The largest excess of one option's share over the curve, as it was seen."""
-    worst = -math.inf
-    for epsilon in (0.0, 0.5, 1.0, 2.0):
-        claimed = max(event.delta(epsilon, d) for d in Direction)
-        for option in np.unique(np.concatenate([p, q]))[:20]:
-            ours, theirs = float((p == option).mean()), float((q == option).mean())
-            for a, b in ((ours, theirs), (theirs, ours)):
-                worst = max(worst, a - math.exp(epsilon) * b - claimed)
-    return worst
+def _compared(trial: Trial, pair: Opposed, many: int, start: int) -> Excess | None:
+    """By so many draws of either value."""
+    bench, before, after = pair
+    p, q = (
+        _labels(bench.draws(value, many, first))[:, None]
+        for value, first in ((after, start), (before, 2 * start))
+    )
+    sample = Sample(p=p, q=q, what=f"the choice among {bench.query.real_size}")
+    return excess([sample], trial.event(bench), trial.rate / 4)
+
+
+def _doubt(trial: Trial, numbered: tuple[int, Opposed], many: int, stage: int) -> float:
+    """How far a pilot's worst event lies above the curve, in standard errors."""
+    number, pair = numbered
+    found = _compared(trial, pair, many, 10_000 * (stage + 1) + 100 * number + 1)
+    return -math.inf if found is None else found.doubt

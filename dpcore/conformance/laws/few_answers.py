@@ -68,7 +68,7 @@ def _few_answers(case: InteractiveCase, seed: int, transcripts: int | None, rate
     start = 3_000_000 * (1 + seed)
 
     def draws(function: Expansion, first: int) -> list[NDArray[np.float64]]:
-        return [_asked(duel.oracle(function, first + k), points) for k in range(count)]
+        return [_asked(oracle, points) for oracle in duel.oracles(function, first, count)]
 
     after, before = draws(raised, start), draws(flat, start + count)
     samples = [

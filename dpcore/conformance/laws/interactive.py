@@ -48,8 +48,8 @@ LIMIT = Law(
 )
 NOISE_KEYED = Law(
     "interactive.noise-keyed",
-    "Answers depend on the function, the questions and the noise stream: equal streams repeat "
-    "them, other streams do not.",
+    "Answers depend on the function, the questions and the noise stream, however an oracle is "
+    "opened: equal streams repeat them, other streams do not.",
 )
 VALUE_PRIVATE = Law(
     "interactive.value-private",
@@ -302,6 +302,14 @@ def _noise_keyed(case: InteractiveCase, seed: int) -> str:
         raise BrokenLawError("equal functions, questions and streams gave different answers")
     if np.array_equal(case.oracle(seed + 1).ask(points), first):
         raise BrokenLawError("another stream gave the same answers")
+    duel = case.duel()
+    opened, name = duel.mechanism.opener(duel.query, duel.sensitivity), duel.query.name
+    for number in (seed, seed + 1, seed):
+        noise = SecretCoins.rehearsal(number).noise(0, name, 1)
+        if not np.array_equal(
+            opened(case.before, noise).ask(points), case.oracle(number).ask(points)
+        ):
+            raise BrokenLawError("`opener` gave other answers than `open` at equal streams")
     return f"{len(points)} points"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import attrs
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.conformance.effort import Effort
+from dpcore.conformance.laboratory.streams import asks
 from dpcore.conformance.laws.certify import certified, smallest
 from dpcore.conformance.laws.law import (
     RATE,
@@ -337,8 +338,9 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
     coins = SecretCoins.rehearsal(seed)
 
     def released(value: NDArray[Any], side: int) -> NDArray[np.float64]:
-        asks = (coins.noise(0, case.query.name, 2 + k + side * draws) for k in range(draws))
-        return np.array([to_real(np.asarray(release(value, case.query, a))) for a in asks])
+        words = asks(coins.noise(1, case.query.name, 2 + side))
+        found = (release(value, case.query, told) for told in islice(words, draws))
+        return np.array([to_real(np.asarray(outputs)) for outputs in found])
 
     unmoved = released(_start(case), 0)  # the same for every movement
     for number, step in enumerate(steps):

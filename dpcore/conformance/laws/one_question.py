@@ -43,7 +43,7 @@ def _one_question(case: InteractiveCase, seed: int, transcripts: int | None, rat
     count = max(200, _TIMES * (transcripts or Effort().transcripts) // asks**2)
 
     def draws(function: Expansion, first: int) -> NDArray[np.float64]:
-        sums = [duel.oracle(function, first + k).ask(points).sum() for k in range(count)]
+        sums = [oracle.ask(points).sum() for oracle in duel.oracles(function, first, count)]
         return np.array(sums, dtype=np.float64)[:, None]
 
     start = 1_000_000 * (1 + seed)

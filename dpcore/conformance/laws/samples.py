@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, cast
 
 import attrs
@@ -20,6 +21,7 @@ from dpcore.conformance.audits.claims import Curve
 from dpcore.conformance.audits.features import NAMES, Comparison
 from dpcore.conformance.audits.run_audit import audit_run, runs_within
 from dpcore.conformance.effort import FEWEST, Effort
+from dpcore.conformance.laboratory.streams import asks
 from dpcore.conformance.laws.law import (
     RATE,
     BrokenLawError,
@@ -111,17 +113,13 @@ def _outputs(ask: Ask, seed: int, draws: int) -> tuple[NDArray[np.float64], NDAr
     coins = SecretCoins.rehearsal(10_000 + seed)
     release = _mechanism(ask).prepared(query, ask.taken)
 
-    def row(side: int, number: int) -> NDArray[np.float64]:
+    def rows(side: int) -> NDArray[np.float64]:
         value: NDArray[Any] = from_real((first, second)[side], query)
-        noise = coins.noise(side, query.name, number)
-        released = release(value, query, noise)
-        flat = to_real(np.asarray(released))
-        return np.concatenate([compare.features(flat, first, second), flat])
+        words = asks(coins.noise(side, query.name, 0))
+        found = (to_real(np.asarray(release(value, query, told))) for told in islice(words, draws))
+        return np.array([[*compare.features(flat, first, second), *flat] for flat in found])
 
-    first_rows, second_rows = (
-        np.array([row(side, number) for number in range(draws)]) for side in (0, 1)
-    )
-    return first_rows, second_rows
+    return rows(0), rows(1)
 
 
 def _mechanism(ask: Ask) -> Mechanism:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import attrs
@@ -25,8 +26,12 @@ ENTROPY = Law(
     "A release of many coordinates depends on at least 128 bits of its noise stream.",
 )
 
-_BITS = 128
-_SEED_WORDS = 8  # as many or fewer words may be a seed
+BITS = 128
+"""That noise of many numbers must depend on."""
+
+SEED_WORDS = 8
+"""As many or fewer words may be a seed."""
+
 _NOTHING = 1e-30  # of a delta
 
 
@@ -80,25 +85,36 @@ def entropy(trial: Trial) -> str:
     first = bench.released(release, value, stream)
     words = stream.seen
     others = [bench.released(release, value, bench.stream(k)) for k in (2, 3)]
-    if stream.count > _SEED_WORDS:
+    if stream.count > SEED_WORDS:
         return f"{stream.count} words for {value.size} coordinates"
     if all(np.array_equal(first, other) for other in others):
         raise NotApplicableError("its outputs do not vary")
     if len(np.unique(first)) <= 2 and not _erratic(bench, value, words):
         raise NotApplicableError(f"one choice from {stream.count} words")
-    changing = 0
-    for word in range(len(words)):
-        for bit in range(64):
-            told = words.copy()
-            told[word] ^= np.uint64(1) << np.uint64(bit)
-            again = bench.released(release, value, Told(bench.stream(1), told))
-            changing += not np.array_equal(first, again)
-    if changing < _BITS:
+    changing = changing_bits(
+        words, first, lambda told: bench.released(release, value, Told(bench.stream(1), told))
+    )
+    if changing < BITS:
         raise BrokenLawError(
             f"{value.size} coordinates are made of {stream.count} words, of which {changing} bits "
             f"change anything: whoever tries all seeds knows the noise"
         )
     return f"{changing} bits of {stream.count} words"
+
+
+def changing_bits(
+    words: NDArray[np.uint64],
+    first: NDArray[np.float64],
+    released: Callable[[NDArray[np.uint64]], NDArray[np.float64]],
+) -> int:
+    """How many bits of `words` change what is released, one at a time, from `first`."""
+    changing = 0
+    for word in range(len(words)):
+        for bit in range(64):
+            told = words.copy()
+            told[word] ^= np.uint64(1) << np.uint64(bit)
+            changing += not np.array_equal(first, released(told))
+    return changing
 
 
 def _of_any_size(trial: Trial, size: int) -> Bench:

@@ -7,11 +7,10 @@ float weighs anything: a softmax would underflow to 0/0 on long lists.
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
-from dpcore.mechanisms.noise.exponential import bernoulli_exp
+from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.randomness import Stream
 
@@ -19,33 +18,33 @@ _FIRST, _MOST = 64, 4096  # tries at once
 _COIN = 1 << 62  # the largest exponent of one coin
 
 
-def chosen(behind: Sequence[int], rate: Fraction, stream: Stream) -> int:
+def chosen(behind: Sequence[int], coins: ExpCoins, stream: Stream) -> int:
     """The chosen index.
 
     Args:
         behind: How far each candidate is behind the best one, >= 0, one of them 0; of any size.
-        rate: > 0.
+        coins: Of the rate.
 
     Raises:
-        ValueError: there are no candidates, none of them is the best, or the rate is not positive.
+        ValueError: there are no candidates, or none of them is the best.
     """
-    if not behind or min(behind) != 0 or rate <= 0:
-        raise ValueError("needs candidates, of which one is the best, and a rate > 0")
+    if not behind or min(behind) != 0:
+        raise ValueError("needs candidates, of which one is the best")
     first = np.array([min(n, _COIN) for n in behind], dtype=np.int64)
     tries = _FIRST
     while True:
         drawn = uniform_below(len(behind), tries, stream)
-        heads = bernoulli_exp(first[drawn], rate, stream)
+        heads = coins.toss(first[drawn], stream)
         for index in drawn[heads]:
-            if _kept(behind[int(index)] - _COIN, rate, stream):
+            if _kept(behind[int(index)] - _COIN, coins, stream):
                 return int(index)
         tries = min(2 * tries, _MOST)
 
 
-def _kept(left: int, rate: Fraction, stream: Stream) -> bool:
+def _kept(left: int, coins: ExpCoins, stream: Stream) -> bool:
     """A coin of what is left of an exponent: independent coins multiply."""
     while left > 0:
-        (heads,) = bernoulli_exp(np.array([min(left, _COIN)], dtype=np.int64), rate, stream)
+        (heads,) = coins.toss(np.array([min(left, _COIN)], dtype=np.int64), stream)
         if not heads:
             return False
         left -= _COIN

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.mechanisms.noise.discrete_gaussian import positive_rational
-from dpcore.mechanisms.noise.exponential import bernoulli_exp
+from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
 from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.randomness import Stream
@@ -86,8 +86,9 @@ def laplace_law(scale: Fraction | float, count: int) -> Magnitudes:
 def _below(steps: int, scale: Fraction, count: int, stream: Stream) -> NDArray[np.int64]:
     """Floored draws conditioned on a range shorter than `scale`, from uniform proposals."""
     values = uniform_below(steps, count, stream)
+    coins = ExpCoins(1 / scale)
     waiting = np.arange(count)
     while waiting.size:
-        waiting = waiting[~bernoulli_exp(values[waiting], 1 / scale, stream)]
+        waiting = waiting[~coins.toss(values[waiting], stream)]
         values[waiting] = uniform_below(steps, waiting.size, stream)
     return np.where(stream.words(count) & np.uint64(1), -1 - values, values)

@@ -22,6 +22,7 @@ COIN_BITS = 32
 _EXP_ERROR = 8  # of `fixed_exp`, in units of 2^-32
 _LO_BITS = 22  # x = whole + hi/1024 + lo, with lo < 2^-10
 _HIGHEST = 64  # exp(-64) < 2^-92 counts as 0 in fixed point
+_LARGEST = (1 << 63) - 1  # numerator of a coin
 _CERTAIN = 40  # numerators are clipped where x >= 40: exp(-40) < 2^-57
 
 
@@ -180,26 +181,57 @@ def settle(uniform: int, x: Fraction, stream: Stream) -> bool:
         bits += 64
 
 
+@attrs.frozen(slots=False)
+class ExpCoins:
+    """Coins with heads of probability exactly exp(-rate n), for one rate and any n < 2^63.
+
+    Args:
+        rate: > 0.
+
+    Raises:
+        ValueError: `rate` is not positive.
+    """
+
+    rate: Fraction
+
+    def __attrs_post_init__(self) -> None:
+        if self.rate <= 0:
+            raise ValueError(f"needs a rate > 0, got {float(self.rate)!r}")
+
+    @cached_property
+    def _fixed(self) -> tuple[FixedRate, np.uint64]:
+        """The rate for every n, with its margin: coins that this leaves open are settled alike."""
+        fixed = FixedRate(self.rate, _LARGEST)
+        return fixed, np.uint64(fixed.margin)
+
+    def toss(self, n: NDArray[np.int64], stream: Stream) -> NDArray[np.bool_]:
+        """One coin for each n, any shape.
+
+        Raises:
+            ValueError: some n is negative.
+        """
+        numbers = np.ascontiguousarray(n, dtype=np.int64).reshape(-1)
+        if numbers.size == 0:
+            return np.zeros(np.shape(n), dtype=np.bool_)
+        if int(numbers.min()) < 0:
+            raise ValueError("bernoulli_exp needs n >= 0")
+        fixed, margin = self._fixed
+        uniform = stream.words(numbers.size) >> np.uint64(64 - COIN_BITS)
+        threshold = fixed_exp(fixed.times(numbers.view(np.uint64)))
+        heads = uniform + margin < threshold
+        for i in np.flatnonzero(~heads & (uniform < threshold + margin)):
+            heads[i] = settle(int(uniform[i]), self.rate * int(numbers[i]), stream)
+        return heads.reshape(np.shape(n))
+
+
 def bernoulli_exp(n: NDArray[np.int64], rate: Fraction, stream: Stream) -> NDArray[np.bool_]:
     """Independent coins with heads of probability exactly exp(-rate n), any shape.
 
     Args:
         n: >= 0.
-        rate: > 0.
+        rate: > 0. For many calls with one rate, keep its `ExpCoins`.
 
     Raises:
         ValueError: some n is negative, or `rate` is not positive.
     """
-    numbers = np.ascontiguousarray(n, dtype=np.int64).reshape(-1)
-    if numbers.size == 0:
-        return np.zeros(np.shape(n), dtype=np.bool_)
-    if int(numbers.min()) < 0 or rate <= 0:
-        raise ValueError("bernoulli_exp needs n >= 0 and rate > 0")
-    fixed = FixedRate(rate, max(1, int(numbers.max())))
-    uniform = stream.words(numbers.size) >> np.uint64(64 - COIN_BITS)
-    threshold = fixed_exp(fixed.times(numbers.view(np.uint64)))
-    margin = np.uint64(fixed.margin)
-    heads = uniform + margin < threshold
-    for i in np.flatnonzero(~heads & (uniform < threshold + margin)):
-        heads[i] = settle(int(uniform[i]), rate * int(numbers[i]), stream)
-    return heads.reshape(np.shape(n))
+    return ExpCoins(rate).toss(n, stream)

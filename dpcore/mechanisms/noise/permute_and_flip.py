@@ -8,28 +8,26 @@ drawn. A largest score always shows heads.
 Source: McKenna & Sheldon (2020), arXiv:2010.12603.
 """
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.mechanisms.noise.exponential import bernoulli_exp
+from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.randomness import Stream
 
 
-def permute_and_flip(scores: NDArray[np.int64], rate: Fraction, stream: Stream) -> int:
+def permute_and_flip(scores: NDArray[np.int64], coins: ExpCoins, stream: Stream) -> int:
     """The chosen index.
 
     Args:
         scores: Integers within +-2^61, shape (n,), n >= 1.
-        rate: > 0: epsilon / (2 sensitivity) per unit of score.
+        coins: Their rate is epsilon / (2 sensitivity) per unit of score.
 
     Raises:
-        ValueError: no scores, one beyond +-2^61, or a rate that is not positive.
+        ValueError: no scores, or one beyond +-2^61.
     """
     if scores.size == 0 or int(np.abs(scores).max()) > 1 << 61:
         raise ValueError("needs at least one score, each within +-2^61")
-    heads = bernoulli_exp(scores.max() - scores, rate, stream)
+    heads = coins.toss(scores.max() - scores, stream)
     winners = np.flatnonzero(heads)
     return int(winners[uniform_below(winners.size, 1, stream)[0]])

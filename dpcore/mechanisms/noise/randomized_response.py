@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.mechanisms.noise.exponential import bernoulli_exp
+from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.randomness import Stream
 
@@ -34,12 +34,13 @@ def randomized_response(
         raise ValueError(f"needs count >= 2 and a finite epsilon > 0, got {count!r}, {epsilon!r}")
     if true.size and (int(true.min()) < 0 or int(true.max()) >= count):
         raise ValueError("a category is not in range(count)")
+    coins = ExpCoins(Fraction(epsilon))
     answers = np.empty_like(true)
     waiting = np.arange(true.size)
     while waiting.size:
         candidates = uniform_below(count, waiting.size, stream)
         wrong = (candidates != true[waiting]).astype(np.int64)
-        keep = bernoulli_exp(wrong, Fraction(epsilon), stream)
+        keep = coins.toss(wrong, stream)
         answers[waiting[keep]] = candidates[keep]
         waiting = waiting[~keep]
     return answers.reshape(np.shape(categories))

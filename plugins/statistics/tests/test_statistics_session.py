@@ -89,20 +89,30 @@ def _multiplier(epsilon):
 
 
 def test_what_exceeds_the_budget_is_refused_before_the_table_is_read():
-    unreadable = {"x": [99.0], "g": ["a"]}  # 99 does not fit
-    one = Session(PrivacyBudget(epsilon=0.1, delta=1e-6), FACTS, unreadable)
+    changing = {"x": [9.0], "g": ["a"]}
+    one = Session(PrivacyBudget(epsilon=0.1, delta=1e-6), FACTS, changing)
+    changing["x"] = [99.0]  # which does not fit
     with pytest.raises(BudgetExceededError):
         one.count(epsilon=0.5)
     assert one.releases == ()
 
 
 def test_a_failed_release_stays_charged():
-    one = Session(PrivacyBudget(epsilon=1.0, delta=1e-6), FACTS, {"x": [1.0], "g": ["z"]})
+    changing = {"x": [1.0], "g": ["a"]}
+    one = Session(PrivacyBudget(epsilon=1.0, delta=1e-6), FACTS, changing)
     start = left(one)
+    changing["g"] = ["z"]
     with pytest.raises(SourceError, match="record 1"):
         one.count(epsilon=0.5)
     assert left(one) < start
     assert one.releases == ()
+
+
+def test_records_that_do_not_fit_are_refused_before_anything_is_spent(tmp_path):
+    ledger = Ledger.create(tmp_path / "l", epsilon=1.0, delta=1e-6, adjacency=ADD_REMOVE)
+    with pytest.raises(SourceError, match="'g', record 1"):
+        Session(ledger, FACTS, {"x": [1.0], "g": ["z"]})
+    assert len(ledger.rows()) == 1  # its own creation
     mapped = Session(
         PrivacyBudget(epsilon=1.0, delta=1e-6),
         FACTS,

@@ -1,6 +1,5 @@
 r"""Which terms a round fits, and how much each is trusted: from earlier answers alone."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +13,7 @@ from dpcore_tables.survey import Survey
 _PAIR = 0.3
 _SCREENED = 6
 _LEVELS = 8
-_LOOKED, _LATER, _FEW = 2, 1e-6, 60
+_LOOKED, _FEW = 2, 60
 _ABSENT, _KEPT = 0.05, 0.05
 _HEIRS, _UNSEEN_HEIRS = 0.35, 0.5
 
@@ -44,20 +43,20 @@ def survey_terms(
     first, as many as there is room for."""
     layout, known = plan.layout, {Term(*term) for term in screened.terms.tolist()}
     effects = of_columns(plan, screened, weights) + _ABSENT
-    pairs = [
-        (Term(i.column, i.level, j.column, j.level), math.inf)
+    jumping = [
+        Term(i.column, i.level, j.column, j.level)
         for i in jumps
         for j in jumps
         if i.column < j.column
     ]
+    ranked = []
     for term, divisor in layout.pairs(_LOOKED if layout.columns <= _FEW else 1):
-        simple = _LATER if _wavy(layout, term) else 1.0
-        pairs.append((term, simple * effects[term.column] * effects[term.second] / divisor))
-    pairs = [pair for pair in pairs if pair[0] not in known]
-    pairs.sort(key=lambda pair: -pair[1])
+        size = effects[term.column] * effects[term.second] / divisor
+        ranked.append((_wavy(layout, term), -size, term))
+    pairs = jumping + [term for *_, term in sorted(ranked) if term not in known]
     room = max(plan.candidates - len(screened.terms), 0)
     own = [(Term(*term), _KEPT) for term in screened.terms.tolist()]
-    return own + [(term, 1.0) for term, _ in pairs[:room]]
+    return own + [(term, 1.0) for term in pairs[:room]]
 
 
 def _wavy(layout: Layout, term: Term) -> bool:

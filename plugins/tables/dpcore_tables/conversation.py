@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
-from dpcore_tables import small
+from dpcore_tables import classes, small
 from dpcore_tables.choice import first_terms, kept, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
@@ -24,8 +24,7 @@ from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
 from dpcore_tables.sums import width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 
-CLASS_CLIP = 0.5
-_CLASS_BELOW, _CLASS_SIGMA, _CLASS_PRIOR = 0.7, 0.5, 3.0
+_CLASS_SIGMA, _CLASS_PRIOR = 0.5, 3.0
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
 _LEAST = 0.25  # of a clip, in units of sigma
@@ -97,7 +96,7 @@ class State:
         """The constant score, shape (m,)."""
         if self.plan.kind == "number":
             return self.label
-        shares = np.clip(self.label, 0.02, 0.98)
+        shares = np.clip(self.label, classes.RAREST, 1 - classes.RAREST)
         return np.log(shares / (1 - shares)) if self.plan.kind == "two" else np.log(shares)
 
     def args(self) -> dict[str, Any]:
@@ -132,7 +131,7 @@ class State:
             return small.clip_of(self.plan.signal, self.spread)
         known = self.residuals
         if known is None:
-            return CLASS_CLIP
+            return classes.CLIP
         assert self.descent is not None, "a descent is under way"
         share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
         noise: float = self.unit / math.sqrt(share)
@@ -148,7 +147,9 @@ class State:
     def noise_covariance(self) -> NDArray[np.float64]:
         """How much the noise moved one output's weights, shape (d, d); after the last answer."""
         assert self.descent is not None, "the fit is over"
-        if isinstance(self.descent, Descent) or self.plan.signal >= small.REPLAYED:
+        if isinstance(self.descent, Descent):
+            return self._of_metric(self.descent)
+        if self.plan.signal >= small.REPLAYED:
             return self.descent.noise_covariance()
         assert self.residuals is not None, "small tables release a histogram of residuals"
         return Replay(
@@ -161,6 +162,19 @@ class State:
             descent=self.descent,
             noises=self.noises,
         ).noise_covariance()
+
+    def _of_metric(self, descent: Descent) -> NDArray[np.float64]:
+        """The weights of several classes have mean 0, which leaves (m - 1)/m of the variance."""
+        if self.plan.kind == "number":
+            return descent.noise_covariance()
+        curved = classes.curvature(
+            descent.dictionary, descent.weights, self.offset, self.label, self.records
+        )
+        found = descent.noise_covariance(curved)
+        outputs = self.plan.outputs
+        if outputs == 1:
+            return found
+        return found * (classes.SCREENED**2 * (outputs - 1) / outputs)
 
     def noise(self, answer: Answer) -> float:
         """The standard deviation of an answer's noise, as its mechanism says.
@@ -253,7 +267,7 @@ def _label(state: State, answer: Answer, stage: str) -> State:
     wider = of_one.replace_one / of_own.replace_one if state.plan.known else 1.0
     unit = state.noise(answer) * wider / declared.clip * math.sqrt(answer.query.share)
     if state.plan.kind == "several":
-        found = np.maximum(answer.value / state.records, 0.02)
+        found = np.maximum(answer.value / state.records, classes.RAREST)
         found = found / found.sum()
     else:
         found = np.clip(0.5 + answer.value / state.records, 0.0, 1.0)
@@ -312,7 +326,7 @@ def _with_candidates(state: State) -> State:
 
 def _profile(state: State, answer: Answer, stage: str) -> State:
     assert state.descent is not None, "the screen is over"
-    clip, below = state.clip(stage), _CLASS_BELOW
+    clip, below = state.clip(stage), classes.BELOW
     if state.residuals is not None:
         below = state.residuals.below(clip)
     unit = clip * PARTS / (state.records * below * _CURVATURES[state.plan.kind])
@@ -328,15 +342,16 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     if stage == "survey":
         made = state.survey.dictionary
         assert made is not None, "candidates are chosen"
-        below = _CLASS_BELOW if state.residuals is None else state.residuals.below(clip)
+        below = classes.BELOW if state.residuals is None else state.residuals.below(clip)
         unit = clip / (below * _CURVATURES[state.plan.kind])
         found = strengths_of(
             made, unit * answer.value[: made.width], unit * state.noise(answer), state.records
         )
         return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=found))
-    below, sigma = _CLASS_BELOW, _CLASS_SIGMA
+    below, sigma = classes.BELOW, _CLASS_SIGMA
     if state.residuals is not None:
-        below, sigma = state.residuals.below(clip), state.residuals.sigma
+        known, plain = state.residuals, state.plan.small
+        below, sigma = known.within(clip) if plain else known.below(clip), known.sigma
     released = clip * answer.value[: state.descent.dictionary.width]
     descent = state.descent.after(released, clip * state.noise(answer), below, sigma)
     return attrs.evolve(state, descent=descent)

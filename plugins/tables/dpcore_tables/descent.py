@@ -132,18 +132,25 @@ class Descent:
         freedom = np.bincount(groups, np.maximum(credit, 0.0))
         return np.asarray(np.clip(found / (freedom + 0.2), 1e-8, 4.0)[groups] * shape)
 
-    def noise_covariance(self, paths: int = 100) -> NDArray[np.float64]:
+    def noise_covariance(
+        self, curvature: NDArray[np.float64] | None = None, paths: int = 100
+    ) -> NDArray[np.float64]:
         r"""How much the gradients' noise moved one output's weights: the descent, run on noise.
 
-        Of every path :math:`db_k=-N(0,(s_k/f)^2I)+(H-G)dw_k` and
+        Of every path :math:`db_k=-N(0,(s_k/f)^2I)+(H-L)dw_k` and
         :math:`dw_{k+1}=K_k\,\mathrm{mean}(db_j)`. A function of answers alone; the draws are fixed.
+
+        Args:
+            curvature: L, what g/f gains per weight, shape (d, d); the metric's if it is None.
         """
         drawn = np.random.Generator(np.random.PCG64(0))
-        gap = self.metric.curvature * self.metric.damping
+        gap = self.metric.curvature * self.metric.damping * np.eye(self.dictionary.width)
+        if curvature is not None:
+            gap = self.metric.damped - curvature
         moved = np.zeros((self.dictionary.width, paths))
         targets: list[NDArray[np.float64]] = []
         for last, step in enumerate(self.steps):
-            targets.append(gap * moved - step.noise * drawn.standard_normal(moved.shape))
+            targets.append(gap @ moved - step.noise * drawn.standard_normal(moved.shape))
             chosen = self.window(last)
             amounts = np.array([1 / self.steps[j].noise ** 2 for j in chosen])
             mean = sum(

@@ -12,7 +12,7 @@ from dpcore.domain.domain import Table
 from dpcore.learning.features.model import in_blocks
 from dpcore.learning.shapes import Shape
 from dpcore.learning.shown import ShownModel
-from dpcore_tables.conversation import CLASS_CLIP
+from dpcore_tables.classes import unclipped
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes import shapes_of
@@ -48,7 +48,7 @@ class ShapeModel(ShownModel):
             return np.asarray(np.argmax(self.outputs(encoded), axis=1), dtype=np.float64)
         found = self.outputs(encoded)[:, 0]
         if self.kind == "two":
-            return 2 * _unclipped(_sigmoid(found)) - 1
+            return 2 * unclipped(_sigmoid(found)) - 1
         return (2 * np.clip(found, 0.0, 1.0) - 1) * self.domain.label_bound
 
     def predict(self, table: Table) -> NDArray[np.float64]:
@@ -65,7 +65,7 @@ class ShapeModel(ShownModel):
             raise AttributeError("a target that is a number has no probabilities of classes")
         found = self.outputs(self.domain.encode(table))
         if self.kind == "two":
-            second = _unclipped(_sigmoid(found[:, 0]))
+            second = unclipped(_sigmoid(found[:, 0]))
             return np.stack([1 - second, second], axis=1)
         falling = np.exp(found - found.max(axis=1, keepdims=True))
         return np.asarray(falling / falling.sum(axis=1, keepdims=True))
@@ -94,9 +94,3 @@ class ShapeModel(ShownModel):
 
 def _sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(0.5 + 0.5 * np.tanh(scores / 2))
-
-
-def _unclipped(found: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The probability p at which clipped residuals balance: p min(1-q, C) = (1-p) min(q, C)."""
-    up, down = np.minimum(found, CLASS_CLIP), np.minimum(1 - found, CLASS_CLIP)
-    return np.asarray(up / (up + down))

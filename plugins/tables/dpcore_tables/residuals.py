@@ -30,6 +30,12 @@ class Residuals(NamedTuple):
         """The share that is not clipped, from 0.3 to 1."""
         return min(max(float(self.shares[clip >= _MIDDLES].sum()), 0.3), 1.0)
 
+    def within(self, clip: float) -> float:
+        """The same, of the bin that the clip is in a part: what standard errors need."""
+        starts = np.concatenate([[0.0], EDGES[:-1]])
+        parts = np.clip((clip - starts) / (EDGES - starts), 0.0, 1.0)
+        return min(max(float(self.shares @ parts), 0.3), 1.0)
+
     def drawn(self, count: int, drawn: np.random.Generator) -> NDArray[np.float64]:
         """Made-up residuals of these sizes and either sign, shape (count,)."""
         starts = np.concatenate([[0.0], EDGES[:-1]])

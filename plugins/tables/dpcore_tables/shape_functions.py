@@ -181,14 +181,18 @@ class ShapeFunctions(SummingLearner):
         return state.after(answer)
 
     def model(self, state: State) -> ShapeModel:
-        """The weights after the last step."""
+        """The weights after the last step; those of several classes add up to 0."""
         assert state.descent is not None, "the fit is over"
+        weights, offset = state.descent.weights, state.offset
+        if state.plan.kind == "several":  # noise moves all scores alike, which says nothing
+            weights = weights - weights.mean(axis=1, keepdims=True)
+            offset = offset - offset.mean()
         return ShapeModel(
             domain=state.domain,
             kind=state.plan.kind,
             dictionary=state.descent.dictionary,
-            weights=state.descent.weights,
-            offset=state.offset,
+            weights=weights,
+            offset=offset,
             spread=state.noise_covariance(),
         )
 

@@ -13,8 +13,9 @@ from dpcore_tables.plain import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.replayed import Replay
-from dpcore_tables.residuals import measured
+from dpcore_tables.residuals import Residuals, measured
 from dpcore_tables.simulated import simulated_rows
+from dpcore_tables.sums import EDGES
 
 LAYOUT = Layout(levels=(0, 2, 3, 0), starts=(0, 1, 2, 5))
 RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_shares(2))
@@ -83,6 +84,16 @@ def test_the_spread_is_the_labels_deviation_where_noise_is_small_and_the_usual_e
     assert small.spread_of(total, 1e6, 5000) == pytest.approx(small.USUAL_SPREAD, rel=0.01)
     for wild in (-1e9, 1e9):
         assert 0.03 <= small.spread_of(wild, 1.0, 5000) <= 0.3
+
+
+def test_the_share_within_a_clip_counts_a_part_of_the_bin_that_the_clip_is_in():
+    """Sizes spread evenly over [0, 1]: bins count all or nothing, parts are the clip itself."""
+    sizes = np.diff(np.concatenate([[0.0], EDGES]))
+    known = Residuals(sigma=0.5, shares=sizes)
+    for clip in (0.35, 0.5, 0.6, 0.99, 1.0):
+        assert known.within(clip) == pytest.approx(clip)
+    assert known.within(0.1) == 0.3  # no less, as of `below`
+    assert abs(known.below(0.6) - 0.6) > 0.09
 
 
 def test_a_column_that_the_screen_found_has_larger_functions_and_its_pairs_are_kept():

@@ -1,0 +1,97 @@
+r"""Classes: where residuals are clipped, what that does to probabilities, and how a loss is curved.
+
+Residuals r = p - e of probabilities p are clipped to C in length. A step's gradient gains, of every
+record and per unit of score, :math:`s\,(I-[s<1]\,rr^T/|r|^2)(\mathrm{diag}(p)-pp^T)` with
+:math:`s=\min(1,C/|r|)`: far less than the 1/4 or 1/2 by which a descent is sure to contract.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.simulated import simulated_rows
+
+CLIP = 0.5
+BELOW = 0.7
+RAREST = 0.02
+"""Shares of classes are taken to be at least this, so that their logarithms are no noise."""
+
+SCREENED = 1.1
+"""By what the noise of the first round widens standard errors of several classes: measured."""
+
+_ROUNDS = 20
+_TINY = 1e-9
+_FARTHEST = 500.0
+
+
+def unclipped(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The probability p at which clipped residuals balance: p min(1-q, C) = (1-p) min(q, C)."""
+    up, down = np.minimum(found, CLIP), np.minimum(1 - found, CLIP)
+    return np.asarray(up / (up + down))
+
+
+def curvature(
+    dictionary: Dictionary,
+    weights: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    records: float,
+) -> NDArray[np.float64]:
+    """What a gradient gains per weight, over `BELOW`; shape (d, d). A function of answers alone.
+
+    Of made-up records, with scores shifted so that their classes have the released shares. Of
+    several classes the mean of all directions but the one in which all scores move alike.
+
+    Args:
+        weights: Shape (d, m). offset: Shape (m,). shares: Of the classes, or of two the second's.
+    """
+    rows = simulated_rows(dictionary)
+    scores = rows.T @ weights + offset
+    shares = np.clip(shares, RAREST, 1 - RAREST)
+    if scores.shape[1] == 1:  # the first class's score is 0, and two residuals are one of it
+        scores = np.concatenate([np.zeros(scores.shape), scores], axis=1)
+        shares = np.array([1 - shares[0], shares[0]])
+    two = weights.shape[1] == 1
+    shifted = np.clip(scores, -_FARTHEST, _FARTHEST)
+    for _ in range(_ROUNDS):
+        means = np.maximum(_likely(_softmax(shifted), two).mean(axis=0), _TINY)
+        step = np.log(shares / means)
+        shifted = np.clip(shifted + step, -_FARTHEST, _FARTHEST)
+    gained = _of_two(shifted) if two else _of_several(shifted)
+    return np.asarray((rows * (gained / BELOW)) @ rows.T * (records / rows.shape[1]))
+
+
+def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    falling = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(falling / falling.sum(axis=1, keepdims=True))
+
+
+def _likely(found: NDArray[np.float64], two: bool) -> NDArray[np.float64]:
+    """Of two classes the correction for clipping is known."""
+    if not two:
+        return found
+    second = unclipped(found[:, 1])
+    return np.stack([1 - second, second], axis=1)
+
+
+def _of_two(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of q(1-q), which a clipped residual does not gain, by the class's probability."""
+    found = _softmax(scores)[:, 1]
+    second = unclipped(found)
+    kept = np.where(1 - found < CLIP, second, 0.0) + np.where(found < CLIP, 1 - second, 0.0)
+    return np.asarray(found * (1 - found) * kept)
+
+
+def _of_several(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The trace over m - 1, averaged over the record's class."""
+    found = _softmax(scores)
+    trace, gained = np.sum(found * (1 - found), axis=1), np.zeros(len(found))
+    for label, share in enumerate(found.T):
+        residual = found.copy()
+        residual[:, label] -= 1
+        square = np.maximum(np.sum(residual**2, axis=1), _TINY)
+        along = np.sum(residual**2 * found, axis=1) - np.sum(residual * found, axis=1) ** 2
+        clipped = square > CLIP**2
+        left = np.where(clipped, (trace - along / square) * CLIP / np.sqrt(square), trace)
+        gained += share * left
+    return np.asarray(gained / (found.shape[1] - 1))

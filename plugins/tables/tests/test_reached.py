@@ -1,0 +1,152 @@
+"""The pairs of neighbours that the proof names: every query moves as far as its bound, no further.
+
+A person's records are copies of one record, which add up; others cancel, as sums are exact. What a
+record can be at its farthest is in the comment of each pair. Asks are those that answers lead to:
+all answers are 0, but for the number of records, the shares of several classes, of which two are
+equally frequent, and residuals, which are small, so that the clip is.
+"""
+
+import numpy as np
+import pytest
+
+from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Categories, Classes, Domain, Range, Records
+from dpcore.conformance.attacks.case import Case
+from dpcore.conformance.attacks.given_pair import misfit
+from dpcore.conformance.attacks.neighbours import Pair
+from dpcore.domain.people import People
+from dpcore.learning.bounds.sum import SumBound
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.layout import Layout
+from dpcore_tables.shape_functions import ShapeFunctions
+
+COLUMNS = {"a": Range(-1, 1), "c": Categories(("x", "y", "z")), "b": Range(0, 5)}
+TARGETS = {
+    "number": Range(0, 10),
+    "two": Classes(("no", "yes")),
+    "several": Classes(("p", "q", "r")),
+}
+BUDGETS = {"number, small": 1.0, "number": 50.0, "two": 50.0, "several": 50.0}
+"""Mu, of sixty records: 1 makes a small table, 50 one with Gram matrices."""
+OTHERS = 50
+USUAL = [0.2, 1.0, 0.0, 0.0, -0.3]  # an encoded row: a, c, b
+
+
+def case_of(kind, relation, records):
+    people = People(column="id", records=records) if records else None
+    count = {"exact": 60} if relation is REPLACE_ONE and not records else {"limit": 60}
+    return Case(
+        learner=ShapeFunctions(),
+        bound=SumBound(),
+        domain=Domain(
+            columns=COLUMNS,
+            target="y",
+            labels=TARGETS[kind.split(",")[0]],
+            people=people,
+            **count,
+        ),
+        adjacency=relation.of_persons(records) if records else relation,
+        mu=BUDGETS[kind],
+    )
+
+
+def asks(case):
+    """The last ask of every kind."""
+    state, found, numbers = case.learner.start(case.public), {}, {}
+    while (query := case.learner.ask(state)) is not None:
+        found[query.name] = query
+        numbers[query.name] = numbers.get(query.name, 0) + 1
+        value = np.zeros(query.shape)
+        if query.name == "count":
+            value[:] = 60.0
+        elif query.name == "label" and len(value) > 1:
+            value[:2] = 30.0
+        elif query.name.endswith("residuals"):
+            value[0] = 60.0
+        answer = Answer(
+            query=query,
+            number=numbers[query.name],
+            value=value,
+            mechanism=Gaussian(noise_multiplier=1.0),
+        )
+        state = case.learner.update(state, answer)
+    return found
+
+
+def labels_of(case):
+    """The two that are farthest apart."""
+    known = case.domain.labels
+    ends = known.values[:2] if isinstance(known, Classes) else (known.low, known.high)
+    return [float(one) for one in case.domain.centre(np.array(ends))]
+
+
+def rows_of(query, case):
+    """Encoded rows of the two records, and their labels."""
+    low, high = labels_of(case)
+    first, second = USUAL.copy(), USUAL.copy()
+    if query.name == "means":  # opposite corners, both longer than c
+        first[0], first[4], second[0], second[4] = 1.0, 1.0, -1.0, -1.0
+    elif query.name == "squares":  # orthogonal, each longer than c2
+        first[0], first[4], second[0], second[4] = 1.0, 0.0, 0.0, 1.0
+    elif query.name == "bins":  # no histogram counts both in one bin
+        first[0], first[4], second[0], second[4] = 0.5, 0.5, -0.5, -0.5
+    elif query.name.endswith("metric"):  # orthogonal, 1 long
+        first, second = orthogonal(query, case)
+    elif query.name.endswith("residuals"):  # one residual is 0, the other is not
+        return first, second, farthest(0.5 * (low + high), low, high, case)
+    elif query.name == "spread":  # at the mean, and farther from it than 1/4
+        return first, second, (0.5 * (low + high), high)
+    return first, second, (low, high)  # gradients: the same row, opposite residuals
+
+
+def farthest(middle, low, high, case):
+    return (low, high) if case.domain.classes else (middle, high)
+
+
+def orthogonal(query, case):
+    """Of 500 drawn rows that are 1 long, the two whose product is nearest to 0: one of 0.03 leaves
+    0.9995 of the bound."""
+    rng = np.random.default_rng(0)
+    drawn = np.zeros((500, 5))
+    drawn[:, [0, 4]] = rng.uniform(-1, 1, (500, 2))
+    drawn[np.arange(500), 1 + rng.integers(3, size=500)] = 1.0
+    rows = Dictionary.from_args(Layout.of(case.domain), query.args).rows(drawn)
+    long = np.linalg.norm(rows, axis=0) > 1 - 1e-9
+    drawn, products = drawn[long], np.abs(rows[:, long].T @ rows[:, long])
+    return drawn[list(np.unravel_index(np.argmin(products), products.shape))]
+
+
+def table(case, rows, labels):
+    """Sixty records at most: the others are alike."""
+    others = OTHERS if case.domain.exact is None else 60 - 1
+    return Records(
+        features=np.array([USUAL] * others + rows, dtype=np.float64),
+        labels=np.array([labels_of(case)[0]] * others + labels, dtype=np.float64),
+    )
+
+
+def pair_of(query, case):
+    first, second, (one, other) = rows_of(query, case)
+    times = max(case.domain.people.records if case.domain.people else 1, 1)
+    after = table(case, [list(second)] * times, [other] * times)
+    gone = case.adjacency.membership or query.name == "count"
+    before = table(case, [], []) if gone else table(case, [list(first)] * times, [one] * times)
+    return Pair(before=before, after=after, changed=len(after) - times, count=times)
+
+
+@pytest.mark.parametrize("records", [0, 3], ids=lambda k: f"{k} records" if k else "one")
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize("kind", BUDGETS)
+def test_the_pair_of_the_proof_reaches_every_bound(kind, relation, records):
+    case = case_of(kind, relation, records)
+    asked, public = asks(case), case.public
+    assert any(name.endswith("metric") for name in asked) is (kind != "number, small")
+    for query, claim in case.claims():
+        ask = asked[query.name]
+        pair = pair_of(ask, case)
+        assert misfit(pair, case) == "", query.name
+        before, after = (
+            case.learner.total_of(ask, one, public).floats() for one in (pair.before, pair.after)
+        )
+        moved = float(np.linalg.norm(after - before)) / claim.value
+        assert 0.999 < moved <= 1.0, (query.name, moved)
