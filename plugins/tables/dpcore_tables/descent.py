@@ -15,6 +15,8 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.metric import Metric
 
 _INTERCEPT_PRIOR = 0.05
+_LEAST_KEPT = 0.05
+"""Of a prior that is learned before the last step: what seems to be nothing may come back."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -114,10 +116,11 @@ class Descent:
 
         prior = self.prior
         mapping = mapped(prior)
-        if last == self.count - 1:
+        if last in (2 * self.count // 3, self.count - 1):
             whole = np.concatenate([[_INTERCEPT_PRIOR], prior])
             credit = metric.credit(variance, sigma**2, whole)
-            prior = self._learned(mapping @ mean, credit[1:])
+            least = _LEAST_KEPT * prior if last < self.count - 1 else 0.0
+            prior = np.maximum(self._learned(mapping @ mean, credit[1:]), least)
             mapping = mapped(prior)
         steps = (*self.steps, attrs.evolve(made, map=mapping))
         return attrs.evolve(self, weights=mapping @ mean, steps=steps, prior=prior)

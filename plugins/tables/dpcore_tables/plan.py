@@ -32,6 +32,7 @@ _GRADIENTS = 800_000
 _USUAL = (150, 220)
 _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
+_JUMPING = 5000.0  # less signal does not show where a function jumps
 
 
 def kind_of(domain: Domain) -> Kind:
@@ -172,7 +173,7 @@ class Plan:
     def profiled(self) -> bool:
         """Whether jumps of numbers are looked for."""
         numbers = bool(self.layout.numeric) and self.kind != "several"
-        return numbers and self.signal >= small.SIGNAL
+        return numbers and self.signal >= _JUMPING
 
     @property
     def surveyed(self) -> bool:
