@@ -23,6 +23,10 @@ The curve of E and the rest is known from above on a fine grid (`PldAccountant.c
 convex in a = e^epsilon, so below its chords; the Gaussian is convex too, so above its tangents. On
 each interval of the grid the chord is compared with the Gaussian's tangent at its middle: two
 lines, so that their ends decide.
+
+A *tilted* leak (`dpcore.accounting.tilting`) adds a term that falls with epsilon to the right side.
+It is convex in a, too, so above its tangent. What was found for a rest holds for a larger one: one
+more Gaussian raises the term as it raises that of the larger rest.
 """
 
 import functools
@@ -34,6 +38,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.accounting.methods.pld import PldAccountant
+from dpcore.accounting.tilting import TiltedLeak
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction, Event
@@ -48,10 +53,18 @@ _PIECES = 5  # deltas around which the curve is computed
 _HIGHEST = 0.2  # of them
 _NEAR = 5e-4  # in the logarithm of the cost
 _LITTLE, _MOST = 1e-9, 1e4  # a cost is between so many rests
+_LONGEST = 600.0  # the largest exponent of a tilted leak
+
+Events = tuple[tuple[Event, int], ...]
 
 
 def smoothed_cost(
-    events: Sequence[tuple[Event, int]], leak: float, rest: float, *, adjacency: Adjacency
+    events: Sequence[tuple[Event, int]],
+    leak: float,
+    rest: float,
+    *,
+    adjacency: Adjacency,
+    tilted: TiltedLeak | None = None,
 ) -> float:
     """c as above, rounded up.
 
@@ -60,6 +73,7 @@ def smoothed_cost(
         leak: lambda, in (0, 1/2).
         rest: A part of what is left afterwards, in squares of mu, > 0.
         adjacency: What it is about.
+        tilted: One more leak, of this rest.
 
     Raises:
         ParameterError: `leak` or `rest` is out of range.
@@ -69,36 +83,56 @@ def smoothed_cost(
         raise ParameterError("smoothed_cost", "a leak in (0, 1/2)", "leak", leak)
     if not (math.isfinite(rest) and rest > 0):
         raise ParameterError("smoothed_cost", "a finite rest > 0", "rest", rest)
-    return _cost(tuple(events), leak, rest, adjacency)
+    return _cost(tuple(events), leak, rest, adjacency, tilted)
 
 
 @functools.lru_cache(maxsize=1024)  # a pure function: releases are often alike
 def _cost(
-    events: tuple[tuple[Event, int], ...], leak: float, rest: float, adjacency: Adjacency
+    events: Events, leak: float, rest: float, adjacency: Adjacency, tilted: TiltedLeak | None
 ) -> float:
     """The same: the least over grids, each finer than the one before."""
-    whole = PldAccountant(adjacency)
-    for event, count in events:
-        whole = whole.compose(event, count)
-    symmetric = all(event.symmetric for event in whole.spent)
-    mu = math.sqrt(rest) * (1 + gamma(4))
-    whole = whole.compose(GaussianEvent(mu=mu, adjacency=adjacency))
+    _, symmetric = _joined(events, rest, adjacency)
     directions = (Direction.REMOVE,) if symmetric else tuple(Direction)
-    deltas = np.geomspace(_HIGHEST, leak, _PIECES).tolist()
     best = dict.fromkeys(directions, math.inf)
     for fineness in range(_FINEST):
-        step = 2.0 ** (math.floor(math.log2(mu / _FEWEST)) - fineness)
         before = max(best.values())
         for one in sorted(directions, key=lambda direction: -best[direction]):
             if best[one] < max(best.values()):
                 continue  # finer grids only lower it, and it is the lesser one already
-            known = _known(*whole.curve_above(one, deltas, step), leak)
-            best[one] = min(best[one], _least(*known, leak, rest))
+            known = _points(events, leak, rest, adjacency, one, fineness)
+            best[one] = min(best[one], _least(*known, leak, rest, tilted))
         if max(best.values()) > before * (1 - _SETTLED):
             break
     if not math.isfinite(found := max(best.values())):
         raise NoClaimError(f"these events cost more than {_MOST:g} times the rest of a budget")
     return found
+
+
+@functools.lru_cache(maxsize=64)
+def _joined(events: Events, rest: float, adjacency: Adjacency) -> tuple[PldAccountant, bool]:
+    """The list and the rest, and whether the list is the same in both directions."""
+    whole = PldAccountant(adjacency)
+    for event, count in events:
+        whole = whole.compose(event, count)
+    symmetric = all(event.symmetric for event in whole.spent)
+    mu = math.sqrt(rest) * (1 + gamma(4))
+    return whole.compose(GaussianEvent(mu=mu, adjacency=adjacency)), symmetric
+
+
+@functools.lru_cache(maxsize=64)  # the same points serve tilted leaks of several sizes
+def _points(
+    events: Events,
+    leak: float,
+    rest: float,
+    adjacency: Adjacency,
+    direction: Direction,
+    fineness: int,
+) -> tuple[Array, Array]:
+    """The points of one direction on one grid."""
+    whole, _ = _joined(events, rest, adjacency)
+    step = 2.0 ** (math.floor(math.log2(math.sqrt(rest) / _FEWEST)) - fineness)
+    deltas = np.geomspace(_HIGHEST, leak, _PIECES).tolist()
+    return _known(*whole.curve_above(direction, deltas, step), leak)
 
 
 def _known(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
@@ -111,8 +145,10 @@ def _known(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
     return epsilons[first:last], heights[first:last] * (1 + gamma(8))
 
 
-def _least(epsilons: Array, heights: Array, leak: float, rest: float) -> float:
-    """The least cost at which the Gaussian lies above the points and their chords."""
+def _least(
+    epsilons: Array, heights: Array, leak: float, rest: float, tilted: TiltedLeak | None = None
+) -> float:
+    """The least cost at which the Gaussian and leaks lie above the points and their chords."""
     if epsilons[0] > 0 or len(epsilons) < 2:
         return math.inf  # the grid is too coarse to tell of epsilon = 0
     middle = 0.5 * (epsilons[:-1] + epsilons[1:])
@@ -129,6 +165,16 @@ def _least(epsilons: Array, heights: Array, leak: float, rest: float) -> float:
         end = value - slope * (1 + safe) * after
         covers = [leak + (1 - leak) * line for line in (start, end)]  # lines, also below 0
         margins = [gamma(16) * (leak + value + np.abs(line)) for line in (start, end)]
+        if tilted is not None:
+            more, theta = _height(tilted, middle, cost), tilted.slope
+            covers = [
+                covers[0] + more * (1 + theta * before),
+                covers[1] + more * (1 - theta * after),
+            ]
+            margins = [
+                margin + gamma(32) * more * (1 + theta * side)
+                for margin, side in zip(margins, (before, after), strict=True)
+            ]
         left = bool(np.any(heights[:-1] > covers[0] - margins[0]))
         return left or bool(np.any(heights[1:] > covers[1] - margins[1]))
 
@@ -139,3 +185,11 @@ def _least(epsilons: Array, heights: Array, leak: float, rest: float) -> float:
         middle_cost = 0.5 * (low + high)
         low, high = (middle_cost, high) if short(math.exp(middle_cost)) else (low, middle_cost)
     return math.exp(high)
+
+
+def _height(tilted: TiltedLeak, epsilons: Array, cost: float) -> Array:
+    """The tilted leak, rounded down."""
+    theta = float(tilted.slope)
+    raised, falls = theta * (theta + 1) / 2 * cost, theta * epsilons
+    errs = gamma(16) * (abs(tilted.height) + raised + np.abs(falls))
+    return np.exp(np.minimum(tilted.height + raised - falls - errs, _LONGEST))

@@ -18,9 +18,10 @@ from dpcore.errors import ReplayError, SpecError, shown
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest
 from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.left import shown_down
 from dpcore.ledger.places import ledger_names, place_of
 from dpcore.ledger.planning import allowances
-from dpcore.ledger.total import Notion, shown_down
+from dpcore.ledger.total import Notion
 from dpcore.publish.folder import GUARANTEE_JSON
 from dpcore.publish.reading import read_bytes
 from dpcore.strict_yaml.located import parse

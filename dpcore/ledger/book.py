@@ -32,6 +32,7 @@ from dpcore.ledger.charge import Charge
 from dpcore.ledger.covered import covered, settled
 from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, taken
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
+from dpcore.ledger.left import Left
 from dpcore.ledger.pictures import draw_spending
 from dpcore.ledger.places import path_of, unknown
 from dpcore.ledger.recomputing import (
@@ -43,13 +44,14 @@ from dpcore.ledger.recomputing import (
     stored,
 )
 from dpcore.ledger.sheets import ledger_sheet
-from dpcore.ledger.total import Left, Notion, Spent, Total
+from dpcore.ledger.total import Notion, Spent, Total
 from dpcore.markup import Sheet, Shown
 from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
 
-_KEPT = 2.0**-4  # of delta, for leaks: epsilon falls by about 0.4 %
+_KEPT = 2.0**-6  # of delta, for leaks
+_TILTED = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
 
 
 def _now() -> str:
@@ -108,14 +110,16 @@ class Ledger(Shown):
             LedgerError: it exists already, or cannot be written.
         """
         kind: Notion = notion or ("gaussian" if delta > 0 else "basic")
+        tilted = 0.0
         if failures is None and kind == "gaussian":
-            failures = delta * _KEPT
-        options = {"failures": failures, "order": order}
+            failures, tilted = delta * _KEPT, delta * _TILTED
+        options: dict[str, Any] = {"failures": failures, "order": order}
         total = Total(
             epsilon=epsilon,
             delta=delta,
             adjacency=adjacency,
             notion=kind,
+            tilted=tilted,
             **{name: value for name, value in options.items() if value is not None},
         )
         path = path_of(place)

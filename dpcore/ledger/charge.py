@@ -25,12 +25,14 @@ class Charge:
         frame: What is declared of the records, where a relation is stated in its terms (a radius in
             encoded units, the label's column, the column of persons); empty where it is not.
         assumptions: Names of what the events rest on, where they are conditional.
+        tilted: A tilted leak (`dpcore.accounting.tilting`), in [0, 1]; of covered charges alone.
     """
 
     events: tuple[tuple[Event, int], ...]
     failures: float = attrs.field(default=0.0, validator=probability)
     frame: str = ""
     assumptions: tuple[str, ...] = ()
+    tilted: float = attrs.field(default=0.0, validator=probability)
 
     def __attrs_post_init__(self) -> None:
         if not self.events:
@@ -68,6 +70,7 @@ class Charge:
             "failures": write_number(self.failures),
             "frame": self.frame,
             "assumptions": list(self.assumptions),
+            **({"tilted": write_number(self.tilted)} if self.tilted else {}),
         }
 
     @classmethod
@@ -88,4 +91,5 @@ class Charge:
             failures=read_number(body["failures"]),
             frame=body["frame"],
             assumptions=tuple(body["assumptions"]),
+            tilted=read_number(body["tilted"]) if "tilted" in body else 0.0,
         )

@@ -9,7 +9,8 @@ charge is fixed before its records are opened; charges may be chosen from earlie
 every Gaussian (Smith & Thakurta 2022, arXiv:2210.17520).
 
 What is left is divided by powers of sqrt 2, and leaks are powers of 4, so that equal charges are
-computed once.
+computed once. Where a ledger keeps a part of delta for tilted leaks, a list costs less, but no less
+than its divergence says (`dpcore.accounting.tilting`).
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from dpcore.accounting.covering import gaussian_cover
 from dpcore.accounting.exact import dyadic
 from dpcore.accounting.filters import BudgetExceededError, GaussianFilter
 from dpcore.accounting.smoothing import smoothed_cost
+from dpcore.accounting.tilting import Tilt, least_squares
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
@@ -34,6 +36,8 @@ SHARES = (256, 16, 4)
 
 The one is taken that uses the least of what is left, of the squares and of failures together.
 """
+TILTED = (512, 64, 16)  # the same of tilted leaks
+_WORTH = 0.1  # of squares: what the same part of tilted leaks is worth
 
 _ALIKE = 0.98  # two mu whose squares differ by a few percent
 _LEVELS = 24  # rests that are tried: the last is 2^-12 of the whole budget
@@ -89,41 +93,94 @@ def covered(charge: Charge, spent: Spent) -> Charge:
     events = tuple((event, count) for event, _, count in lowered)
     claimed = math.fsum(failure * count for _, failure, count in lowered) * _KEEPS
     (adjacency,) = adjacencies
-    found: list[tuple[float, float]] = []
-    for share in SHARES:
-        leak = 4.0 ** math.floor(math.log(kept / share, 4.0))
-        mu = _mu(events, leak, filtered, adjacency)
-        if mu is not None:
-            found.append((mu, leak))
-            if len(found) > 1 and mu > found[-2][0] * _ALIKE:
+    tilt = _Tilting.of(spent, events)
+    tilts = [None] if tilt is None or not tilt.kept > 0 else [tilt.kept / one for one in TILTED]
+    found: list[tuple[float, _Way]] = []
+    for tilted in tilts:
+        before = math.inf
+        for share in SHARES:
+            way = _Way(kept / share, tilted)
+            mu = _mu(events, way, filtered, adjacency, tilt)
+            if mu is None:
+                continue
+            found.append((mu, way))
+            if mu > before * _ALIKE:
                 break  # a still larger leak would hardly cost less
+            before = mu
     if not found:
         return charge
     left = filtered.mu_left()
-    mu, leak = min(found, key=lambda one: (one[0] / left) ** 2 + one[1] / kept)
+
+    def used(one: tuple[float, _Way]) -> float:
+        mu, way = one
+        more = 0.0 if tilt is None or way.tilted is None else _WORTH * way.tilted / tilt.kept
+        return (mu / left) ** 2 + way.leak / kept + more
+
+    mu, way = min(found, key=used)
     event = GaussianEvent(mu=mu, adjacency=adjacency)
-    failures = (charge.failures + claimed + leak) * _KEEPS
-    return attrs.evolve(charge, events=((event, 1),), failures=failures)
+    failures = (charge.failures + claimed + way.leak) * _KEEPS
+    tilted = 0.0 if way.tilted is None else way.tilted
+    return attrs.evolve(charge, events=((event, 1),), failures=failures, tilted=tilted)
+
+
+def _power(most: float) -> float:
+    """The largest power of 4 up to it."""
+    return 4.0 ** math.floor(math.log(most, 4.0))
+
+
+@attrs.frozen
+class _Way:
+    """How large leaks may be, as powers of 4."""
+
+    leak: float = attrs.field(converter=_power)
+    tilted: float | None = attrs.field(converter=attrs.converters.optional(_power))
+
+
+@attrs.frozen
+class _Tilting:
+    """A ledger's tilted leaks, what it keeps for them, and the least that a list then costs."""
+
+    tilt: Tilt
+    kept: float
+    least: float
+
+    @classmethod
+    def of(cls, spent: Spent, events: Events) -> "_Tilting | None":
+        """None where a ledger has none; the least holds also where none is left."""
+        tilt, kept = spent.total.tilt, float(dyadic(spent.total.tilted) - spent.tilted)
+        if tilt is None:
+            return None
+        return cls(tilt, kept, least_squares(events, tilt.slope))
 
 
 def _mu(
-    events: Events, leak: float, filtered: GaussianFilter, adjacency: Adjacency
+    events: Events,
+    way: _Way,
+    filtered: GaussianFilter,
+    adjacency: Adjacency,
+    tilting: _Tilting | None,
 ) -> float | None:
     """Of the Gaussian that the events cost; None where none is known."""
     whole, left = filtered.start().mu_left() ** 2, filtered.mu_left() ** 2 * _SAFE
+    least = 0.0 if tilting is None else tilting.least
     for level in range(1, _LEVELS + 1):
         rest = whole * 2.0 ** (-level / 2)
         if rest >= left:
             continue
+        if not least <= left:
+            break
+        tilted = None
+        if tilting is not None and way.tilted is not None:
+            tilted = tilting.tilt.leak(way.tilted, rest)
         try:
-            cost = smoothed_cost(events, leak, rest, adjacency=adjacency)
+            cost = smoothed_cost(events, way.leak, rest, adjacency=adjacency, tilted=tilted)
         except NoClaimError:
             return None  # nor for a smaller rest
-        mu = up(math.sqrt(cost), roundings=2)
+        mu = up(math.sqrt(max(cost, least)), roundings=4)
         if rest + mu * mu <= left:
             return mu
         if mu * mu > left:
             return None  # a smaller rest would only cost more
     with contextlib.suppress(NoClaimError):
-        return gaussian_cover(events, leak, adjacency=adjacency)
+        return gaussian_cover(events, way.leak, adjacency=adjacency)
     return None

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.entries import latest
 from dpcore.ledger.journal import Row
-from dpcore.ledger.total import Left, Total
+from dpcore.ledger.left import Left
+from dpcore.ledger.total import Total
 from dpcore.markup import MOST_ROWS, Listing, Sheet, facts
 
 

@@ -23,8 +23,9 @@ excess of the mechanism that stops where the composed filter would, which is del
 A charge that `dpcore.ledger.covered` made one Gaussian stands for a list that lies below it only
 together with what may follow, but for its leak. Then the excess of the others, by induction
 over what is left (`dpcore.accounting.smoothing`), is at most that of the filter's Gaussian and the
-leaks along a history; those are counted among the failures, too. Histories that stop being composed
-add nothing to it afterwards.
+leaks along a history; those are counted among the failures, too. A tilted leak adds at most its
+size to that excess, whatever happens before and after it (`dpcore.accounting.tilting`), and is
+counted by itself. Histories that stop being composed add nothing to it afterwards.
 
 Two filters that both cost delta may *not* be joined like this at full delta each: which one ends up
 binding depends on answers. That is why `notion` is fixed at the start.
@@ -32,6 +33,7 @@ binding depends on answers. That is why `notion` is fixed at the start.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, cast
@@ -52,11 +54,11 @@ from dpcore.accounting.filters import (
     within,
 )
 from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.accounting.tilting import Tilt, slope_for
 from dpcore.adjacency import Adjacency
 from dpcore.checks import one_of, positive, probability
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Event
-from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.events.randomized_response import PureEvent
 from dpcore.events.text import (
     EventTextError,
@@ -66,6 +68,7 @@ from dpcore.events.text import (
     write_number,
 )
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.left import Left
 
 Notion = Literal["gaussian", "renyi", "basic"]
 F = TypeVar("F", bound=Filter)
@@ -84,6 +87,8 @@ class Total:
             epsilons and deltas add up).
         failures: The part of delta that is kept for failure probabilities; all of it for `basic`.
         order: Of `renyi`; by default the one that admits the most Gaussian releases.
+        tilted: The part of delta that is kept for tilted leaks; of `gaussian` alone.
+        slope: Of those, an integer >= 1; 0 without them.
     """
 
     epsilon: float = attrs.field(validator=positive)
@@ -92,6 +97,8 @@ class Total:
     notion: Notion = attrs.field(default="gaussian", validator=one_of("gaussian", "renyi", "basic"))
     failures: float = attrs.field(validator=probability)
     order: float | None = attrs.field()
+    tilted: float = attrs.field(default=0.0, validator=probability)
+    slope: int = attrs.field()
 
     @failures.default
     def _failures(self) -> float:
@@ -101,6 +108,11 @@ class Total:
     def _order(self) -> float | None:
         good = self.notion == "renyi" and 0 <= self.failures < self.delta < 1
         return order_for(self.epsilon, self.delta - self.failures) if good else None
+
+    @slope.default
+    def _slope(self) -> int:
+        good = self.tilted > 0 and self.failures + self.tilted < self.delta < 1
+        return slope_for(self.epsilon, self.composed_delta) if good else 0
 
     def __attrs_post_init__(self) -> None:
         if self.delta >= 1:
@@ -116,7 +128,25 @@ class Total:
             )  # fmt: skip
         if (self.order is None) == (self.notion == "renyi"):
             raise ParameterError(f"a {self.notion} ledger", "no order", "order", self.order)
+        leaks = self.notion == "gaussian" and self.failures + self.tilted < self.delta
+        if self.tilted > 0 and not (leaks and 1 <= self.slope <= 1000):
+            raise ParameterError(
+                "a ledger with tilted leaks", "the notion gaussian, failures + tilted < delta and "
+                "a slope from 1 on", "tilted", self.tilted,
+            )  # fmt: skip
         self.start()  # a budget that no filter can have is refused here
+
+    @property
+    def composed_delta(self) -> float:
+        """What is left of delta for the filter that composes, rounded down."""
+        return _less(_less(self.delta, self.failures), self.tilted)
+
+    @property
+    def tilt(self) -> Tilt | None:
+        """What its tilted leaks have in common; None without them."""
+        if not self.tilted > 0:
+            return None
+        return _tilt(self.slope, self.epsilon, self.composed_delta)
 
     def start(self) -> Spent:
         """Nothing spent."""
@@ -155,7 +185,14 @@ class Total:
             "notion": self.notion,
             "failures": write_number(self.failures),
             "order": None if self.order is None else write_number(self.order),
+            **self._tilted_written(),
         }
+
+    def _tilted_written(self) -> dict[str, Any]:
+        """Nothing in a ledger without tilted leaks, as those were before there were any."""
+        if not self.tilted > 0:
+            return {}
+        return {"tilted": write_number(self.tilted), "slope": self.slope}
 
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> Total:
@@ -172,6 +209,8 @@ class Total:
             notion=body["notion"],
             failures=read_number(body["failures"]),
             order=None if order is None else read_number(order),
+            tilted=read_number(body["tilted"]) if "tilted" in body else 0.0,
+            slope=int(body.get("slope", 0)),
         )
 
     def claims(self) -> dict[str, float | str]:
@@ -179,8 +218,11 @@ class Total:
         return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.adjacency)}
 
 
+_tilt = functools.lru_cache(maxsize=64)(Tilt.of)
+
+
 def _gaussian(total: Total) -> GaussianFilter:
-    delta = _less(total.delta, total.failures)
+    delta = total.composed_delta
     return GaussianFilter(adjacency=total.adjacency, epsilon=total.epsilon, delta=delta)
 
 
@@ -213,62 +255,6 @@ def _less(whole: float, part: float) -> float:
 
 
 @attrs.frozen(kw_only=True)
-class Left:
-    """What a ledger would still let through; each figure by itself, and about.
-
-    Args:
-        epsilon: Of further pure releases, while all have been pure; else 0.
-        mu: Of one further Gaussian release.
-        failures: Of further failure probabilities.
-        delta: The ledger's.
-    """
-
-    epsilon: float
-    mu: float
-    failures: float
-    delta: float
-
-    @property
-    def largest(self) -> float:
-        """About the epsilon, at the ledger's delta, of the largest single release that fits."""
-        if self.mu <= 1e-9 or not self.delta > 0:
-            return self.epsilon
-        return max(self.epsilon, gaussian_epsilon(self.delta, self.mu))
-
-    def most_taken_by(self, after: Left) -> str:
-        """A warning where one charge takes most of what is left; empty where it does not."""
-        if not after.largest < self.largest / 2:
-            return ""
-        return (
-            f"this run takes most of what is left: the largest release afterwards has epsilon = "
-            f"{shown_down(after.largest)}, before it {shown_down(self.largest)}, at delta = "
-            f"{self.delta!r}"
-        )
-
-    def describe(self) -> str:
-        """One clause."""
-        parts = []
-        if self.mu > 0:
-            parts.append(f"Gaussian releases of mu = {shown_down(self.mu)}")
-        if self.epsilon > 0:
-            parts.append(f"pure releases of epsilon = {shown_down(self.epsilon)}")
-        if not parts:
-            return "nothing"
-        kept = shown_down(self.failures)
-        more = f", and {kept} of delta for failures" if self.failures > 0 else ""
-        at = f"; the largest has epsilon = {shown_down(self.largest)} at delta = {self.delta!r}"
-        return " or ".join(parts) + more + (at if self.delta > 0 else "")
-
-
-def shown_down(value: float) -> str:
-    """Six digits, rounded down."""
-    text = f"{value:.6g}"
-    if float(text) <= value:
-        return text
-    return f"{value - 10.0 ** (int(f'{value:e}'.split('e')[1]) - 5):.6g}"
-
-
-@attrs.frozen(kw_only=True)
 class Spent:
     """A total and what was let through. Immutable.
 
@@ -277,6 +263,7 @@ class Spent:
         composed: None for `basic`, and once the history exceeds the filter.
         failures: Failure probabilities so far.
         charges: How many lists were let through.
+        tilted: Tilted leaks so far.
     """
 
     total: Total
@@ -284,6 +271,7 @@ class Spent:
     composed: Filter | None
     failures: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
     charges: int = 0
+    tilted: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
 
     def spend(self, charge: Charge) -> Spent:
         """What is spent after `charge`: all of it or nothing.
@@ -297,6 +285,7 @@ class Spent:
         failures = self.failures
         if charge.failures:
             failures += dyadic(charge.failures)
+        tilted = self.tilted + dyadic(charge.tilted) if charge.tilted else self.tilted
         events = []
         for given, count in charge.events:
             event, failure = self.total.lowered(given)
@@ -306,6 +295,7 @@ class Spent:
         pure, why = _through(self.pure, events)
         composed, why_not = _through(self.composed, events)
         fits = not failures.units or failures <= within(self.total.failures)
+        fits = fits and (not tilted.units or tilted <= within(self.total.tilted))
         if fits and (pure is not None or composed is not None):
             return Spent(
                 total=self.total,
@@ -313,8 +303,9 @@ class Spent:
                 composed=composed,
                 failures=failures,
                 charges=self.charges + 1,
+                tilted=tilted,
             )
-        if self.charges == 0 and self.total.alone(charge):
+        if self.charges == 0 and not charge.tilted and self.total.alone(charge):
             return attrs.evolve(self, pure=None, composed=None, charges=1)
         reasons = dict.fromkeys([why, why_not])
         if not any(reasons):  # both paths were closed before
@@ -348,6 +339,7 @@ class Spent:
             _at_most(_amount(self.pure), _amount(stored.pure))
             and _at_most(_amount(self.composed), _amount(stored.composed))
             and _at_most(float(self.failures), float(stored.failures))
+            and _at_most(float(self.tilted), float(stored.tilted))
             and self.charges == stored.charges
         )
 
@@ -358,6 +350,7 @@ class Spent:
             "composed": _written(self.composed),
             "failures": exact.write(self.failures),
             "charges": self.charges,
+            **({"tilted": exact.write(self.tilted)} if self.total.tilted > 0 else {}),
         }
 
     def at(self, state: dict[str, Any]) -> Spent:
@@ -374,6 +367,7 @@ class Spent:
                 composed=_read(start.composed, state["composed"]),
                 failures=exact.read(state["failures"]),
                 charges=int(state["charges"]),
+                tilted=exact.read(state["tilted"]) if self.total.tilted > 0 else Dyadic(0),
             )
         except (KeyError, TypeError, ValueError):
             raise EventTextError(f"sums of a {self.total.notion} ledger are needed") from None

@@ -25,7 +25,8 @@ from dpcore.learner import AnyLearner, Learner, Model, Public, Published
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.total import Left, Spent, Total, shown_down
+from dpcore.ledger.left import Left, shown_down
+from dpcore.ledger.total import Spent, Total
 from dpcore.markup import Listing, Sheet, Shown
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian

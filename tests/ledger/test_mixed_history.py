@@ -6,15 +6,19 @@ import pytest
 from dpcore.accounting.covering import gaussian_cover
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.accounting.tilting import slope_for
 from dpcore.adjacency import ADD_REMOVE
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent, gaussian_curve, gaussian_epsilon
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.covered import settled
+from dpcore.ledger.total import Total
 
 A = ADD_REMOVE
 COUNT = DiscreteGaussianEvent(noise_width=40.0, shift=1, adjacency=A)
@@ -104,6 +108,83 @@ def test_a_month_of_mixed_runs_stays_within_its_promise_and_near_the_best_compos
     assert runs >= 200
     assert best.upper <= 2.0 <= best.lower * 1.03
     assert ledger.faults() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 5])
+def test_a_harsh_month_stays_within_its_promise_and_near_the_best_composition(tmp_path, seed):
+    """Heavy tails to the very end, and choices whose epsilon is as large as a fortieth of all."""
+    ledger = Ledger.create(tmp_path / "m.ledger", epsilon=4.0, delta=1e-6, adjacency=A)
+    kinds = [
+        *(Charge.of(_step(mu, q), count) for mu, q, count in HEAVY),
+        *(Charge.of(LaplaceEvent(shift=shift, adjacency=A)) for shift in (0.05, 0.1)),
+        *(Charge.of(ExponentialMechanismEvent(epsilon=e, adjacency=A)) for e in (0.1, 0.05)),
+        *(Charge.of(GaussianEvent(mu=mu, adjacency=A)) for mu in (0.05, 0.08)),
+        Charge.of(DiscreteGaussianEvent(noise_width=20.0, shift=1, adjacency=A)),
+    ]
+    accountant, coins, runs = AutoAccountant(A), np.random.default_rng(seed), 0
+    asked = list(kinds)
+    while asked:  # until no kind fits any more
+        one = asked[int(coins.integers(len(asked)))]
+        try:
+            ledger.spend(one)
+        except BudgetExceededError:
+            asked.remove(one)
+            continue
+        for event, count in one.events:
+            accountant = accountant.compose(event, count)
+        runs += 1
+    best = accountant.epsilon(1e-6).upper
+    assert runs > 120
+    assert best <= 4.0 <= best * 1.03
+    assert ledger.faults() == []
+
+
+def _step(mu, q):
+    return PoissonSampledEvent(event=GaussianEvent(mu=mu, adjacency=A), sampling_probability=q)
+
+
+HEAVY = [(1.0, 0.01, 25), (0.8, 0.01, 50), (0.6, 0.02, 30)]
+
+
+def test_tilted_leaks_are_kept_apart_and_never_above_their_part(tmp_path):
+    ledger = Ledger.create(tmp_path / "t.ledger", epsilon=2.0, delta=1e-6, adjacency=A)
+    assert ledger.total.tilted == 1e-6 / 8
+    assert ledger.total.composed_delta < 1e-6 - ledger.total.tilted - ledger.total.failures
+    ledger.spend(Charge.of(GaussianEvent(mu=0.01, adjacency=A)))
+    for _ in range(3):
+        ledger.spend(Charge.of(_step(1.0, 0.01), 20))
+    row = list(ledger.rows())[-1]
+    assert row.body["tilted"]
+    assert row.body["after"]["tilted"]
+    spent = Ledger.open(tmp_path / "t.ledger").spent()
+    assert 0 < float(spent.tilted) <= ledger.total.tilted
+    assert ledger.faults() == []
+    more = Charge(events=((GaussianEvent(mu=0.01, adjacency=A), 1),), tilted=1e-6 / 8)
+    with pytest.raises(BudgetExceededError):
+        spent.spend(more)
+
+
+def test_a_ledger_of_before_there_were_tilted_leaks_reads_and_spends_as_it_did():
+    fields = {"epsilon": 2.0, "delta": 1e-6, "adjacency": A, "failures": 1e-6 / 16}
+    old = Total(**fields)
+    written = old.written()
+    assert "tilted" not in written
+    assert Total.read(written) == old
+    spent, charge = settled(old.start(), Charge.of(COUNT))
+    assert charge.tilted == 0.0
+    assert "tilted" not in spent.state()
+    assert old.start().at(spent.state()) == spent
+    new = Total(**fields, tilted=1e-7)
+    assert Total.read(new.written()) == new
+    assert new.slope == slope_for(2.0, new.composed_delta)
+    for wrong in (
+        {"tilted": 1e-6},
+        {"tilted": 1e-7, "notion": "renyi"},
+        {"tilted": 1e-7, "slope": 0},
+    ):
+        with pytest.raises(ParameterError):
+            Total(**fields, **wrong)
 
 
 def test_one_release_that_takes_most_is_told_and_a_closed_ledger_says_why(tmp_path):

@@ -5,7 +5,8 @@ r"""Descent by plain steps: what fits small tables, where a Gram matrix costs mo
 with g the released sum of :math:`\mathrm{clip}(r/C,\pm1)\phi`. Sizes of functions stand for what is
 believed of them, and the number of steps for how much is fitted. Of a mean of iterates the noise is
 known but for the curvature f n G, with f the share of residuals below the clip. Shrinking takes a
-public f and :math:`[0.5,v]^2` for G; standard errors a released f, and G of simulated records.
+public f and :math:`[0.5,v]^2` for G; standard errors a released f, and G of simulated records that
+the steps themselves correct.
 """
 
 import attrs
@@ -16,10 +17,12 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Round
 from dpcore_tables.simulated import simulated_rows
 from dpcore_tables.small import below_clip
+from dpcore_tables.walked import Walked
 
 _LEAST = 0.02
 _FLATTEST = 1e-6
 _BORROWED = 2.0
+_DRAWS = 200
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -31,8 +34,9 @@ class Plain:
         last: Whether nothing is fitted after it: its weights are shrunk.
         weights: w, shape (d, m); after the last step what is kept.
         total: Of the iterates of the later half so far.
-        factors: By which kept weights are shrunk, shape (d,).
+        over: Whether the last step is taken.
         noise: Standard deviation of the noise of C g; seen: the released f.
+        walked: Of the steps so far.
     """
 
     dictionary: Dictionary
@@ -44,9 +48,10 @@ class Plain:
     weights: NDArray[np.float64]
     taken: int = 0
     total: NDArray[np.float64] | float = 0.0
-    factors: NDArray[np.float64] | None = None
+    over: bool = False
     noise: float = 0.0
     seen: float = 1.0
+    walked: Walked = attrs.field(factory=Walked)
 
     @classmethod
     def planned(
@@ -82,10 +87,13 @@ class Plain:
             gradient: C g, shape (d, m). noise: Its standard deviation. below: The released f.
         """
         weights = self.weights - self.rate / self.records * gradient
+        walked = self.walked.after(self.weights[:, 0], gradient[:, 0])
         total = self.total
         if self.taken >= self.count - self.averaged:
             total = total + weights
-        stepped = attrs.evolve(self, weights=weights, total=total, taken=self.taken + 1)
+        stepped = attrs.evolve(
+            self, weights=weights, total=total, taken=self.taken + 1, walked=walked
+        )
         if stepped.taken < self.count:
             return stepped
         return stepped.ended(np.asarray(total / self.averaged), noise, below)
@@ -96,13 +104,22 @@ class Plain:
         Args:
             kept: The mean of the later iterates, shape (d, m). noise, below: As of `after`.
         """
+        ended = attrs.evolve(self, over=True, noise=noise, seen=below)
+        return attrs.evolve(ended, weights=ended._shrunk(kept, ended._known()))
+
+    def _known(self) -> NDArray[np.float64]:
+        """Variances of kept weights as shrinking takes them, shape (d,)."""
+        return self._variances(self.noise, self.below * self.dictionary.scales**2)
+
+    def _shrunk(
+        self, kept: NDArray[np.float64], variances: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Weights of the last round, shape (d, m)."""
+        if not self.last:
+            return kept
         factors = np.ones(len(kept))
-        if self.last:
-            variances = self._variances(noise, self.below * self.dictionary.scales**2)
-            factors[1:] = self._shrinkage(kept[1:], variances[1:])
-        return attrs.evolve(
-            self, weights=kept * factors[:, None], factors=factors, noise=noise, seen=below
-        )
+        factors[1:] = self._shrinkage(kept[1:], variances[1:])
+        return np.asarray(kept * factors[:, None])
 
     def _variances(self, noise: float, curvatures: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the mean of the later iterates, in directions of these curvatures per record: the
@@ -128,9 +145,21 @@ class Plain:
         return np.asarray(own / (own + noise))
 
     def noise_covariance(self) -> NDArray[np.float64]:
-        """How much the gradients' noise of this round moved the kept weights, shape (d, d)."""
-        assert self.factors is not None, "the descent is over"
+        """How much the gradients' noise of this round moved the kept weights, shape (d, d).
+
+        Noise moves the factors of shrinking, too: the kept weights are drawn with their noise again
+        and again, and shrunk.
+        """
+        assert self.over, "the descent is over"
         rows = simulated_rows(self.dictionary)
-        values, vectors = np.linalg.eigh(rows @ rows.T / rows.shape[1])
-        mixed = vectors * self.factors[:, None]
-        return np.asarray((mixed * self._variances(self.noise, self.seen * values)) @ mixed.T)
+        usual = self.seen * self.records / rows.shape[1] * (rows @ rows.T)
+        values, vectors = np.linalg.eigh(self.walked.curvature(usual, self.noise))
+        moved = vectors * np.sqrt(self._variances(self.noise, values / self.records))
+        if not self.last:
+            return np.asarray(moved @ moved.T)
+        drawn = np.random.Generator(np.random.PCG64(0))
+        wide = self.weights + moved @ drawn.standard_normal((len(moved), _DRAWS))
+        known = self._known()
+        found = np.hstack([self._shrunk(one[:, None], known) for one in wide.T])
+        found -= found.mean(axis=1, keepdims=True)
+        return np.asarray(found @ found.T / (_DRAWS - 1))

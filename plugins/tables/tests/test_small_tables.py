@@ -16,6 +16,7 @@ from dpcore_tables.replayed import Replay
 from dpcore_tables.residuals import Residuals, measured
 from dpcore_tables.simulated import simulated_rows
 from dpcore_tables.sums import EDGES
+from dpcore_tables.walked import Walked
 
 LAYOUT = Layout(levels=(0, 2, 3, 0), starts=(0, 1, 2, 5))
 RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_shares(2))
@@ -61,6 +62,63 @@ def test_the_noise_of_kept_weights_is_that_of_simulated_descents():
     assert np.mean(claimed) == pytest.approx(
         np.mean(np.var(np.array(ends) @ rows, axis=0)), rel=0.1
     )
+
+
+def walk_of(curvature, steps, noise, rng):
+    """Gradients at weights that wander."""
+    walked, weights = Walked(), rng.normal(size=len(curvature))
+    pairs = []
+    for _ in range(steps):
+        gradient = curvature @ weights + 1.0 + noise * rng.normal(size=len(weights))
+        walked = walked.after(weights, gradient)
+        pairs.append((weights, gradient))
+        weights = weights + 0.3 * rng.normal(size=len(weights))
+    return walked, pairs
+
+
+def test_a_curvature_is_the_mean_of_its_law_given_the_steps():
+    """Every row by least squares with the prior as further equations; a constant is free."""
+    rng, usual, noise = np.random.default_rng(5), np.diag([4.0, 1.0, 9.0]), 5.0
+    walked, pairs = walk_of(usual + 0.5, 30, noise, rng)
+    rows = []
+    for at in range(3):
+        design = np.array([[*weights, 1.0] for weights, _ in pairs]) / noise
+        values = np.array([gradient[at] for _, gradient in pairs]) / noise
+        spread = 0.25 * np.sqrt(usual[at, at] * usual.diagonal())
+        design = np.vstack([design, np.hstack([np.diag(1 / spread), np.zeros((3, 1))])])
+        values = np.concatenate([values, usual[at] / spread])
+        rows.append(np.linalg.lstsq(design, values, rcond=None)[0][:3])
+    expected = (np.array(rows) + np.array(rows).T) / 2
+    assert walked.curvature(usual, noise) == pytest.approx(expected)
+
+
+def test_long_walks_tell_a_curvature_and_no_walk_leaves_what_is_usual():
+    rng, usual = np.random.default_rng(6), np.diag([4.0, 1.0, 9.0])
+    truth = usual + 0.6
+    walked, _ = walk_of(truth, 3000, 1.0, rng)
+    assert walked.curvature(usual, 1.0) == pytest.approx(truth, abs=0.05)
+    assert np.array_equal(Walked().curvature(usual, 1.0), usual)
+    assert walked.curvature(usual, 1e9) == pytest.approx(usual)
+
+
+@pytest.mark.slow
+def test_noise_that_moves_the_factors_of_shrinking_is_in_standard_errors():
+    """400 descents on noise around one effect: what is shrunk by less where it is found larger."""
+    rng, rows, ends, claimed = np.random.default_rng(7), simulated_rows(FIRST), [], []
+    curvature = 0.5 * 100 * rows @ rows.T / rows.shape[1]
+    truth = np.zeros((FIRST.width, 1))
+    truth[1:3] = 0.7
+    for _ in range(400):
+        descent = walk(last=True)
+        for _ in range(40):
+            noise = 3.0 * rng.normal(size=(FIRST.width, 1))
+            step = curvature @ (descent.weights - truth) + noise
+            descent = descent.after(step, 3.0, 0.5, 1.0)
+        ends.append(descent.weights[:, 0])
+        if len(claimed) < 10:
+            claimed.append(np.mean(rows * (descent.noise_covariance() @ rows)) * len(rows))
+    actual = np.mean(np.var(np.array(ends) @ rows, axis=0))
+    assert np.mean(claimed) == pytest.approx(actual, rel=0.2)
 
 
 def test_noise_is_shrunk_and_effects_are_not():

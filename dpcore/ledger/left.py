@@ -1,0 +1,63 @@
+"""Left: what a ledger would still let through, and how that is told."""
+
+from __future__ import annotations
+
+import attrs
+
+from dpcore.events.gaussian import gaussian_epsilon
+
+
+@attrs.frozen(kw_only=True)
+class Left:
+    """What a ledger would still let through; each figure by itself, and about.
+
+    Args:
+        epsilon: Of further pure releases, while all have been pure; else 0.
+        mu: Of one further Gaussian release.
+        failures: Of further failure probabilities.
+        delta: The ledger's.
+    """
+
+    epsilon: float
+    mu: float
+    failures: float
+    delta: float
+
+    @property
+    def largest(self) -> float:
+        """About the epsilon, at the ledger's delta, of the largest single release that fits."""
+        if self.mu <= 1e-9 or not self.delta > 0:
+            return self.epsilon
+        return max(self.epsilon, gaussian_epsilon(self.delta, self.mu))
+
+    def most_taken_by(self, after: Left) -> str:
+        """A warning where one charge takes most of what is left; empty where it does not."""
+        if not after.largest < self.largest / 2:
+            return ""
+        return (
+            f"this run takes most of what is left: the largest release afterwards has epsilon = "
+            f"{shown_down(after.largest)}, before it {shown_down(self.largest)}, at delta = "
+            f"{self.delta!r}"
+        )
+
+    def describe(self) -> str:
+        """One clause."""
+        parts = []
+        if self.mu > 0:
+            parts.append(f"Gaussian releases of mu = {shown_down(self.mu)}")
+        if self.epsilon > 0:
+            parts.append(f"pure releases of epsilon = {shown_down(self.epsilon)}")
+        if not parts:
+            return "nothing"
+        kept = shown_down(self.failures)
+        more = f", and {kept} of delta for failures" if self.failures > 0 else ""
+        at = f"; the largest has epsilon = {shown_down(self.largest)} at delta = {self.delta!r}"
+        return " or ".join(parts) + more + (at if self.delta > 0 else "")
+
+
+def shown_down(value: float) -> str:
+    """Six digits, rounded down."""
+    text = f"{value:.6g}"
+    if float(text) <= value:
+        return text
+    return f"{value - 10.0 ** (int(f'{value:e}'.split('e')[1]) - 5):.6g}"
