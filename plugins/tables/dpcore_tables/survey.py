@@ -19,6 +19,7 @@ from dpcore_tables.layout import HIGHEST, NONE, PARTS, Layout, Term
 
 _SMOOTH, _JUMPS, _BARE = 4, 3, 0.3
 _SURE = 4.0  # of 630 jumps that are none, one is so many standard deviations in 25 tables
+_MOST = 0.8
 _LESS = 2.0  # variances of the noise, taken off squares
 
 
@@ -56,7 +57,8 @@ def jumps_of(layout: Layout, profile: NDArray[np.float64], noise: float) -> tupl
             lengths = np.sqrt((bare**2).sum(axis=1))
             sizes = np.abs(bare @ left) / np.maximum(lengths, _BARE)
             at = int(np.argmax(sizes))
-            if sizes[at] <= _SURE * noise:
+            leftover = float(left @ left) - PARTS * noise**2
+            if sizes[at] <= max(_SURE * noise, math.sqrt(max(_MOST * leftover, 0.0))):
                 break
             found.append(Term(column, HIGHEST + 1 + at))
             basis.append(steps[at])
