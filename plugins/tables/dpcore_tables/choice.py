@@ -12,7 +12,7 @@ from dpcore_tables.survey import Survey
 
 _PAIR = 0.3
 _SCREENED = 6
-_LEVELS = 8
+_LEVELS, _CLASS_LEVELS = 8, 4
 _LOOKED, _FEW = 2, 60
 _ABSENT, _KEPT = 0.05, 0.05
 _HEIRS, _UNSEEN_HEIRS = 0.35, 0.5
@@ -84,6 +84,7 @@ def second_terms(
     """The best by what was found of columns and pairs, and by simplicity."""
     layout, width = plan.layout, plan.rounds()[1].width
     shares = of_columns(plan, screened, weights)
+    highest = _LEVELS if plan.kind == "number" else _CLASS_LEVELS
     of_pairs, surveyed = _of_pairs(screened, weights, survey)
     found: list[tuple[Term, float]] = []
     for column, effect in enumerate(shares.tolist()):
@@ -96,7 +97,7 @@ def second_terms(
             found += [(term, base / divisor) for term in layout.simplest(column)]
     found += [(term, 2 * (shares[term.column] + 0.01)) for term in survey.jumps]
     heirs = _HEIRS if survey.strengths else _UNSEEN_HEIRS
-    for term, divisor in layout.pairs(_LEVELS if layout.columns <= _FEW else 1):
+    for term, divisor in layout.pairs(highest if layout.columns <= _FEW else 1):
         i, j = term.column, term.second
         weight = 0.25 * (shares[i] + 0.01) * (shares[j] + 0.01)
         if of_pairs:

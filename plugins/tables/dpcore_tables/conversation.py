@@ -27,6 +27,7 @@ from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 _CLASS_SIGMA, _CLASS_PRIOR = 0.5, 3.0
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
+_DAMPING, _CLASS_DAMPING = 0.4, 0.7  # of the norm of the noise
 _LEAST = 0.25  # of a clip, in units of sigma
 
 OF_A_STEP = ("label", "weights", "clip")
@@ -295,6 +296,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         dictionary,
         state.records,
         _CURVATURES[plan.kind],
+        _DAMPING if plan.kind == "number" else _CLASS_DAMPING,
     )
     start = np.zeros((dictionary.width, plan.outputs))
     if stage == "fit":
@@ -310,6 +312,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         _round(plan, stage).steps,
         start,
         variance=variance,
+        early=plan.kind == "number",
     )
     return attrs.evolve(state, descent=descent)
 
@@ -326,10 +329,9 @@ def _with_candidates(state: State) -> State:
 
 def _profile(state: State, answer: Answer, stage: str) -> State:
     assert state.descent is not None, "the screen is over"
-    clip, below = state.clip(stage), classes.BELOW
-    if state.residuals is not None:
-        below = state.residuals.below(clip)
-    unit = clip * PARTS / (state.records * below * _CURVATURES[state.plan.kind])
+    assert state.residuals is not None, "labels are numbers"
+    clip = state.clip(stage)
+    unit = clip * PARTS / (state.records * state.residuals.below(clip))
     fitted = fitted_profile(state.descent.dictionary, state.descent.weights)
     profile = fitted - unit * answer.value
     jumps = jumps_of(state.plan.layout, profile, unit * state.noise(answer))
@@ -342,8 +344,8 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     if stage == "survey":
         made = state.survey.dictionary
         assert made is not None, "candidates are chosen"
-        below = classes.BELOW if state.residuals is None else state.residuals.below(clip)
-        unit = clip / (below * _CURVATURES[state.plan.kind])
+        assert state.residuals is not None, "labels are numbers"
+        unit = clip / state.residuals.below(clip)
         found = strengths_of(
             made, unit * answer.value[: made.width], unit * state.noise(answer), state.records
         )

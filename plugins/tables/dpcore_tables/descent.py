@@ -41,7 +41,7 @@ class Descent:
         count: T.
         prior: Variances of the terms' weights, shape (d - 1,).
         weights: w, shape (d, m).
-        steps: Taken so far.
+        steps: Taken so far. early: Whether the prior is learned after two thirds, too.
     """
 
     dictionary: Dictionary
@@ -50,6 +50,7 @@ class Descent:
     prior: NDArray[np.float64]
     weights: NDArray[np.float64]
     steps: tuple[Step, ...] = ()
+    early: bool = False
 
     @classmethod
     def start(
@@ -60,6 +61,7 @@ class Descent:
         weights: NDArray[np.float64],
         *,
         variance: float,
+        early: bool = False,
     ) -> "Descent":
         """With a prior whose predictions have this variance altogether."""
         shape = dictionary.weights / dictionary.sizes**2
@@ -70,6 +72,7 @@ class Descent:
             count=count,
             prior=prior,
             weights=weights,
+            early=early,
         )
 
     @property
@@ -116,7 +119,7 @@ class Descent:
 
         prior = self.prior
         mapping = mapped(prior)
-        if last in (2 * self.count // 3, self.count - 1):
+        if last == self.count - 1 or (self.early and last == 2 * self.count // 3):
             whole = np.concatenate([[_INTERCEPT_PRIOR], prior])
             credit = metric.credit(variance, sigma**2, whole)
             least = _LEAST_KEPT * prior if last < self.count - 1 else 0.0

@@ -31,6 +31,7 @@ _WITH_BINS = 500.0
 _GRADIENTS = 800_000
 _USUAL = (150, 220)
 _METRICS, _SCREEN = (0.1, 0.2), 0.26
+_CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _JUMPING = 5000.0  # less signal does not show where a function jumps
 
@@ -172,13 +173,14 @@ class Plan:
     @property
     def profiled(self) -> bool:
         """Whether jumps of numbers are looked for."""
-        numbers = bool(self.layout.numeric) and self.kind != "several"
+        numbers = bool(self.layout.numeric) and self.kind == "number"
         return numbers and self.signal >= _JUMPING
 
     @property
     def surveyed(self) -> bool:
         """Whether pairs are looked for."""
-        return self.layout.columns > 1 and self.signal >= small.SIGNAL
+        pairs = self.layout.columns > 1 and self.kind == "number"
+        return pairs and self.signal >= small.SIGNAL
 
     @property
     def candidates(self) -> int:
@@ -223,7 +225,10 @@ class Plan:
             left = 1 - math.fsum(found.values())
             screen = small.SCREEN_SHARE
             return found | {"screen.gradient": screen, "fit.gradient": left - screen}
-        found |= {"screen.metric": _METRICS[0], "fit.metric": _METRICS[1]}
+        metrics, screen = _METRICS, _SCREEN
+        if self.kind != "number":
+            metrics, screen = _CLASS_METRICS, _CLASS_SCREEN
+        found |= {"screen.metric": metrics[0], "fit.metric": metrics[1]}
         if self.kind == "number":
             found |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
         if self.profiled:
@@ -231,7 +236,7 @@ class Plan:
         if self.surveyed:
             found["survey.gradient"] = _SURVEY
         left = 1 - math.fsum(found.values())
-        return found | {"screen.gradient": _SCREEN * left, "fit.gradient": (1 - _SCREEN) * left}
+        return found | {"screen.gradient": screen * left, "fit.gradient": (1 - screen) * left}
 
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""

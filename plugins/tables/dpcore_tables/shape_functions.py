@@ -78,7 +78,8 @@ class ShapeFunctions(SummingLearner):
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Moments and ranks of columns, the label's mean, and of two rounds the Gram matrix, the
-        gradients, and histograms of residuals where labels are numbers."""
+        gradients, and where labels are numbers histograms of residuals, sums of them over parts of
+        columns, and a survey of pairs."""
         return self._plan(public).queries()
 
     def resources(self, domain: Domain) -> tuple[int, int]:
@@ -146,7 +147,8 @@ class ShapeFunctions(SummingLearner):
         return gradients(rows, residuals, float(args["clip"][0]), query.shape[0])
 
     def _rows(self, query: Query, block: Records, public: Public) -> Rows:
-        """PRIVATE: once for all steps of a round, where there is room for that."""
+        """PRIVATE: once for all steps of a round, where there is room for that; the survey has one
+        step."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         args, domain = query.args, public.domain
         width = 1 + len(args["terms"])
@@ -156,7 +158,7 @@ class ShapeFunctions(SummingLearner):
             return integer_rows(dictionary.rows(block.features), narrow=narrow)
 
         narrow = self._records(domain) * width > _WIDE
-        if self._records(domain) > _kept_records(width):
+        if query.name == "survey.gradient" or self._records(domain) > _kept_records(width):
             return rows()
         fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
         return block.derived((*fixed, self, domain), rows)

@@ -31,7 +31,6 @@ BUDGETS = {
     "number": 50.0,
     "number, jumps": 100.0,
     "two": 50.0,
-    "two, jumps": 100.0,
     "several": 50.0,
 }
 """Mu, of sixty records: 1 makes a small table, 50 one with Gram matrices, 100 one whose jumps are

@@ -109,8 +109,7 @@ def facts(count, labels=None):
         (1500, None, set()),
         (6000, None, {"survey.gradient"}),
         (60_000, None, {"survey.gradient", "screen.profile"}),
-        (60_000, Classes(("n", "y")), {"survey.gradient", "screen.profile"}),
-        (60_000, Classes(("n", "y", "z")), {"survey.gradient"}),
+        (60_000, Classes(("n", "y")), set()),
     ],
 )
 def test_only_large_tables_pay_for_looks(count, labels, asked):
