@@ -12,6 +12,7 @@ import os
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+import importlib
 import pathlib
 import statistics
 import sys
@@ -111,8 +112,8 @@ def peer(step: float) -> Callable[[], Any]:
 
 def fuzz(sets: int = 300) -> None:
     """The worst time and the widest interval over random lists of up to twelve kinds."""
-    sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-    from tests.accounting.random_sets import random_set
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "accounting"))
+    random_set = importlib.import_module("random_sets").random_set
 
     times, widths = [], []
     before = yardstick()

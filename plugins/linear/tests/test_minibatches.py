@@ -13,12 +13,14 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
+    ApproximateDP,
     Poisson,
     Public,
     PublicCoins,
 )
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.attacks.falsifier import falsify
+from dpcore.conformance.audits.run_audit import audit_run
 from dpcore.conformance.effort import Effort
 from dpcore.conformance.laws.amplified import amplified_verdict
 from dpcore.conformance.laws.law import Outcome
@@ -189,3 +191,17 @@ def test_a_move_by_less_costs_a_gaussian_of_a_smaller_mu():
     for part in (0.1, 0.5, 1.0):
         moved = ask.mechanism.event_of_move(query, sensitivity, part * sensitivity.value)
         assert part * whole <= moved.gaussian_mu() <= (part + 1e-3) * whole
+
+
+# whole runs, audited
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
+def test_audited_runs_on_samples_stay_within_their_claim(adjacency):
+    """And an eighth of the claim is certified. Confidence 95 %, with a fixed seed."""
+    plan = _plan(_learner(batch=10, steps=1), adjacency, epsilon=4.0, count=20)
+    found = audit_run(plan, Effort(pairs=300, samples=4000))
+    assert not any(audit.broken for audit in found.audits)
+    quoted = [audit for audit in found.audits if isinstance(audit.claim, ApproximateDP)]
+    assert max(audit.epsilon for audit in quoted) > 4 / 8

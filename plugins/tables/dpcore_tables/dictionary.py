@@ -7,7 +7,7 @@ with a weight p_f of every term: what earlier answers make of it, or a rule of i
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -78,14 +78,16 @@ class Dictionary:
 
     def values(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """psi of every term, one row a term: (n, p) to (d - 1, n). Row-wise in the records."""
+        return np.array([*self._values(encoded)]).reshape(len(self.terms), len(encoded))
+
+    def _values(self, encoded: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+        """The same, one term after the other."""
         functions = self._functions(encoded)
-        found = np.empty((len(self.terms), len(encoded)))
-        for row, (column, level, second, other) in zip(found, self.terms.tolist(), strict=True):
+        for column, level, second, other in self.terms.tolist():
             if second == NONE:
-                row[:] = functions[column, level]
+                yield functions[column, level]
             else:
-                np.multiply(functions[column, level], functions[second, other], out=row)
-        return found
+                yield functions[column, level] * functions[second, other]
 
     def rows(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """phi, one row a coordinate: (n, p) to (d, n); every record's column at most 1 long.
@@ -94,14 +96,16 @@ class Dictionary:
         """
         found = np.empty((self.width, len(encoded)))
         found[0] = INTERCEPT
-        np.multiply(self.values(encoded), self.sizes[:, None], out=found[1:])
-        squares = np.zeros(len(encoded))
+        squares = np.full(len(encoded), INTERCEPT**2)
         part = np.empty(len(encoded))
-        for row in found:
+        sized = zip(found[1:], self._values(encoded), self.sizes.tolist(), strict=True)
+        for row, value, size in sized:  # row by row: each fits in a processor's cache
+            np.multiply(value, size, out=row)
             np.multiply(row, row, out=part)
             squares += part
         longest = np.maximum(np.sqrt(squares), 1.0)
-        found /= longest
+        for row in found:
+            row /= longest
         return found
 
     def _functions(

@@ -26,6 +26,9 @@ FEWEST = 20
 WIDEST = 420
 """Functions of a round at most: the limit of what a Gram matrix costs."""
 
+MOST_STEPS = 40
+"""Of a round whose directions a Gram matrix gives."""
+
 _CLASSES = 50
 _WITH_BINS = 500.0
 _GRADIENTS = 800_000
@@ -208,7 +211,7 @@ class Plan:
     def _steps(self) -> tuple[int, int]:
         """T of both rounds."""
         most = _GRADIENTS // self.records
-        return min(max(most, 4), 40), min(max(most, 6), 40)
+        return min(max(most, 4), MOST_STEPS), min(max(most, 6), MOST_STEPS)
 
     def shares(self) -> dict[str, float]:
         """Of mu^2, by query; what is not asked goes to the gradients."""

@@ -22,7 +22,7 @@ from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.model import ShapeModel
-from dpcore_tables.plan import Kind, Plan, kind_of
+from dpcore_tables.plan import MOST_STEPS, Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.small import FARTHEST
 from dpcore_tables.sums import (
@@ -83,10 +83,11 @@ class ShapeFunctions(SummingLearner):
         return self._plan(public).queries()
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """Rows of the widest round, which are kept between steps, and its Gram matrix."""
+        """Rows of the widest round, which are kept between steps, its Gram matrix, and what every
+        step was computed with."""
         records = self._records(domain)
         width = max(220, Layout.of(domain).simple)
-        memory = 4 * width * min(records, _kept_records(width)) + 24 * width**2
+        memory = 4 * width * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
         return memory + 40 * width * BLOCK, records * width * (width + 40)
 
     def start(self, public: Public) -> State:
@@ -153,12 +154,15 @@ class ShapeFunctions(SummingLearner):
         args, domain = query.args, public.domain
         width = 1 + len(args["terms"])
 
+        again = query.name != "survey.gradient"
+        kept = again and self._records(domain) <= _kept_records(width)
+        narrow = kept and self._records(domain) * width > _WIDE
+
         def rows() -> Rows:
             dictionary = Dictionary.from_args(Layout.of(domain), args)
             return integer_rows(dictionary.rows(block.features), narrow=narrow)
 
-        narrow = self._records(domain) * width > _WIDE
-        if query.name == "survey.gradient" or self._records(domain) > _kept_records(width):
+        if not kept:
             return rows()
         fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
         return block.derived((*fixed, self, domain), rows)

@@ -50,21 +50,22 @@ class Rows(NamedTuple):
 
 
 def integer_rows(features: NDArray[np.float64], *, narrow: bool = False) -> Rows:
-    """PRIVATE: from phi, shape (d, n), columns at most 1 long; in four bytes an entry if `narrow`,
-    which hold every integer up to 2^24."""
+    """PRIVATE: from phi, shape (d, n), columns at most 1 long, which is overwritten; in four bytes
+    an entry if `narrow`, which hold every integer up to 2^24."""
     assert features.shape[0] <= WIDEST, "the budget of bits is for at most 4096 columns"
     assert features.shape[1] <= BLOCK, "blocks are cut to size"
     room = 1 - math.ldexp(math.sqrt(features.shape[0]), -_PLACES - 1) - 2.0**-40
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = features * math.ldexp(room, _PLACES)
-        np.rint(whole, out=whole)
-        squares = np.zeros(whole.shape[1])
-        for row in whole:
-            squares += row * row
+        squares, part = np.zeros(features.shape[1]), np.empty(features.shape[1])
+        for row in features:  # each fits in a processor's cache
+            row *= math.ldexp(room, _PLACES)
+            np.rint(row, out=row)
+            np.multiply(row, row, out=part)
+            squares += part
     usable = squares <= math.ldexp(1.0, 2 * _PLACES)
     if not usable.all():
-        whole[:, ~usable] = 0.0
-    return Rows(whole.astype(np.float32) if narrow else whole)
+        features[:, ~usable] = 0.0
+    return Rows(features.astype(np.float32) if narrow else features)
 
 
 def gram(rows: Rows, width: int) -> Exact:

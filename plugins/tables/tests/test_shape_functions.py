@@ -205,7 +205,7 @@ def test_a_gram_matrix_is_that_of_its_integers_and_its_vector_no_longer_than_one
     features = rng.normal(size=(7, 300))
     features /= np.linalg.norm(features, axis=0)
     features[:, 0] = np.eye(7)[2]
-    rows = integer_rows(features)
+    rows = integer_rows(features.copy())
     whole = [[int(v) // 8 if v >= 0 else -(-int(v) // 8) for v in row] for row in rows.whole]
     found = gram_of(gram(rows, 9).floats(), 9)
     for i in range(7):
@@ -214,7 +214,7 @@ def test_a_gram_matrix_is_that_of_its_integers_and_its_vector_no_longer_than_one
             assert found[i, j] == pytest.approx(math.ldexp(exact, -34), rel=1e-14, abs=1e-14)
     assert np.abs(found[:7, :7] - features @ features.T).max() < 300 * 2e-5
     for at in range(50):
-        alone = integer_rows(features[:, at : at + 1])
+        alone = integer_rows(features[:, at : at + 1].copy())
         assert sum(int(v) ** 2 for v in alone.whole[:, 0]) <= 2**40
         vector = np.array(gram(alone, 9).integers(), dtype=object)
         assert sum(v * v for v in vector) <= 2**82
@@ -224,7 +224,7 @@ def test_clipped_gradients_are_those_of_the_definition():
     rng = np.random.default_rng(1)
     features = rng.normal(size=(5, 200))
     features /= 1.1 * np.linalg.norm(features, axis=0)
-    rows, weights = integer_rows(features), rng.normal(size=(5, 3))
+    rows, weights = integer_rows(features.copy()), rng.normal(size=(5, 3))
     labels = np.eye(3)[rng.integers(3, size=200)].T
     logits = features.T @ weights
     chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -240,7 +240,9 @@ def test_clipped_gradients_are_those_of_the_definition():
     expected = features @ np.clip((sigmoid - labels[0]) / 0.2, -1, 1)
     assert gradients(rows, one, 0.2, 5).floats()[:, 0] == pytest.approx(expected, abs=200 * 1e-4)
     wild = np.array([[np.nan, np.inf, 1e300]])
-    assert gradients(integer_rows(features[:, :3]), wild, 0.5, 6).floats().any()  # 1e300 clips
+    assert (
+        gradients(integer_rows(features[:, :3].copy()), wild, 0.5, 6).floats().any()
+    )  # 1e300 clips
 
 
 def test_bins_of_residuals_have_the_stated_ends():
