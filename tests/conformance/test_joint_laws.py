@@ -9,6 +9,7 @@ import pytest
 from dpcore import PublicCoins, Registry
 from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.laws.amplified import amplified_verdict
+from dpcore.conformance.laws.choices import choices
 from dpcore.conformance.laws.few_answers import few_answers_verdict
 from dpcore.conformance.laws.interactive import interactive_cases
 from dpcore.conformance.laws.joint import together
@@ -21,9 +22,14 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.sampling.schemes import WithoutReplacement
 from dpcore.spec.spec import load_spec
 
+from gallery.mutants.noises import MECHANISMS, wrapping
 from gallery.reported.accounting import BatchGradient, fixed_batches_priced_as_poisson
 from gallery.reported.functions import answers_without_noise, no_end_of_positive_answers
-from gallery.unlike.noise import laplace_for_an_l2_claim, one_release_in_sixteen
+from gallery.unlike.noise import (
+    laplace_for_an_l2_claim,
+    mixture_priced_as_its_mean,
+    one_release_in_sixteen,
+)
 
 # Each law errs with probability at most 1e-6.
 
@@ -40,8 +46,25 @@ def test_laplace_noise_for_an_l2_claim_is_told_by_all_coordinates():
 
 @pytest.mark.slow
 def test_a_quiet_release_in_sixteen_is_told_by_the_other_coordinates():
-    with pytest.raises(BrokenLawError, match="quietest"):
+    with pytest.raises(BrokenLawError, match="one output"):
         together(trial(one_release_in_sixteen()[0].component(), 1.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_of_two_sizes_priced_as_one_is_told_by_many_coordinates(seed):
+    mechanism = mixture_priced_as_its_mean().component()
+    with pytest.raises(BrokenLawError, match="quietest"):
+        together(attrs.evolve(trial(mechanism, 1.0), seed=seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_an_epsilon_that_is_a_fifth_too_small_is_told_by_choices(seed):
+    cheaper = wrapping(priced=lambda event: attrs.evolve(event, epsilon=0.8 * event.epsilon_0))
+    mechanism = cheaper(MECHANISMS["permute_and_flip"]).component()
+    with pytest.raises(BrokenLawError, match="mixed steps"):
+        choices(attrs.evolve(trial(mechanism, 1.0), seed=seed))
 
 
 @pytest.mark.parametrize("mechanism", [Gaussian(noise="float"), Laplace(noise="float")])

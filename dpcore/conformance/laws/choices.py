@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpcore.conformance.laboratory.bench import Bench
 from dpcore.conformance.laboratory.excess import Excess, Sample, excess, visible
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError
-from dpcore.conformance.laws.trial import MORE, Trial, told
+from dpcore.conformance.laws.trial import STAGES, Trial, told
 from dpcore.distance import Distance
 
 CHOICES = Law(
@@ -25,6 +25,7 @@ CHOICES = Law(
 _PILOTS = ((3, 400), (1, 1200))
 """How many pairs stay, after so many draws of either value."""
 
+_STARTS = (100_000, 400_000, 1_000_000)  # of the stages' streams
 _LONG = 1e3  # a row, beside a claim of about 1
 
 
@@ -52,12 +53,14 @@ def choices(trial: Trial) -> str:
             pilot = max(100, round(times * trial.effort))
             ranked = sorted(enumerate(pairs), key=lambda p: -_doubt(trial, p, pilot, stage))
             pairs = [pair for _, pair in ranked[:kept]]
-        for many, start in ((count, 100_000), (MORE * count, 1_000_000)):
-            found = _compared(trial, pairs[0], many, start)
+        doubt = math.inf
+        for (times, least), start in zip(STAGES, _STARTS, strict=True):
+            if doubt <= least:
+                break
+            found = _compared(trial, pairs[0], times * count, start)
             if found is not None and found.broken:
                 raise BrokenLawError(told(found, f"at scale {scale:g}, mixed steps", trial.rate))
-            if found is None or not found.suspicious:
-                break
+            doubt = -math.inf if found is None else found.doubt
     seen = visible(count, trial.rate / 2)
     return f"{4 * count} draws; a delta that is {seen:.2g} too small would have been seen"
 
@@ -84,18 +87,22 @@ def _rows_moved(trial: Trial) -> str:
             seed=trial.seed,
         )
         for before, after in pairs:
-            for many, start in ((count, 100_000), (MORE * count, 1_000_000)):
+            doubt = math.inf
+            for (times, least), start in zip(STAGES, _STARTS, strict=True):
+                if doubt <= least:
+                    break
+                many = times * count
                 p, q = (
                     bench.draws(value.ravel(), many, first).reshape(many, size, size)
                     for value, first in ((after, start), (before, 2 * start))
                 )
-                found = excess(_of_rows(p, q), trial.event(bench), trial.rate / 12)
+                rate = trial.rate / (6 * len(STAGES))
+                found = excess(_of_rows(p, q), trial.event(bench), rate)
                 if found is not None and found.broken:
                     where = f"at scale {scale:g}, a moved row"
                     raise BrokenLawError(told(found, where, trial.rate))
-                if found is None or not found.suspicious:
-                    break
-    seen = visible(count, trial.rate / 12)
+                doubt = -math.inf if found is None else found.doubt
+    seen = visible(count, trial.rate / (6 * len(STAGES)))
     return f"{12 * count} draws; a delta that is {seen:.2g} too small would have been seen"
 
 
@@ -154,7 +161,7 @@ def _compared(trial: Trial, pair: Opposed, many: int, start: int) -> Excess | No
         for value, first in ((after, start), (before, 2 * start))
     )
     sample = Sample(p=p, q=q, what=f"the choice among {bench.query.real_size}")
-    return excess([sample], trial.event(bench), trial.rate / 4)
+    return excess([sample], trial.event(bench), trial.rate / (2 * len(STAGES)))
 
 
 def _doubt(trial: Trial, numbered: tuple[int, Opposed], many: int, stage: int) -> float:

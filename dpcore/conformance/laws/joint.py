@@ -11,7 +11,7 @@ from dpcore.conformance.laboratory.bench import Bench
 from dpcore.conformance.laboratory.excess import Sample, excess, visible
 from dpcore.conformance.laboratory.streams import Told
 from dpcore.conformance.laws.law import BrokenLawError, Law, NotApplicableError
-from dpcore.conformance.laws.trial import MORE, Trial, told
+from dpcore.conformance.laws.trial import STAGES, Trial, told
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.events.base import Event
@@ -23,18 +23,16 @@ TOGETHER = Law(
     statistical=True,
 )
 
-_SIZES = (64, 16)
-"""Coordinates: as many as a release has without more noise in each."""
+_SIZES = {64: 20_000, 16: 12_000}
+"""Coordinates, as many as a release has without more noise in each; releases of either value, if
+each takes few words.
+"""
 
 _AS_LOUD = 1.5  # times the noise of one alone
-_RELEASES = 20_000  # of either value, if a release takes few words
 _WORDS = 1_300_000  # of either value: a release that takes more of them is drawn less often
 _FEWEST = 2_000
 _LOOKS = 400  # draws to see how loud one coordinate is
 _BINS = 24
-_STAGES = ((1, 0.0), (MORE, 2.5))
-"""Times as many releases, where the ones before exceed the curve by so many standard errors."""
-
 _QUIET = (0.05, 0.3, 0.5)  # shares of the quietest releases that are looked at alone
 
 
@@ -58,40 +56,41 @@ def together(trial: Trial) -> str:
         raise NotApplicableError("it refuses the values that were made up")
     reading = Told(bench.stream(0))
     bench.release(before, reading)
-    affordable = min(_RELEASES, max(_FEWEST, _WORDS // max(1, reading.count)))
+    affordable = min(_SIZES[size], max(_FEWEST, _WORDS // max(1, reading.count)))
     first = max(_FEWEST // 2, round(affordable * trial.effort))
     doubts: dict[str, float] = {}
-    for stage, (times, doubt) in enumerate(_STAGES):
+    for stage, (times, least) in enumerate(STAGES):
         count, start = times * first, 3_000_000 + 100_000_000 * stage
-        steps = {where: step for where, step in steps.items() if doubts.get(where, 0.0) >= doubt}
+        steps = {
+            where: step for where, step in steps.items() if doubts.get(where, math.inf) > least
+        }
         if not steps:
             break
         q = bench.draws(before, count, start)
         for number, (where, (after, scored)) in enumerate(steps.items(), start=1):
             p = bench.draws(after, count, start + 20_000_000 * number)
-            found = excess(scored(p, q), event, trial.rate / (2 * len(_STAGES)))
+            found = excess(scored(p, q), event, trial.rate / (2 * len(STAGES)))
             if found is not None and found.broken:
                 raise BrokenLawError(told(found, where, trial.rate))
             doubts[where] = -math.inf if found is None else found.doubt
-    seen = visible(first, trial.rate / (2 * len(_STAGES)))
+    seen = visible(first, trial.rate / (2 * len(STAGES)))
     return f"{2 * first} releases; a delta that is {seen:.2g} too small would have been seen"
 
 
 def _bench(trial: Trial) -> tuple[Bench, Event]:
     """With many coordinates, so that they tell how loud a release is; with fewer, where noise grows
-    with their number, as that for an l2 claim of a pure epsilon does.
+    with their number, as that for an l2 claim of a pure epsilon does, or most outputs are 0.
     """
-    alone = _spread(trial.bench(1, 1.0))
-    for size in _SIZES:
+    most, fewest = _SIZES
+    for size in (most, fewest):
         try:
             bench = trial.bench(size, 1.0)
             event = trial.event(bench)
-            if size == _SIZES[-1] or _spread(bench) <= _AS_LOUD * alone:
-                break
+            if size == fewest or 0 < _spread(bench) <= _AS_LOUD * _spread(trial.bench(1, 1.0)):
+                return bench, event
         except DpcoreError as refusal:
-            if size == _SIZES[-1]:
-                raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
-    return bench, event
+            reason = f"it refuses {size} coordinates: {refusal}"
+    raise NotApplicableError(reason)
 
 
 def _spread(bench: Bench) -> float:

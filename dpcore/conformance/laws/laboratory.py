@@ -26,7 +26,7 @@ from dpcore.conformance.laws.law import (
     judge,
 )
 from dpcore.conformance.laws.mechanisms import MechanismCase
-from dpcore.conformance.laws.trial import MORE, SCALES, Trial, local, rounded, told
+from dpcore.conformance.laws.trial import MORE, SCALES, STAGES, Trial, local, rounded, told
 from dpcore.conformance.laws.words import ENTROPY, TAILS, entropy, tails
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
@@ -55,6 +55,7 @@ NOT_AS_IT_IS = Law(
 LAWS = (ENTROPY, NOT_SHARED, TAILS, LOW_BITS, NOT_AS_IT_IS, ANY_VALUE, CHOICES, TOGETHER)
 
 _WIDE = 4096  # coordinates of one release
+_STARTS = (1, 200_000, 500_000)  # of the stages' streams
 _JUMPS = 3
 _OFTEN = 10  # releases
 _RELATIONS = 3  # at most, besides that of the claim
@@ -183,15 +184,17 @@ def _compared(
     rate: float,
 ) -> int:
     """How many draws were compared: more where the first ones are suspicious."""
-    draws, first = 0, trial.releases()
-    for count, start in ((first, 1), (MORE * first, 500_000)):
+    draws, doubt = 0, math.inf
+    for (times, least), start in zip(STAGES, _STARTS, strict=True):
+        if doubt <= least:
+            break
+        count = times * trial.releases()
         samples = _samples(bench, *values, count, start)
-        found = excess(samples, trial.event(bench), rate / 2)
+        found = excess(samples, trial.event(bench), rate / len(STAGES))
         draws += 2 * count * _WIDE
         if found is not None and found.broken:
             raise BrokenLawError(told(found, where, trial.rate))
-        if found is None or not found.suspicious:
-            break
+        doubt = -math.inf if found is None else found.doubt
     return draws
 
 

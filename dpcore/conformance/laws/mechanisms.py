@@ -244,9 +244,13 @@ def _prepared(case: MechanismCase, seed: int) -> str:
 
 def _replicates(case: MechanismCase, seed: int, number: int) -> NDArray[np.float64]:
     """Releases of one value under different keys, shape (replicates, real coordinates)."""
-    value = _start(case)
-    found = [to_real(_release(case, value, 1000 * seed + k, number)) for k in range(_REPLICATES)]
-    return np.array(found)
+    value, query = _start(case), case.query
+    release = case.at(1.0).prepared(query, case.sensitivity)
+    noises = (
+        SecretCoins.rehearsal(1000 * seed + k).noise(0, query.name, number)
+        for k in range(_REPLICATES)
+    )
+    return np.array([to_real(np.asarray(release(value, query, noise))) for noise in noises])
 
 
 def _every_coordinate(case: MechanismCase, seed: int) -> str:

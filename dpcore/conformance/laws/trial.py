@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,8 +21,12 @@ from dpcore.events.base import Direction, Event
 
 SCALES = (1.0, 0.27, 3.9, 49.7)
 """Not round, so that what rounds a scale is seen."""
+STAGES = ((1, -math.inf), (2, 2.5), (6, 2.0))
+"""Times as many draws, where the ones before exceed the curve by so many standard errors: what is
+suspicious by chance seldom is twice.
+"""
 MORE = 6
-"""Times as many draws, where the first ones exceed the curve by more than chance likes."""
+"""Times as many draws, at the last stage."""
 
 _RELATIONS: tuple[Adjacency, ...] = (
     ADD_REMOVE,

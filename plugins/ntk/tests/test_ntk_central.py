@@ -68,6 +68,8 @@ def sequential(features, targets, rate, clip, passes):
         (3, SEVEN, 2, False, 0.2, 0.4),
         (40, SEVEN, 3, True, 0.5, 0.0),
         (2, None, 2, True, 5.0, 0.7),
+        (3, None, 2, True, 0.8, 0.0),  # a few steps of a block are clipped
+        (3, SEVEN, 2, False, 0.95, 0.0),
     ],
 )
 def test_blocks_are_the_sequential_algorithm(neurons, classes, passes, average, clip, intercept):
