@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
-from dpcore_tables.choice import first_terms, kept, second_terms
+from dpcore_tables.choice import first_terms, kept, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import Metric
 from dpcore_tables.plain import Plain
 from dpcore_tables.plan import FEWEST, Plan, Round
@@ -21,11 +22,13 @@ from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_
 from dpcore_tables.replayed import Replay
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
 from dpcore_tables.sums import width_of
+from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 
 _CLASS_SIGMA, _CLASS_PRIOR = 0.5, 3.0
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
-_LEAST = 0.5  # of a clip, in units of sigma
+_DAMPING, _CLASS_DAMPING = 0.4, 0.7  # of the norm of the noise
+_LEAST = 0.25  # of a clip, in units of sigma
 
 OF_A_STEP = ("label", "weights", "clip")
 """Arguments that change between the asks of a round."""
@@ -42,6 +45,7 @@ class State:
         label: The mean label, or the shares of classes, shape (m,).
         spread: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
+        survey: What the screen left over.
         fixed: The round's arrays, the very same objects in every ask.
         noises: The standard deviation of the latest answer of each kind.
     """
@@ -63,6 +67,7 @@ class State:
     dictionary: Dictionary | None = None
     fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
     descent: Descent | Plain | None = None
+    survey: Survey = attrs.field(factory=Survey)
     noises: Mapping[str, float] = attrs.field(factory=dict)
 
     @classmethod
@@ -102,7 +107,15 @@ class State:
             return {"means": self.means, "variances": self.variances}
         if name in ("residuals", "spread"):
             return {"label": self.label}
-        if name.endswith((".gradient", ".residuals")):
+        if name.startswith("survey."):
+            assert self.survey.dictionary is not None, "candidates are chosen"
+            return {
+                **self.survey.dictionary.args(),
+                "label": self.offset,
+                "weights": self.survey.weights,
+                "clip": np.array([self.clip("survey")]),
+            }
+        if name.endswith((".gradient", ".residuals", ".profile")):
             assert self.descent is not None, "a descent is under way"
             clip = np.array([self.clip(name.split(".")[0])])
             return {
@@ -121,7 +134,8 @@ class State:
         if known is None:
             return classes.CLIP
         assert self.descent is not None, "a descent is under way"
-        noise: float = self.unit / math.sqrt(self.queries[f"{stage}.gradient"].share)
+        share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
+        noise: float = self.unit / math.sqrt(share)
         return best_clip(known, noise, self.records, self.descent.dictionary.width, _LEAST)
 
     def after(self, answer: Answer) -> "State":
@@ -185,6 +199,8 @@ def _round(plan: Plan, stage: str) -> Round:
 def _prepared(state: State) -> State:
     """With the dictionary of a round that begins."""
     stage, _, kind = state.next.partition(".")
+    if stage == "survey":
+        return _with_candidates(state)
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
     if state.plan.small and kind == "gradient":
@@ -206,7 +222,8 @@ def _dictionary(state: State, stage: str) -> Dictionary:
     assert descent is not None, "the screen is over"
     if plan.small:
         return small.second_dictionary(screened, descent.weights, _round(plan, stage).width)
-    return Dictionary.of(layout, screened.ranks, second_terms(plan, screened, descent.weights))
+    weighed = second_terms(plan, screened, descent.weights, state.survey)
+    return Dictionary.of(layout, screened.ranks, weighed)
 
 
 def _with_dictionary(state: State, made: Dictionary) -> State:
@@ -279,6 +296,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         dictionary,
         state.records,
         _CURVATURES[plan.kind],
+        _DAMPING if plan.kind == "number" else _CLASS_DAMPING,
     )
     start = np.zeros((dictionary.width, plan.outputs))
     if stage == "fit":
@@ -286,20 +304,52 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     variance = _CLASS_PRIOR
     if state.first is not None:
-        variance = _PRIOR * min(state.first.sigma, 0.5) ** 2
+        wider = math.sqrt(max(1.0, plan.signal / small.SIGNAL))
+        variance = _PRIOR * wider * min(state.first.sigma, 0.5) ** 2
     descent = Descent.start(
         dictionary,
         metric,
         _round(plan, stage).steps,
         start,
         variance=variance,
+        early=plan.kind == "number",
     )
     return attrs.evolve(state, descent=descent)
+
+
+def _with_candidates(state: State) -> State:
+    """Of the survey, at the weights that the screen ended with."""
+    assert isinstance(state.descent, Descent), "the screen is over"
+    old, weights = state.descent.dictionary, state.descent.weights
+    terms = survey_terms(state.plan, old, weights, state.survey.jumps)
+    made = Dictionary.of(state.plan.layout, old.ranks, terms)
+    survey = attrs.evolve(state.survey, dictionary=made, weights=kept(old, weights, made))
+    return attrs.evolve(state, survey=survey)
+
+
+def _profile(state: State, answer: Answer, stage: str) -> State:
+    assert state.descent is not None, "the screen is over"
+    assert state.residuals is not None, "labels are numbers"
+    clip = state.clip(stage)
+    unit = clip * PARTS / (state.records * state.residuals.below(clip))
+    fitted = fitted_profile(state.descent.dictionary, state.descent.weights)
+    profile = fitted - unit * answer.value
+    jumps = jumps_of(state.plan.layout, profile, unit * state.noise(answer))
+    return attrs.evolve(state, survey=attrs.evolve(state.survey, jumps=jumps))
 
 
 def _gradient(state: State, answer: Answer, stage: str) -> State:
     assert state.descent is not None, "a descent is under way"
     clip = state.clip(stage)
+    if stage == "survey":
+        made = state.survey.dictionary
+        assert made is not None, "candidates are chosen"
+        assert state.residuals is not None, "labels are numbers"
+        unit = clip / state.residuals.below(clip)
+        found = strengths_of(
+            made, unit * answer.value[: made.width], unit * state.noise(answer), state.records
+        )
+        return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=found))
     below, sigma = classes.BELOW, _CLASS_SIGMA
     if state.residuals is not None:
         known, plain = state.residuals, state.plan.small
@@ -319,4 +369,5 @@ _AFTER = {
     "residuals": _residuals,
     "metric": _metric,
     "gradient": _gradient,
+    "profile": _profile,
 }

@@ -15,6 +15,8 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.metric import Metric
 
 _INTERCEPT_PRIOR = 0.05
+_LEAST_KEPT = 0.05
+"""Of a prior that is learned before the last step: what seems to be nothing may come back."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -39,7 +41,7 @@ class Descent:
         count: T.
         prior: Variances of the terms' weights, shape (d - 1,).
         weights: w, shape (d, m).
-        steps: Taken so far.
+        steps: Taken so far. early: Whether the prior is learned after two thirds, too.
     """
 
     dictionary: Dictionary
@@ -48,6 +50,7 @@ class Descent:
     prior: NDArray[np.float64]
     weights: NDArray[np.float64]
     steps: tuple[Step, ...] = ()
+    early: bool = False
 
     @classmethod
     def start(
@@ -58,6 +61,7 @@ class Descent:
         weights: NDArray[np.float64],
         *,
         variance: float,
+        early: bool = False,
     ) -> "Descent":
         """With a prior whose predictions have this variance altogether."""
         shape = dictionary.weights / dictionary.sizes**2
@@ -68,6 +72,7 @@ class Descent:
             count=count,
             prior=prior,
             weights=weights,
+            early=early,
         )
 
     @property
@@ -114,10 +119,11 @@ class Descent:
 
         prior = self.prior
         mapping = mapped(prior)
-        if last == self.count - 1:
+        if last == self.count - 1 or (self.early and last == 2 * self.count // 3):
             whole = np.concatenate([[_INTERCEPT_PRIOR], prior])
             credit = metric.credit(variance, sigma**2, whole)
-            prior = self._learned(mapping @ mean, credit[1:])
+            least = _LEAST_KEPT * prior if last < self.count - 1 else 0.0
+            prior = np.maximum(self._learned(mapping @ mean, credit[1:]), least)
             mapping = mapped(prior)
         steps = (*self.steps, attrs.evolve(made, map=mapping))
         return attrs.evolve(self, weights=mapping @ mean, steps=steps, prior=prior)

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore_tables.layout import NONE, Layout, Term
+from dpcore_tables.layout import HIGHEST, NONE, PARTS, Layout, Term
 from dpcore_tables.ranks import Ranks, cells
 
 INTERCEPT = 0.5
@@ -118,15 +118,21 @@ class Dictionary:
         standard = self.ranks.standard(encoded[:, self.layout.encoded])
         found: dict[tuple[int, int], NDArray[np.float64]] = {}
         for column in sorted({column for column, _ in needed}):
-            levels = sorted(level for owner, level in needed if owner == column)
+            wanted = sorted(level for owner, level in needed if owner == column)
             if self.layout.levels[column]:
-                for level in levels:
+                for level in wanted:
                     found[column, level] = self._category(encoded, column, level)
                 continue
             z = standard[place[column]]
-            if levels[0] == 0:
+            if wanted[0] == 0:
                 found[column, 0] = 2 * z
-            if levels[-1] > 0:
+            steps = [level for level in wanted if level > HIGHEST]
+            if steps:
+                number = encoded[:, [self.layout.starts[column]]]
+                own = self.ranks.only(place[column]).parts(number, PARTS)[0]
+                found |= {(column, level): _step(own, level - HIGHEST) for level in steps}
+            levels = [level for level in wanted if level <= HIGHEST]
+            if levels and levels[-1] > 0:
                 waves = self.ranks.waves[place[column]][cells(z)]
                 for level, wave in enumerate(_chebyshev(waves, levels[-1]), start=1):
                     if (column, level) in needed:
@@ -167,6 +173,12 @@ class Dictionary:
             sizes=sizes,
             weights=np.zeros(len(sizes)),
         )
+
+
+def _step(parts: NDArray[np.intp], at: int) -> NDArray[np.float64]:
+    """0 below the rank q/64 and 1 from there on, standardised as if ranks were spread evenly."""
+    above = 1 - at / PARTS
+    return np.asarray(((parts >= at) - above) / math.sqrt(above * (1 - above)))
 
 
 def _table(terms: Sequence[Term]) -> NDArray[np.intp]:

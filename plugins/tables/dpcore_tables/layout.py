@@ -27,6 +27,9 @@ HIGHEST = 16
 
 NONE = -1
 
+PARTS = 64
+"""Ranks at which a step may stand: q/64; the step at q/64 is level HIGHEST + q."""
+
 
 class Term(NamedTuple):
     """A function of one column, or a product: columns and levels; -1 for no second one."""

@@ -2,8 +2,8 @@ r"""The metric of a descent: a noisy Gram matrix, denoised and damped. Never the
 
 What is known of the Gram matrix of standardised functions is its diagonal, n [0.5, v]^2. The
 released one is a correction of it, whose eigenvalues below the noise's operator norm
-:math:`\theta=\sqrt{2d}\,e` are noise, with e the standard deviation on the diagonal. Damped by
-0.7 theta the descent contracts; its errors do not move the fixed point.
+:math:`\theta=\sqrt{2d}\,e` are noise, with e the standard deviation on the diagonal. Damped by a
+part of theta the descent contracts; its errors do not move the fixed point.
 """
 
 import math
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.sums import gram_of
-
-_DAMPING = 0.7
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -42,6 +40,7 @@ class Metric:
         dictionary: Dictionary,
         records: float,
         curvature: float,
+        damping: float,
     ) -> "Metric":
         """From the released vector, its planned width and the standard deviation of its noise."""
         width = dictionary.width
@@ -56,7 +55,7 @@ class Metric:
         return cls(
             basis=vectors,
             known=np.maximum(values, 0.0),
-            damping=_DAMPING * theta,
+            damping=damping * theta,
             curvature=curvature,
         )
 

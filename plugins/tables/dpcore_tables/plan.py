@@ -14,9 +14,9 @@ from dpcore import Distance, Domain, Public, Query, Sum
 from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError
 from dpcore.rounding import up
 from dpcore_tables import small
-from dpcore_tables.layout import Layout
+from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.ranks import BINS
-from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT
+from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT, PROFILE_UNIT
 
 Kind = Literal["number", "two", "several"]
 
@@ -33,6 +33,10 @@ _CLASSES = 50
 _WITH_BINS = 500.0
 _GRADIENTS = 800_000
 _USUAL = (150, 220)
+_METRICS, _SCREEN = (0.1, 0.2), 0.26
+_CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
+_PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
+_JUMPING = 5000.0  # less signal does not show where a function jumps
 
 
 def kind_of(domain: Domain) -> Kind:
@@ -169,6 +173,23 @@ class Plan:
             )
         return made[0], made[1]
 
+    @property
+    def profiled(self) -> bool:
+        """Whether jumps of numbers are looked for."""
+        numbers = bool(self.layout.numeric) and self.kind == "number"
+        return numbers and self.signal >= _JUMPING
+
+    @property
+    def surveyed(self) -> bool:
+        """Whether pairs are looked for."""
+        pairs = self.layout.columns > 1 and self.kind == "number"
+        return pairs and self.signal >= small.SIGNAL
+
+    @property
+    def candidates(self) -> int:
+        """Functions of the survey at most: those of the screen, and pairs."""
+        return max(self.rounds()[0].width, min(_CANDIDATES, int(self.signal / 5)))
+
     def _plain(self, name: str) -> Round:
         """Of a small table."""
         share = self.shares()[f"{name}.gradient"]
@@ -207,11 +228,18 @@ class Plan:
             left = 1 - math.fsum(found.values())
             screen = small.SCREEN_SHARE
             return found | {"screen.gradient": screen, "fit.gradient": left - screen}
-        found |= {"screen.metric": 0.06, "fit.metric": 0.12}
+        metrics, screen = _METRICS, _SCREEN
+        if self.kind != "number":
+            metrics, screen = _CLASS_METRICS, _CLASS_SCREEN
+        found |= {"screen.metric": metrics[0], "fit.metric": metrics[1]}
         if self.kind == "number":
             found |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
+        if self.profiled:
+            found["screen.profile"] = _PROFILE
+        if self.surveyed:
+            found["survey.gradient"] = _SURVEY
         left = 1 - math.fsum(found.values())
-        return found | {"screen.gradient": 0.31 * left, "fit.gradient": 0.69 * left}
+        return found | {"screen.gradient": screen * left, "fit.gradient": (1 - screen) * left}
 
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""
@@ -227,6 +255,8 @@ class Plan:
                 if step in round_.looks:
                     first.append(f"{round_.name}.residuals")
                 first.append(f"{round_.name}.gradient")
+            if round_.name == "screen":
+                first += [name for name in ("screen.profile", "survey.gradient") if name in shares]
         return tuple(first)
 
     def queries(self) -> tuple[Query, ...]:
@@ -256,6 +286,14 @@ class Plan:
                 (width, self.outputs),
                 Sum(clip=1.0, exponent=GRADIENT_UNIT),
             )
+        declared["screen.profile"] = (
+            (numbers, PARTS),
+            Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),
+        )
+        declared["survey.gradient"] = (
+            (self.candidates + 1, self.outputs),
+            Sum(clip=1.0, exponent=GRADIENT_UNIT),
+        )
         script = self.script()
         return tuple(
             Query(

@@ -58,6 +58,27 @@ class Ranks:
         """All that fixes them, shape (K, 26)."""
         return np.column_stack([self.means, self.widths, self.shares])
 
+    def quantiles(self, number: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """z of given ranks of one column."""
+        middles = (np.arange(_CELLS) + 0.5) * (2 * FARTHEST / _CELLS) - FARTHEST
+        return np.asarray(np.interp(places, _places(self.shares[[number]])[0], middles))
+
+    def only(self, number: int) -> "Ranks":
+        """Of one column."""
+        return attrs.evolve(
+            self,
+            means=self.means[[number]],
+            widths=self.widths[[number]],
+            waves=self.waves[[number]],
+            shares=self.shares[[number]],
+        )
+
+    def parts(self, numbers: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+        """Which of `count` parts of equal rank encoded numbers are in; shape (n, K) to (K, n)."""
+        found = cells(self.standard(numbers))
+        places = np.minimum(np.floor(_places(self.shares) * count).astype(np.intp), count - 1)
+        return np.take_along_axis(places, found, axis=1)
+
     def standard(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """z of encoded numbers; shape (n, K) to (K, n)."""
         z = (numbers.T - self.means[:, None]) / self.widths[:, None]
@@ -75,11 +96,16 @@ def likely_variances(found: NDArray[np.float64], noise: float) -> NDArray[np.flo
 
 
 def _waves(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.cos(math.pi * _places(shares)))
+
+
+def _places(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """t of the middle of every cell, shape (K, 768)."""
     ends = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
     middles = (np.arange(_CELLS) + 0.5) * (BINS / _CELLS)
     bins = middles.astype(np.intp)
     ranks = ends[:, bins] + shares[:, bins] * (middles - bins)
-    return np.asarray(np.cos(math.pi * np.clip(ranks, 0, 1)))
+    return np.asarray(np.clip(ranks, 0, 1))
 
 
 def cells(z: NDArray[np.float64], count: int = _CELLS) -> NDArray[np.intp]:

@@ -20,7 +20,7 @@ from dpcore import Answer, Domain, Exact, Public, Query, Range, Records, Summing
 from dpcore.checks import positive_integer
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.layout import Layout
+from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.model import ShapeModel
 from dpcore_tables.plan import MOST_STEPS, Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
@@ -34,6 +34,7 @@ from dpcore_tables.sums import (
     gram,
     integer_rows,
     logistic_residual,
+    profiles,
     scores,
     softmax_residual,
     width_of,
@@ -77,7 +78,8 @@ class ShapeFunctions(SummingLearner):
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Moments and ranks of columns, the label's mean, and of two rounds the Gram matrix, the
-        gradients, and histograms of residuals where labels are numbers."""
+        gradients, and where labels are numbers histograms of residuals, sums of them over parts of
+        columns, and a survey of pairs."""
         return self._plan(public).queries()
 
     def resources(self, domain: Domain) -> tuple[int, int]:
@@ -133,6 +135,11 @@ class ShapeFunctions(SummingLearner):
         if query.name == "residuals":
             return _histogram(args["label"][:, None] - labels)
         rows = self._rows(query, block, public)
+        if query.name.endswith("profile"):
+            residuals = self._residuals(query, rows, labels, kind_of(domain))
+            ranks = Ranks.from_array(args["ranks"])
+            parts = ranks.parts(block.features[:, Layout.of(domain).encoded], PARTS)
+            return profiles(parts, residuals, float(args["clip"][0]))
         if query.name.endswith("metric"):
             return gram(rows, width_of(query.shape[0]))
         residuals = self._residuals(query, rows, labels, kind_of(domain))
@@ -141,12 +148,14 @@ class ShapeFunctions(SummingLearner):
         return gradients(rows, residuals, float(args["clip"][0]), query.shape[0])
 
     def _rows(self, query: Query, block: Records, public: Public) -> Rows:
-        """PRIVATE: once for all steps of a round, where there is room for that."""
+        """PRIVATE: once for all steps of a round, where there is room for that; the survey has one
+        step."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         args, domain = query.args, public.domain
         width = 1 + len(args["terms"])
 
-        kept = self._records(domain) <= _kept_records(width)
+        again = query.name != "survey.gradient"
+        kept = again and self._records(domain) <= _kept_records(width)
         narrow = kept and self._records(domain) * width > _WIDE
 
         def rows() -> Rows:

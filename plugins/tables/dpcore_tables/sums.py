@@ -29,11 +29,13 @@ from numpy.typing import NDArray
 
 from dpcore.exact import Exact
 from dpcore.learning.solvers.elementary import falling_exp, half_tanh
+from dpcore_tables.layout import PARTS
 
 BLOCK = 4096
 WIDEST = 4096
 GRADIENT_UNIT = -40
 GRAM_UNIT = -41
+PROFILE_UNIT = -20
 EDGES = np.array([math.ldexp(1.0, i // 2 - 7) * (math.sqrt(2) if i % 2 else 1) for i in range(15)])
 """Ends of the bins of |residual|, which begin at 0: the last ends nowhere."""
 
@@ -139,6 +141,17 @@ def gradients(rows: Rows, residuals: NDArray[np.float64], clip: float, width: in
     total = np.zeros((width, len(multiples)))
     total[: len(rows.whole)] = np.asarray(rows.whole, dtype=np.float64) @ multiples.T
     return Exact.of(total, GRADIENT_UNIT)
+
+
+def profiles(parts: NDArray[np.intp], residuals: NDArray[np.float64], clip: float) -> Exact:
+    """PRIVATE: the sums of clip(r/C) in every part of every column.
+
+    Args:
+        parts: Shape (K, n). residuals: Shape (1, n).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        multiples = _clipped(residuals / clip)[0]
+    return Exact.of([np.bincount(one, multiples, PARTS) for one in parts], PROFILE_UNIT)
 
 
 def bins_of(sizes: NDArray[np.float64]) -> NDArray[np.intp]:
