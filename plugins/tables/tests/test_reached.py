@@ -29,11 +29,11 @@ TARGETS = {
 BUDGETS = {
     "number, small": 1.0,
     "number": 50.0,
-    "number, jumps": 100.0,
+    "number, jumps": 400.0,
     "two": 50.0,
     "several": 50.0,
 }
-"""Mu, of sixty records: 1 makes a small table, 50 one with Gram matrices, 100 one whose jumps are
+"""Mu, of sixty records: 1 makes a small table, 50 one with Gram matrices, 400 one whose jumps are
 looked for."""
 OTHERS = 50
 USUAL = [0.2, 1.0, 0.0, 0.0, -0.3]  # an encoded row: a, c, b
