@@ -23,13 +23,12 @@ TOGETHER = Law(
     statistical=True,
 )
 
-_SIZES = {64: 20_000, 16: 12_000}
-"""Coordinates, as many as a release has without more noise in each; releases of either value, if
-each takes few words.
+_SIZES = {64: (20_000, 1_300_000), 16: (12_000, 300_000)}
+"""Coordinates, as many as a release has without more noise in each; of either value, releases if
+each takes few words, and words.
 """
 
 _AS_LOUD = 1.5  # times the noise of one alone
-_WORDS = 1_300_000  # of either value: a release that takes more of them is drawn less often
 _FEWEST = 2_000
 _LOOKS = 400  # draws to see how loud one coordinate is
 _BINS = 24
@@ -56,7 +55,8 @@ def together(trial: Trial) -> str:
         raise NotApplicableError("it refuses the values that were made up")
     reading = Told(bench.stream(0))
     bench.release(before, reading)
-    affordable = min(_SIZES[size], max(_FEWEST, _WORDS // max(1, reading.count)))
+    releases, words = _SIZES[size]
+    affordable = min(releases, max(_FEWEST, words // max(1, reading.count)))
     first = max(_FEWEST // 2, round(affordable * trial.effort))
     doubts: dict[str, float] = {}
     for stage, (times, least) in enumerate(STAGES):
