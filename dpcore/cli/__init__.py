@@ -21,7 +21,14 @@ def main() -> None:
 
 
 def _code_of_command() -> object:
+    """One thread of linear algebra, unless the environment names another number: on matrices of a
+    few hundred rows more threads wait for each other, and take the processor meanwhile.
+    """
+    import os
     import sys
+
+    for library in ("OPENBLAS", "MKL", "OMP"):  # read when numpy is imported
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
     from dpcore.cli.app import app  # typer and rich are only needed here
 
