@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpcore.accounting.covering import gaussian_cover
 from dpcore.accounting.filters import BudgetExceededError
@@ -212,3 +213,21 @@ def test_a_refusal_gives_its_reason(tmp_path):
     strict.spend(Charge.of(GaussianEvent(mu=0.01, adjacency=A)))
     with pytest.raises(BudgetExceededError, match="if delta were left for failures"):
         strict.spend(Charge.of(STEP))
+
+
+@pytest.mark.parametrize(("q", "mu"), [(1e-3, 1.5), (1e-2, 1.0)])
+def test_a_charge_with_a_tilted_leak_costs_no_less_than_its_divergence(q, mu):
+    """E exp(theta L) by quadrature, in both directions: tilted leaks must not grow on average."""
+    total = Total(epsilon=4.0, delta=1e-6, adjacency=A, failures=1e-6 / 64, tilted=1e-6 / 8)
+    step = PoissonSampledEvent(event=GaussianEvent(mu=mu, adjacency=A), sampling_probability=q)
+    _, charge = settled(total.start(), Charge.of(step))
+    assert charge.tilted > 0
+    ((event, _),) = charge.events
+    x, theta = np.linspace(-12.0, 12.0 + 8 * mu, 40_001), total.slope
+    base = norm.pdf(x)
+    mixed = (1 - q) * base + q * norm.pdf(x - mu)
+    grown = max(
+        float(np.log(np.sum(p * (p / o) ** theta) * (x[1] - x[0])))
+        for p, o in ((mixed, base), (base, mixed))
+    )
+    assert event.gaussian_mu() ** 2 >= 2 * grown / (theta * (theta + 1)) * (1 - 1e-6)

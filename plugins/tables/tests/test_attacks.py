@@ -3,47 +3,14 @@
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Classes, Domain, Range
-from dpcore.conformance.attacks.case import Case
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Range
 from dpcore.conformance.attacks.falsifier import falsify
 from dpcore.conformance.audits.run_audit import audit_run
 from dpcore.conformance.effort import Effort
-from dpcore.domain.people import People
-from dpcore.learning.bounds.sum import SumBound
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables.shape_functions import ShapeFunctions
 
-COLUMNS = {"a": Range(-1, 1), "c": Categories(("x", "y", "z")), "b": Range(0, 5)}
-TARGETS = {
-    "number": Range(0, 10),
-    "two": Classes(("no", "yes")),
-    "several": Classes(("p", "q", "r")),
-}
-BUDGETS = {
-    "number, small": 1.0,
-    "number": 50.0,
-    "number, jumps": 400.0,
-    "two": 50.0,
-    "several": 50.0,
-}
-"""Mu, of sixty records: 1 makes a small table, 50 one with Gram matrices, 400 one whose jumps are
-looked for."""
-
-
-def attacked(kind, relation, records):
-    """The case of one person's `records`, or of single records where that is 0."""
-    people = People(column="id", records=records) if records else None
-    public = relation is REPLACE_ONE and not records
-    count = {"exact": 60} if public else {"limit": 60}
-    target = TARGETS[kind.split(",")[0]]
-    facts = Domain(columns=COLUMNS, target="y", labels=target, people=people, **count)
-    return Case(
-        learner=ShapeFunctions(),
-        bound=SumBound(),
-        domain=facts,
-        adjacency=relation.of_persons(records) if records else relation,
-        mu=BUDGETS[kind],
-    )
+from shape_cases import BUDGETS, TARGETS, case_of
 
 
 @pytest.mark.slow
@@ -53,7 +20,7 @@ def attacked(kind, relation, records):
 def test_the_attack_reaches_every_bound_and_passes_none(kind, relation, records):
     """Of several classes few searches find weights where two are as likely and the others are not:
     `test_reached` gives them, and reaches 0.999."""
-    case = attacked(kind, relation, records)
+    case = case_of(kind, relation, records)
     worst = {query.name: 0.0 for query, _ in case.claims()}
     for seed in range(6):
         if min(worst.values()) > 0.95:

@@ -9,52 +9,17 @@ equally frequent, and residuals, which are small, so that the clip is.
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Categories, Classes, Domain, Range, Records
-from dpcore.conformance.attacks.case import Case
+from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Classes, Records
 from dpcore.conformance.attacks.given_pair import misfit
 from dpcore.conformance.attacks.neighbours import Pair
-from dpcore.domain.people import People
-from dpcore.learning.bounds.sum import SumBound
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
-from dpcore_tables.shape_functions import ShapeFunctions
 
-COLUMNS = {"a": Range(-1, 1), "c": Categories(("x", "y", "z")), "b": Range(0, 5)}
-TARGETS = {
-    "number": Range(0, 10),
-    "two": Classes(("no", "yes")),
-    "several": Classes(("p", "q", "r")),
-}
-BUDGETS = {
-    "number, small": 1.0,
-    "number": 50.0,
-    "number, jumps": 400.0,
-    "two": 50.0,
-    "several": 50.0,
-}
-"""Mu, of sixty records: 1 makes a small table, 50 one with Gram matrices, 400 one whose jumps are
-looked for."""
+from shape_cases import BUDGETS, case_of
+
 OTHERS = 50
 USUAL = [0.2, 1.0, 0.0, 0.0, -0.3]  # an encoded row: a, c, b
-
-
-def case_of(kind, relation, records):
-    people = People(column="id", records=records) if records else None
-    count = {"exact": 60} if relation is REPLACE_ONE and not records else {"limit": 60}
-    return Case(
-        learner=ShapeFunctions(),
-        bound=SumBound(),
-        domain=Domain(
-            columns=COLUMNS,
-            target="y",
-            labels=TARGETS[kind.split(",")[0]],
-            people=people,
-            **count,
-        ),
-        adjacency=relation.of_persons(records) if records else relation,
-        mu=BUDGETS[kind],
-    )
 
 
 def asks(case):
