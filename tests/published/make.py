@@ -37,7 +37,7 @@ CONSOLES = (
     "kernel_ridge.huber_ridge",
     "linear.sufficient_statistics",
     "quickstart",
-    "sgd.regression",
+    "random_features.ridge",
     "statistics.basics",
     "statistics.persons",
 )
