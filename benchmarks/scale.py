@@ -31,7 +31,6 @@ from dpcore.engines.base import Task
 from dpcore.engines.derived import DerivedBlocks
 from dpcore.engines.local import LocalEngine
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.solvers.integers import BLOCK, clipped_gradients, integer_rows, unit_of
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part, Source
@@ -41,6 +40,7 @@ from dpcore.sources.form import Form, Wanted
 from dpcore.sources.opening import open_source
 from dpcore.spec.grammar import Csv
 from dpcore_linear import StagedGradient, SufficientStatistics
+from dpcore_linear.integers import BLOCK, clipped_gradients, integer_rows, unit_of
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_random_features import Ridge
 

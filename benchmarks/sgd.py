@@ -10,7 +10,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpcore.learning.solvers.block_descent import Descent, FeatureRows, descend
+from dpcore_sgd.block_descent import Descent, FeatureRows, descend
 
 RECORDS, STEPS, REPEATS, CHAINS = 10_000, 20_000, 7, 32
 

@@ -7,6 +7,8 @@ Every concept is importable from here; modules are imported when a name is first
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpcore.siblings import sibling
+
 if TYPE_CHECKING:
     from dpcore.accountant import Accountant as Accountant
     from dpcore.accounting.budget import PrivacyBudget as PrivacyBudget
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from dpcore.learning.features.base import FeatureMap as FeatureMap
     from dpcore.learning.features.base import Features as Features
     from dpcore.learning.features.model import LinearModel as LinearModel
-    from dpcore.learning.features.regression import FeatureRegression as FeatureRegression
     from dpcore.learning.learners.best_of import BestOf as BestOf
     from dpcore.learning.learners.one_shot import OneShot as OneShot
     from dpcore.learning.learners.summing import SummingLearner as SummingLearner
@@ -121,7 +122,6 @@ _HOME = {
     "Exact": "exact",
     "Expansion": "functions.kernels.base",
     "FeatureMap": "learning.features.base",
-    "FeatureRegression": "learning.features.regression",
     "Features": "learning.features.base",
     "FunctionLearner": "functions.learner",
     "FunctionQuery": "functions.learner",
@@ -188,17 +188,23 @@ _HOME = {
     "run": "publish.whole_run",
 }
 
-__all__ = sorted(_HOME)
+_BESIDE = {  # in a sibling: the plugin's name, and the module
+    "FeatureRegression": ("models", "learners.regression"),
+}
+
+__all__ = sorted([*_HOME, *_BESIDE])
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return import_module("importlib.metadata").version("dpcore")
-    home = _HOME.get(name)
-    if home is None:
+    if name in _BESIDE:
+        plugin, module = _BESIDE[name]
+        return getattr(sibling(plugin, module, f"dpcore.{name}"), name)
+    if name not in _HOME:
         raise AttributeError(f"module 'dpcore' has no attribute {name!r}")
-    return getattr(import_module(f"dpcore.{home}"), name)
+    return getattr(import_module(f"dpcore.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME, "__version__"])
+    return sorted([*globals(), *_HOME, *_BESIDE, "__version__"])

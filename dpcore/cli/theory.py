@@ -11,7 +11,7 @@ import typer
 
 from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.errors import SpecError, shown
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore.registry.registry import Registry
 from dpcore.registry.shipped import one, shipped
 

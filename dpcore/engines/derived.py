@@ -1,7 +1,7 @@
 """What is derived from blocks, kept in a spool: the integer rows of a stage, for all its asks.
 
 Arrays whose every number a 32-bit float holds are kept as such, and come back as they were: the
-integers of `dpcore.learning.solvers.integers` take half the room.
+integers of `dpcore_linear.integers` take half the room.
 """
 
 from __future__ import annotations

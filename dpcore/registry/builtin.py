@@ -14,7 +14,6 @@ from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.metrics.base import Metric
-from dpcore.learning.theorems.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 from dpcore.registry.hookspecs import hookimpl
@@ -160,11 +159,3 @@ def dpcore_metrics() -> Mapping[str, type[Metric]]:
             "true_positive_rate": (rates, "TruePositiveRate"),
         }
     )
-
-
-@hookimpl
-def dpcore_theory() -> Mapping[str, Statement]:
-    """Theorems of docs/theorems.md."""
-    from dpcore.learning.theorems.statements import STATEMENTS
-
-    return STATEMENTS

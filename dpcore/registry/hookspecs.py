@@ -28,7 +28,7 @@ from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.metrics.base import Metric
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 

@@ -11,7 +11,7 @@ import attrs
 import pluggy
 
 from dpcore.errors import RegistryError
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore.registry import hookspecs
 from dpcore.registry.kinds import KINDS, Kind
 from dpcore.registry.lazily import Lazily

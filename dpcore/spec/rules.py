@@ -16,7 +16,7 @@ from dpcore.errors import SpecError, below, nearest, shown
 from dpcore.strict_yaml.located import Node
 
 if TYPE_CHECKING:
-    from dpcore.learning.theorems.statement import Statement
+    from dpcore.learning.statement import Statement
     from dpcore.registry.registry import Registry
 
 RULE, TAKE, WHICH, TIMES, WHOLE = "rule", "take", "which", "times", "whole"

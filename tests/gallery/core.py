@@ -25,7 +25,6 @@ from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.theorems.ridge import ridge_replace_one
 from dpcore.mechanism import coordinates, free, from_real
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
@@ -47,6 +46,7 @@ from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.output_perturbation import OutputPerturbation, OutputPerturbationBound
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
+from dpcore_models.theorems.ridge import ridge_replace_one
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne

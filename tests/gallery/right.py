@@ -18,7 +18,7 @@ from dpcore import (
     WorstCase,
 )
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.theorems.ridge import ridge_add_remove
+from dpcore_models.theorems.ridge import ridge_add_remove
 
 from doubles import Numbers
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from dpcore.errors import CertificateError
-from dpcore.learning.solvers import ball_ridge
-from dpcore.learning.solvers.ball import into_ball
-from dpcore.learning.solvers.ball_ridge import (
+from dpcore_random_features.solvers import ball_ridge
+from dpcore_random_features.solvers.ball import into_ball
+from dpcore_random_features.solvers.ball_ridge import (
     BallRidge,
     distance_to_minimiser,
 )

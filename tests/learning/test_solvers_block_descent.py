@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcore.learning.solvers.block_descent import Descent, FeatureRows, descend
-from dpcore.learning.solvers.block_residuals import block_residuals
-from dpcore.learning.solvers.kaczmarz import kaczmarz
+from dpcore_random_features.solvers.kaczmarz import kaczmarz
+from dpcore_sgd.block_descent import Descent, FeatureRows, descend
+from dpcore_sgd.block_residuals import block_residuals
 
 
 def loop(features, labels, order, descent):

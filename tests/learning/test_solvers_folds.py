@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from dpcore import Records
 from dpcore.errors import CertificateError
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.solvers import huber_folds
-from dpcore.learning.solvers.ball_ridge import BallRidge
-from dpcore.learning.solvers.huber_folds import FoldedHuber
-from dpcore.learning.solvers.huber_ridge import HuberRidge
-from dpcore.learning.solvers.ridge import solve_summed, summed_ridge_error
-from dpcore.learning.solvers.short_rows import FoldedRows, ShortRows
+from dpcore_models.solvers import huber_folds
+from dpcore_models.solvers.huber_folds import FoldedHuber
+from dpcore_models.solvers.huber_ridge import HuberRidge
+from dpcore_models.solvers.short_rows import FoldedRows, ShortRows
+from dpcore_random_features.solvers.ball_ridge import BallRidge
+from dpcore_random_features.solvers.ridge import solve_summed, summed_ridge_error
 
 from oracles.definitions import ridge
 from oracles.ridge import distance, exact_ball_ridge, exact_huber_ridge, unit_rows

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcore.errors import CertificateError
-from dpcore.learning.solvers import huber_ridge
-from dpcore.learning.solvers.huber_ridge import (
+from dpcore_models.solvers import huber_ridge
+from dpcore_models.solvers.huber_ridge import (
     HuberRidge,
     distance_to_minimiser,
 )

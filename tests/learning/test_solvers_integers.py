@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcore.learning.solvers.elementary import falling_exp, half_tanh
-from dpcore.learning.solvers.integers import (
+from dpcore_linear.integers import (
     BLOCK,
     clipped_gradients,
     integer_rows,
@@ -17,6 +16,7 @@ from dpcore.learning.solvers.integers import (
     multipliers,
     unit_of,
 )
+from dpcore_models.solvers.elementary import falling_exp, half_tanh
 
 
 def exact_contribution(row, label, weights, clip):

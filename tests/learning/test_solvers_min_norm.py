@@ -13,8 +13,8 @@ from dpcore.learning.features.base import Features
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.turns import BLOCK
-from dpcore.learning.solvers.min_norm import fit_min_norm, solve_min_norm
 from dpcore.randomness import PublicCoins
+from dpcore_random_features.solvers.min_norm import fit_min_norm, solve_min_norm
 
 from oracles.ridge import unit_rows
 

@@ -30,7 +30,7 @@ from dpcore.conformance.attacks.case import Case
 from dpcore.conformance.laws.sums import sum_verdicts
 from dpcore.errors import ParameterError
 from dpcore.learning.bounds.sum import ROW_WISE, SumBound, moved_by_sum
-from dpcore.learning.solvers.clipping import clipped_integers
+from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace

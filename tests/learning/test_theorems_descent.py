@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpcore.learning.solvers.block_descent import Descent, FeatureRows, descend
-from dpcore.learning.theorems.descent import StepReach, gradient_diameter
-from dpcore.learning.theorems.hits import permutation_law, with_replacement_law
+from dpcore_sgd.block_descent import Descent, FeatureRows, descend
+from dpcore_sgd.descent import StepReach, gradient_diameter
+from dpcore_sgd.hits import permutation_law, with_replacement_law
 
 
 def gradient(w, phi, y):

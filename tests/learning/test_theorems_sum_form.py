@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpcore.errors import ParameterError
-from dpcore.learning.theorems import sum_form
-from dpcore.learning.theorems.projection import ball_diameter
-from dpcore.learning.theorems.taper import UNLIMITED_FULL, UNLIMITED_ZERO, Taper
+from dpcore_models.theorems import sum_form
+from dpcore_models.theorems.projection import ball_diameter
+from dpcore_models.theorems.taper import UNLIMITED_FULL, UNLIMITED_ZERO, Taper
 
 from oracles.ridge import (
     distance,

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpcore.learning.theorems.ridge import ridge_add_remove
-from dpcore.learning.theorems.supremum import ridge_add_remove_exact
+from dpcore_models.theorems.ridge import ridge_add_remove
+from dpcore_models.theorems.supremum import ridge_add_remove_exact
 
 CASES = [(1.0, 1.0, 10.0, 100), (2.0, 0.5, 1.0, 7), (1.0, 3.0, 0.01, 1), (0.5, 1.0, 50.0, 1000)]
 

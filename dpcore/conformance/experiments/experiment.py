@@ -11,7 +11,7 @@ import attrs
 
 from dpcore.conformance.experiments.grammar import ExperimentSpecText, ExperimentText
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore.registry.registry import Registry
 from dpcore.registry.shipped import one, shipped
 from dpcore.strict_yaml.conversion import convert

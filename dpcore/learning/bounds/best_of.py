@@ -11,8 +11,8 @@ from dpcore.adjacency import Adjacency
 from dpcore.bound import Claims, Refused, SensitivityBound
 from dpcore.distance import Distance
 from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.best_of import CHOICE, FITS, BestOf
-from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.query import Query
 from dpcore.sensitivity import AnySensitivity, Sensitivity
 

@@ -9,7 +9,7 @@ If inner products are >= 0 before contributions are rounded to multiples of s, e
 :math:`\sqrt{2C^2+4rC+2r^2}`. A smaller relation is part of replacement.
 
 Sums are integers: there is no error to add, of n or of a block. Proof of the length:
-`dpcore.learning.solvers.clipping`, or the author's where the learner writes `partial`.
+`dpcore.learning.learners.clipping`, or the author's where the learner writes `partial`.
 """
 
 import math
@@ -21,8 +21,8 @@ from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.distance import Distance
 from dpcore.learner import AnyLearner, Public
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.summing import SummingLearner, sums_exactly
-from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.query import Query, Sum
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity

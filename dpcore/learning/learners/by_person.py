@@ -3,7 +3,7 @@ r"""Sums whose every person adds a bounded amount: :math:`\sum_p \mathrm{clip}_P
 Each record's contribution is clipped to C and rounded to the query's unit; a person's integers are
 added, and their sum is clipped to P and rounded again. So what a person adds is a function of the
 multiset of their records, and at most P long, however many those are (of one number, by cutting it
-off; of a vector, by scaling it: `dpcore.learning.solvers.clipping`).
+off; of a vector, by scaling it: `dpcore.learning.learners.clipping`).
 
 Records are sorted by person before anything is asked of them, so that no block, part or order cuts
 a person in two: all of them are in one memory.
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
-from dpcore.learning.solvers.clipping import clipped_integers
+from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.query import Query
 from dpcore.records.records import Records
 

@@ -28,7 +28,7 @@ from dpcore.errors import ContractError
 from dpcore.exact import Exact
 from dpcore.learner import Learner, Public, Reads
 from dpcore.learning.learners.by_person import total_of_persons
-from dpcore.learning.solvers.clipping import clipped_integers
+from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore import AnyLearner, AnyMechanism, SensitivityBound, hookimpl
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge, KernelHuberRidgeBound
 from dpcore_kernel_ridge.one_scalar import OneScalar

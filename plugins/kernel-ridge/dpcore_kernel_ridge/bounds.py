@@ -24,9 +24,9 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
-from dpcore.learning.theorems.ridge import ridge_replace_one
 from dpcore.rounding import up
 from dpcore_kernel_ridge.ridge import KernelRidge, Problem
+from dpcore_models.theorems.ridge import ridge_replace_one
 
 SHARED_SCALAR = (
     "one scalar b shared by all points publishes every difference f(x1) - f(x2) exactly; it covers "

@@ -8,7 +8,7 @@ Delta in sup norm. As printed :math:`\Delta=2R\kappa^2(\kappa+1)/(m\lambda)` wit
 import math
 
 from dpcore.checks import need_positive
-from dpcore.learning.theorems.ridge import ridge_replace_one
+from dpcore_models.theorems.ridge import ridge_replace_one
 
 
 def generalization_printed(epsilon: float, bound: float) -> float:

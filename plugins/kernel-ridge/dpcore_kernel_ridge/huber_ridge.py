@@ -34,9 +34,7 @@ from dpcore import (
     Sensitivity,
 )
 from dpcore.checks import positive
-from dpcore.learning.bounds.certified import CertifiedBound
-from dpcore.learning.theorems.by_relation import ByRelation
-from dpcore.learning.theorems.sum_form import huber_ridge
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore_kernel_ridge.huber_solver import (
     HuberProblem,
     huber_error,
@@ -44,6 +42,8 @@ from dpcore_kernel_ridge.huber_solver import (
     solve_huber,
 )
 from dpcore_kernel_ridge.ridge import KernelLearner
+from dpcore_models.bounds.certified import CertifiedBound
+from dpcore_models.theorems.sum_form import huber_ridge
 
 
 @attrs.frozen(kw_only=True)

@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 
 from dpcore import Kernel
 from dpcore.errors import CertificateError
-from dpcore.learning.solvers.sums import plain
 from dpcore.rounding import UNIT, gamma, up
+from dpcore_models.solvers.sums import plain
 
 _STEEPEST = 2.0**24  # L/Lam: more would take too many steps
 _SHARE = 2.0**-30  # of one record's pull: what the steps may leave, where rounding leaves less

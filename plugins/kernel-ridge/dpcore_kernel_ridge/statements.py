@@ -2,10 +2,10 @@
 
 import math
 
-from dpcore.learning.theorems.ridge import ridge_replace_one
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore_kernel_ridge import generalization, utility
 from dpcore_kernel_ridge.bounds import lemma_2
+from dpcore_models.theorems.ridge import ridge_replace_one
 
 _PAPER = "Nie & Wang (2017)"
 _SYMBOLS = {

@@ -18,11 +18,11 @@ from dpcore import (
 from dpcore.errors import NoClaimError
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.learning.theorems.ridge import ridge_norm, ridge_replace_one
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1, lemma_2
 from dpcore_kernel_ridge.one_scalar import OneScalar
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_kernel_ridge.solver import solve_kernel_ridge
+from dpcore_models.theorems.ridge import ridge_norm, ridge_replace_one
 
 from doubles import domain
 

@@ -5,10 +5,10 @@ import pytest
 
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.learning.theorems.ridge import ridge_replace_one
 from dpcore_kernel_ridge import utility
 from dpcore_kernel_ridge.bounds import lemma_2
 from dpcore_kernel_ridge.solver import solve_kernel_ridge
+from dpcore_models.theorems.ridge import ridge_replace_one
 
 
 def test_the_choices_are_those_of_the_theorems():

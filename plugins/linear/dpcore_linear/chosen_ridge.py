@@ -33,11 +33,11 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.errors import ParameterError
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.features.base import row_by_row
-from dpcore.learning.solvers.integers import BLOCK, integer_rows, scores, unit_of
-from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore_linear.clipped_sum import shortened
+from dpcore_linear.integers import BLOCK, integer_rows, scores, unit_of
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
 
 _PLACES = -30  # log2 of what scores are counted in

@@ -3,7 +3,7 @@ r"""Gradient perturbation: full-batch descent on clipped gradients, on any featu
 Theorem: every step releases a sum of clipped gradients, which moves by at most C (add/remove), 2C
 (replace-one) or min(2C, 2 M kappa) (label only, up to the rounding of rows) at any weights; T steps
 with Gaussian noise are exactly one Gaussian. See `dpcore_linear.clipped_sum` for the lemma, and
-`dpcore.learning.solvers.integers` for sums without any rounding.
+`dpcore_linear.integers` for sums without any rounding.
 """
 
 from typing import Any, ClassVar, Literal
@@ -36,8 +36,8 @@ from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.features.base import row_by_row
-from dpcore.learning.solvers.elementary import half_tanh
-from dpcore.learning.solvers.integers import (
+from dpcore_linear.descent import Descent, Steps
+from dpcore_linear.integers import (
     BLOCK,
     IntegerRows,
     Link,
@@ -47,7 +47,7 @@ from dpcore.learning.solvers.integers import (
     multipliers,
     unit_of,
 )
-from dpcore_linear.descent import Descent, Steps
+from dpcore_models.solvers.elementary import half_tanh
 
 
 def _count(domain: Domain) -> int:

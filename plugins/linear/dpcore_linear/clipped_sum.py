@@ -8,13 +8,13 @@ If features are fixed and a label moves within an interval of length 2M, by at m
 of convexity. The same holds with any function of :math:`\phi_i\cdot w` in place of the score
 itself, such as :math:`\tanh(\phi_i\cdot w/2)`, whose gradient is that of the logistic loss.
 
-Sums are computed in integers, without any rounding (`dpcore.learning.solvers.integers`).
+Sums are computed in integers, without any rounding (`dpcore_linear.integers`).
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.solvers.sums import norm
+from dpcore_models.solvers.sums import norm
 
 LONGEST = 1000.0
 """Weights are projected on a ball of this radius: a thousand times what labels in [-1, 1] need."""

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Exact
-from dpcore.learning.theorems.sufficient_statistics import (
+from dpcore.rounding import up
+from dpcore_linear.gram_sensitivity import (
     statistics_add_remove,
     statistics_replace_label,
     statistics_replace_one,
 )
-from dpcore.rounding import up
 
 BLOCK = 4096
 _DIAGONAL, _ABOVE = 29, 41

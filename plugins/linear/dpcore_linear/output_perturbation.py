@@ -28,10 +28,10 @@ from dpcore import (
     WorstCase,
 )
 from dpcore.errors import UnknownCountError
-from dpcore.learning.bounds.certified import CertifiedBound
-from dpcore.learning.learners.certified import HuberRegression
-from dpcore.learning.theorems.taper import Taper
 from dpcore.rounding import up
+from dpcore_models.bounds.certified import CertifiedBound
+from dpcore_models.learners.certified import HuberRegression
+from dpcore_models.theorems.taper import Taper
 
 
 @attrs.frozen(kw_only=True)

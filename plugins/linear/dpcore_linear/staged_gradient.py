@@ -3,7 +3,7 @@ r"""Clipped gradient descent in three stages: standardise, screen, fit. What to 
 Theorem: every release is a sum of one vector per record, fixed by earlier answers. Replacing a
 record moves a sum of vectors of norm at most c by at most 2c, of non-negative ones by at most
 :math:`\sqrt2c` (:math:`\|a-b\|^2\le\|a\|^2+\|b\|^2`), and a sum of clipped gradients by at most 2C.
-All of them are sums of integers (`dpcore.learning.solvers.integers`), so that no rounding is left.
+All of them are sums of integers (`dpcore_linear.integers`), so that no rounding is left.
 With Gaussian noise all of them compose to exactly one Gaussian.
 
 The constants are one set for every table, chosen on synthetic and other public data: see
@@ -40,7 +40,8 @@ from dpcore.errors import NoClaimError
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.features.model import in_blocks
 from dpcore.learning.shown import ShownModel
-from dpcore.learning.solvers.integers import (
+from dpcore_linear.descent import Descent, Steps
+from dpcore_linear.integers import (
     BLOCK,
     IntegerRows,
     clipped_gradients,
@@ -48,7 +49,6 @@ from dpcore.learning.solvers.integers import (
     multipliers,
     unit_of,
 )
-from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.staged_features import INTERCEPT, Layout, StagedFeatures
 
 _STANDARDISE, _SCREEN = 0.10, 0.30  # shares of the budget; the fit has the rest

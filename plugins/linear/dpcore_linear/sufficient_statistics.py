@@ -38,12 +38,12 @@ from dpcore import (
 from dpcore.checks import one_of, positive
 from dpcore.errors import NoClaimError
 from dpcore.interval import Spread
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.features.base import row_by_row
 from dpcore.learning.learners.by_person import of_whole_persons
-from dpcore.learning.solvers.sums import plain
-from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore_linear.exact_sums import BLOCK, GramUnits
 from dpcore_linear.gram_bars import gram_bars
+from dpcore_models.solvers.sums import plain
 
 _FAILURE = 0.05  # of the bound on the noise's norm, which only helps to choose a regularization
 

@@ -27,16 +27,16 @@ from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.theorems.sufficient_statistics import (
-    statistics_add_remove,
-    statistics_replace_label,
-    statistics_replace_one,
-)
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.pricing.calibration import compose
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.exact_sums import GramUnits
+from dpcore_linear.gram_sensitivity import (
+    statistics_add_remove,
+    statistics_replace_label,
+    statistics_replace_one,
+)
 from dpcore_linear.output_perturbation import (
     OutputPerturbation,
     OutputPerturbationBound,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore_ntk.central import Central, CentralBound
 from dpcore_ntk.experiment_methods import digits, fit_kernel
 from dpcore_ntk.gram_sampling import GramSampling

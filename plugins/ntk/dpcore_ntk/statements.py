@@ -1,6 +1,6 @@
 """The paper's statements for `dpcore theory`."""
 
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore_ntk import calculators, error_bounds
 from dpcore_ntk.row_movement import matrix_movement
 

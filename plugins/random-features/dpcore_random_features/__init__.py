@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.experiment_groups import fit_ridge
 from dpcore_random_features.experiment_methods import f1, f2, fit_cosines

@@ -24,10 +24,10 @@ from dpcore import (
     Sensitivity,
 )
 from dpcore.checks import positive
-from dpcore.learning.bounds.certified import CertifiedBound
-from dpcore.learning.learners.certified import CertifiedRegression
-from dpcore.learning.solvers.ball_ridge import BallRidge
-from dpcore.learning.theorems.projection import ball_diameter
+from dpcore_models.bounds.certified import CertifiedBound
+from dpcore_models.learners.certified import CertifiedRegression
+from dpcore_models.theorems.projection import ball_diameter
+from dpcore_random_features.solvers.ball_ridge import BallRidge
 
 
 @attrs.frozen(kw_only=True)
@@ -36,7 +36,7 @@ class BallRidgeLearner(CertifiedRegression):
 
     No exact number of records is read. The solver's tolerance is public and grows with the largest
     number of records it must hold for: a public upper bound, or else 2^22, before which the result
-    tapers off (from 2^20 records on; see `dpcore.learning.theorems.taper`). Declare `at_most` to
+    tapers off (from 2^20 records on; see `dpcore_models.theorems.taper`). Declare `at_most` to
     avoid that.
 
     Total: where the bound declares a solver error, the solver's certificate is proved to reach it

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.solvers.kaczmarz import kaczmarz
+from dpcore_random_features.solvers.kaczmarz import kaczmarz
 
 Floats = NDArray[np.float64]
 Solver = Literal["pinv", "kaczmarz", "sgd", "zero"]

@@ -11,8 +11,8 @@ from typing import ClassVar
 import attrs
 
 from dpcore import Learner
-from dpcore.learning.bounds.certified import CertifiedBound
-from dpcore.learning.learners.certified import HuberRegression
+from dpcore_models.bounds.certified import CertifiedBound
+from dpcore_models.learners.certified import HuberRegression
 
 
 @attrs.frozen(kw_only=True)
@@ -21,7 +21,7 @@ class HuberRidgeLearner(HuberRegression):
 
     No exact number of records is read. The solver's tolerance is public and grows with the largest
     number of records it must hold for: a public upper bound, or else 2^22, before which the result
-    tapers off (from 2^20 records on; see `dpcore.learning.theorems.taper`). Declare `at_most` to
+    tapers off (from 2^20 records on; see `dpcore_models.theorems.taper`). Declare `at_most` to
     avoid that.
 
     Total: the bound refuses parameters at which floating point could miss the tolerance; for all

@@ -38,9 +38,9 @@ from dpcore.learning.features.frequencies import gaussian_frequencies
 from dpcore.learning.features.model import in_blocks
 from dpcore.learning.features.turns import Turns, cosines, sines
 from dpcore.learning.shown import ShownModel
-from dpcore.learning.solvers.kaczmarz import kaczmarz
-from dpcore.learning.solvers.min_norm import fit_min_norm
 from dpcore.rounding import up
+from dpcore_random_features.solvers.kaczmarz import kaczmarz
+from dpcore_random_features.solvers.min_norm import fit_min_norm
 
 IMAGINARY = (
     "Algorithm 1 adds real noise to complex coefficients, so that their imaginary part is "

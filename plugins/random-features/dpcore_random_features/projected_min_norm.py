@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dpcore import (
     Adjacency,
     Distance,
-    FeatureRegression,
     Learner,
     LearnerCoins,
     Public,
@@ -26,9 +25,10 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.learning.solvers.ball import into_ball
-from dpcore.learning.solvers.min_norm import fit_min_norm
-from dpcore.learning.theorems.projection import ball_diameter
+from dpcore_models.learners.regression import FeatureRegression
+from dpcore_models.theorems.projection import ball_diameter
+from dpcore_random_features.solvers.ball import into_ball
+from dpcore_random_features.solvers.min_norm import fit_min_norm
 
 
 @attrs.frozen(kw_only=True)

@@ -17,7 +17,6 @@ from dpcore import (
     Adjacency,
     Distance,
     Domain,
-    FeatureRegression,
     Learner,
     LearnerCoins,
     Public,
@@ -29,13 +28,14 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.learning.solvers.ridge import (
+from dpcore_models.learners.regression import FeatureRegression
+from dpcore_models.theorems.ridge import ridge_replace_one
+from dpcore_random_features.solvers.ridge import (
     ridge_error,
     solve_ridge,
     solve_summed,
     summed_ridge_error,
 )
-from dpcore.learning.theorems.ridge import ridge_replace_one
 
 
 @attrs.frozen(kw_only=True)
@@ -45,7 +45,7 @@ class Ridge(FeatureRegression):
     Total: the system to solve is positive definite for every dataset of the domain, and the bound
     refuses parameters at which floating-point Cholesky could break down. Where there are at least
     as many records as features, it is the minimiser of records rounded to 20 binary places, made
-    of exact sums (`dpcore.learning.solvers.short_rows`).
+    of exact sums (`dpcore_models.solvers.short_rows`).
 
     Args:
         features: Map from encoded columns to features.

@@ -1,6 +1,6 @@
 """The paper's statements for `dpcore theory`."""
 
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore_random_features import utility
 from dpcore_random_features.min_norm import lemma_9
 

@@ -12,10 +12,10 @@ from dpcore.errors import ParameterError
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.solvers.ridge import ridge_error, solve_ridge
-from dpcore.learning.theorems.ridge import ridge_add_remove, ridge_norm, ridge_replace_one
 from dpcore.sensitivity import Sensitivity
+from dpcore_models.theorems.ridge import ridge_add_remove, ridge_norm, ridge_replace_one
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
+from dpcore_random_features.solvers.ridge import ridge_error, solve_ridge
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tests"))
 from oracles.definitions import ridge  # the repository's oracles, not an installed module

@@ -18,7 +18,7 @@ from dpcore import (
 )
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.theorems import taper
+from dpcore_models.theorems import taper
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeBound, HuberRidgeLearner
 

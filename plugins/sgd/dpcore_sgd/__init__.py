@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcore import Learner, SensitivityBound, hookimpl
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.experiment_methods import THEOREM_3_NOISE
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2

@@ -1,7 +1,7 @@
 r"""Sound bounds for `sgd.regression`: the worst case over orders, and its law (T14, T15).
 
 Both add up, over the uses of one record, what one use can move
-(`dpcore.learning.theorems.descent`).
+(`dpcore_sgd.descent`).
 """
 
 from typing import Any, ClassVar
@@ -24,8 +24,8 @@ from dpcore import (
     SensitivityBound,
     SensitivityLaw,
 )
-from dpcore.learning.theorems.descent import StepReach
-from dpcore.learning.theorems.hits import permutation_law, with_replacement_law
+from dpcore_sgd.descent import StepReach
+from dpcore_sgd.hits import permutation_law, with_replacement_law
 from dpcore_sgd.regression import Regression
 from dpcore_sgd.rounding import descent_error
 

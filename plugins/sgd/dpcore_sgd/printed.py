@@ -33,9 +33,9 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import fraction
-from dpcore.learning.theorems.descent import StepReach
 from dpcore.rounding import up
 from dpcore_sgd.bounds import reach_of, stated
+from dpcore_sgd.descent import StepReach
 from dpcore_sgd.regression import Regression
 
 MISSING_ROOT = (

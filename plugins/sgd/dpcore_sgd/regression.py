@@ -34,8 +34,8 @@ from dpcore.errors import NoClaimError, ParameterError
 from dpcore.interval import Spread
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.error_bars import even_noise
-from dpcore.learning.solvers.block_descent import Descent, FeatureRows, descend
-from dpcore.learning.theorems.descent import StepReach
+from dpcore_sgd.block_descent import Descent, FeatureRows, descend
+from dpcore_sgd.descent import StepReach
 
 _COUNT = 250  # frequencies of the default features
 _NOISE, _AT, _POWER = 0.07, 1000.0, 0.25  # the default step: see Regression.step

@@ -10,16 +10,16 @@ by
 it), and each block's sum by :math:`\gamma_{d+b+16}(W+\eta n_s\kappa r)`, n_s its number of steps.
 Twice the latter covers the mean and projection.
 
-Source: Higham (2002), Theorem 8.5 for substitution; `dpcore.learning.solvers.sums` for the
+Source: Higham (2002), Theorem 8.5 for substitution; `dpcore_models.solvers.sums` for the
 rest.
 """
 
 import numpy as np
 
 from dpcore import Refused
-from dpcore.learning.solvers.sums import plain
-from dpcore.learning.theorems.descent import StepReach
 from dpcore.rounding import gamma
+from dpcore_models.solvers.sums import plain
+from dpcore_sgd.descent import StepReach
 
 _ROOM = 0.01  # an error of more than this share of W is refused; what it does to W is in _MORE
 _MORE = 1.05

@@ -1,6 +1,6 @@
 """The paper's statements for `dpcore theory`."""
 
-from dpcore.learning.theorems.statement import Statement
+from dpcore.learning.statement import Statement
 from dpcore_sgd import utility
 from dpcore_sgd.printed import corrected_sensitivity, noise_multiplier, printed_sensitivity, uses
 

@@ -37,9 +37,9 @@ from dpcore.checks import fraction
 from dpcore.errors import ContractError
 from dpcore.interval import Spread
 from dpcore.learner import Reads
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.figures import Figures, Statistics
-from dpcore.learning.solvers.clipping import clipped_integers
-from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, ratio
 from dpcore_statistics.columns import number_column, require_conditions, selected

@@ -25,8 +25,8 @@ from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.figures import Figures, Statistics
-from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared

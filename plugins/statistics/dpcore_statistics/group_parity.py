@@ -30,9 +30,9 @@ from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread, Spread, apart
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.metrics.parity import floor
-from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.rounding import up
 from dpcore_statistics.gaps import MOST_PAIRED
 from dpcore_statistics.group_errors import PREDICTED

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.figures import Figures, Statistics
-from dpcore.learning.solvers.clipping import clipped_integers
-from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.columns import number_column

@@ -26,8 +26,8 @@ from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
 from dpcore.learner import State
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.figures import Figures, Statistics
-from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO

@@ -54,8 +54,8 @@ from dpcore.checks import fraction
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
 from dpcore.learner import Reads
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.figures import Figures, Statistics
-from dpcore.learning.theorems.by_relation import ByRelation
 from dpcore.mechanisms.exponential import MOST
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
 from dpcore_statistics.statistic import ROWS

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.exact import Exact
-from dpcore.learning.solvers.elementary import falling_exp, half_tanh
+from dpcore_models.solvers.elementary import falling_exp, half_tanh
 from dpcore_tables.layout import PARTS
 
 BLOCK = 4096

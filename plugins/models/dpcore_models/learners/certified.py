@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
 from dpcore.learner import Public, Reads
-from dpcore.learning.features.regression import FeatureRegression
-from dpcore.learning.solvers.certified import Certified
-from dpcore.learning.solvers.huber_ridge import HuberRidge
-from dpcore.learning.theorems.by_relation import ByRelation
-from dpcore.learning.theorems.taper import Taper
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
+from dpcore_models.learners.regression import FeatureRegression
+from dpcore_models.solvers.certified import Certified
+from dpcore_models.solvers.huber_ridge import HuberRidge
+from dpcore_models.theorems.taper import Taper
 
 
 @attrs.frozen(kw_only=True)
@@ -26,7 +26,7 @@ class CertifiedRegression(FeatureRegression):
 
     No exact number of records is read. The solver's tolerance is public and grows with the largest
     number of records it must hold for: a public upper bound, or else 2^22, before which the result
-    tapers off (from 2^20 records on; see `dpcore.learning.theorems.taper`).
+    tapers off (from 2^20 records on; see `dpcore_models.theorems.taper`).
 
     Args:
         total_regularization: Lam > 0, of the sum form: not multiplied by the number of records.

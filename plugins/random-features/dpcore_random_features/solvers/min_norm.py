@@ -22,7 +22,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.learning.features.base import Features
-from dpcore.learning.solvers.gram import Triangle, summed
+from dpcore_random_features.solvers.gram import Triangle, summed
 
 _WELL = 1e-10  # reciprocal condition number down to which Cholesky is trusted
 _ROWS = 1024  # at a time, where they outnumber the features

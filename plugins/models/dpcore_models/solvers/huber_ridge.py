@@ -23,13 +23,13 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.errors import CertificateError
-from dpcore.learning.solvers.certified import Certified
-from dpcore.learning.solvers.huber_folds import FoldedHuber
-from dpcore.learning.solvers.short_rows import FoldedRows
-from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
-from dpcore.learning.theorems.by_relation import ByRelation
-from dpcore.learning.theorems.sum_form import huber_ridge, huber_ridge_norm
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.rounding import UNIT, gamma, up
+from dpcore_models.solvers.certified import Certified
+from dpcore_models.solvers.huber_folds import FoldedHuber
+from dpcore_models.solvers.short_rows import FoldedRows
+from dpcore_models.solvers.sums import depth, gram, norm, plain, pull
+from dpcore_models.theorems.sum_form import huber_ridge, huber_ridge_norm
 
 _NEWTON_STEPS = 200
 _HALVINGS = 60

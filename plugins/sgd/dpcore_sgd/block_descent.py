@@ -6,7 +6,7 @@ A step takes the next `batch` rows, all at the same weights, and sets
           - \tfrac{\eta}{b}\sum_i \mathrm{clip}_{L/\|\phi_i\|}(\phi_i\cdot w-y_i)\,\phi_i\Big).
 
 A block of steps needs one Gram matrix and one prediction
-(`dpcore.learning.solvers.block_residuals`); what comes out is what the plain loop computes, up to
+(`dpcore_sgd.block_residuals`); what comes out is what the plain loop computes, up to
 rounding. Where features live is left to a `Space`.
 
 Source: Wang & Guo (2024), Algorithm 1, for the step; the block form is exact linear algebra.
@@ -23,7 +23,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.checks import non_negative, positive, positive_integer
-from dpcore.learning.solvers.block_residuals import block_residuals
+from dpcore_sgd.block_residuals import block_residuals
 
 Rows = NDArray[np.intp]
 _NEAR = 1 - 1e-12  # a block whose iterates stay this far inside the ball needs no projection

@@ -1,6 +1,6 @@
 r"""Huber ridge by sums over blocks: every step of the search is a function of exact sums.
 
-Records are rounded first (`dpcore.learning.solvers.short_rows`); the problem is that of the rounded
+Records are rounded first (`dpcore_models.solvers.short_rows`); the problem is that of the rounded
 records. So whatever the blocks, their order and the machines, each point of the search has the same
 bits, and the search may take as many passes as it needs.
 
@@ -21,7 +21,7 @@ errors, where d is the width, :math:`\sqrt d\le2^h`, and every :math:`|c_j|<2^E`
 
 Steps 2 to 4 are functions of each record alone until the sum, to the last bit.
 
-Search: Newton's method as in `dpcore.learning.solvers.huber_ridge`, whose line search looks at 16
+Search: Newton's method as in `dpcore_models.solvers.huber_ridge`, whose line search looks at 16
 points of the line in a pass; then gradient steps, by the proof there with the error E above.
 """
 
@@ -38,10 +38,10 @@ from numpy.typing import NDArray
 
 from dpcore.errors import CertificateError
 from dpcore.exact import Exact
-from dpcore.learning.solvers.short_rows import FoldedRows, WholeRows, above
-from dpcore.learning.solvers.sums import norm
 from dpcore.records.records import Folded
 from dpcore.rounding import UNIT, gamma, up
+from dpcore_models.solvers.short_rows import FoldedRows, WholeRows, above
+from dpcore_models.solvers.sums import norm
 
 _NEWTON_STEPS = 200
 _HALF = 20  # bits of each half of a residual

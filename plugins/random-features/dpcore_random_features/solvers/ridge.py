@@ -1,6 +1,6 @@
 r"""Ridge by Cholesky, with an error bound that is known before any record is.
 
-From exact sums of the rounded records (`dpcore.learning.solvers.short_rows`) where there are at
+From exact sums of the rounded records (`dpcore_models.solvers.short_rows`) where there are at
 least as many records as features; from the records' own inner products where there are fewer.
 
 Both routes solve a system with matrix A + Lam I, A positive semidefinite of norm at most
@@ -15,9 +15,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.learning.solvers.short_rows import Sums
-from dpcore.learning.theorems.ridge import ridge_norm
 from dpcore.rounding import gamma
+from dpcore_models.solvers.short_rows import Sums
+from dpcore_models.theorems.ridge import ridge_norm
 
 
 def summed_ridge_error(

@@ -32,17 +32,17 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.errors import CertificateError
-from dpcore.learning.solvers.ball import into_ball
-from dpcore.learning.solvers.certified import Certified
-from dpcore.learning.solvers.short_rows import FoldedRows, Sums
-from dpcore.learning.solvers.sums import depth, gram, norm, plain, pull
-from dpcore.learning.theorems.by_relation import ByRelation
-from dpcore.learning.theorems.sum_form import (
+from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.rounding import gamma, up
+from dpcore_models.solvers.certified import Certified
+from dpcore_models.solvers.short_rows import FoldedRows, Sums
+from dpcore_models.solvers.sums import depth, gram, norm, plain, pull
+from dpcore_models.theorems.sum_form import (
     ball_ridge_add_remove,
     ball_ridge_replace_label,
     ball_ridge_replace_one,
 )
-from dpcore.rounding import gamma, up
+from dpcore_random_features.solvers.ball import into_ball
 
 _STEPS = 400
 

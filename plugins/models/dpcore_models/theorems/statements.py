@@ -1,8 +1,8 @@
 """The core's own theorems as statements."""
 
-from dpcore.learning.theorems.ridge import ridge_add_remove, ridge_norm, ridge_replace_one
-from dpcore.learning.theorems.statement import Statement
-from dpcore.learning.theorems.supremum import ridge_add_remove_exact
+from dpcore.learning.statement import Statement
+from dpcore_models.theorems.ridge import ridge_add_remove, ridge_norm, ridge_replace_one
+from dpcore_models.theorems.supremum import ridge_add_remove_exact
 
 _SYMBOLS = {"M": "label_bound", "lam": "regularization", "m": "records"}
 

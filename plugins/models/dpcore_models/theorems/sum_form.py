@@ -18,9 +18,9 @@ Source: T6 in docs/theorems.md; after Chaudhuri, Monteleoni & Sarwate (2011), Le
 import math
 
 from dpcore.checks import need_positive
-from dpcore.learning.theorems.by_relation import ByRelation
-from dpcore.learning.theorems.projection import ball_diameter
+from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.rounding import up
+from dpcore_models.theorems.projection import ball_diameter
 
 
 def _moved(gradient: float, total_regularization: float) -> float:

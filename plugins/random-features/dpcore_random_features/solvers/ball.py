@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.solvers.sums import norm
 from dpcore.rounding import gamma
+from dpcore_models.solvers.sums import norm
 
 _HAIR = gamma(16)  # above the relative error of `norm` and of one rescaling together
 _LEAST = 2.0**-900  # radii below have no room above the denormal numbers, which round coarsely

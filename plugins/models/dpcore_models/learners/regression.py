@@ -15,9 +15,9 @@ from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.error_bars import even_noise
 from dpcore.learning.features.model import LinearModel
 from dpcore.learning.learners.one_shot import OneShot
-from dpcore.learning.solvers.short_rows import FoldedRows, ShortRows
 from dpcore.query import Query
 from dpcore.records.records import Records
+from dpcore_models.solvers.short_rows import FoldedRows, ShortRows
 
 
 @attrs.frozen(kw_only=True)

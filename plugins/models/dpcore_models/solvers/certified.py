@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.solvers.short_rows import FoldedRows
-from dpcore.learning.theorems.by_relation import ByRelation
+from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore_models.solvers.short_rows import FoldedRows
 
 
 @attrs.frozen(kw_only=True)

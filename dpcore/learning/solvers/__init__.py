@@ -1,1 +1,0 @@
-"""Least-squares solvers with stated errors."""

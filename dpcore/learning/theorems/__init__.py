@@ -1,1 +1,0 @@
-"""Theorems that plugins share, as plain functions; each file opens with what it proves."""

@@ -1,0 +1,32 @@
+"""Siblings: the distributions of this repository that stand beside the core.
+
+No guarantee rests on a tool among them, and the core imports none but by a name that was asked for.
+Their names are on no package index, where a stranger could own them: what is missing is installed
+from a clone, with every path named.
+"""
+
+from importlib import import_module
+from types import ModuleType
+
+INSTALL = "pip install . ./plugins/*"
+"""Run in a clone of dpcore, it installs the core and all siblings, and asks no index for them."""
+
+
+def missing(what: str, plugin: str) -> str:
+    """One line that says which distribution brings something, and how it is installed."""
+    return f"{what} is brought by dpcore-{plugin}, which is not installed: {INSTALL} in a clone"
+
+
+def sibling(plugin: str, module: str, what: str) -> ModuleType:
+    """Import `module` of a sibling, for `what` was asked for.
+
+    Raises:
+        ImportError: the sibling is not installed; it says how.
+    """
+    package = f"dpcore_{plugin.replace('-', '_')}"
+    try:
+        return import_module(f"{package}.{module}")
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise ImportError(missing(what, plugin)) from None

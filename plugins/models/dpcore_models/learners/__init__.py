@@ -1,0 +1,1 @@
+"""Frames of learners that several plugins share."""

@@ -1,0 +1,1 @@
+"""Least-squares solvers with stated errors, which several plugins share."""

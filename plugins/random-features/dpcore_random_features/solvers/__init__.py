@@ -1,0 +1,1 @@
+"""Solvers of this plugin, with stated errors."""
