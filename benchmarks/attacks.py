@@ -14,13 +14,13 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from dpcore.conformance.attacks.counterexample import Counterexample
-from dpcore.conformance.attacks.neighbours import Pair
-from dpcore.conformance.audits.claims import ApproximateDP
-from dpcore.conformance.audits.run_audit import audit_run
-from dpcore.conformance.effort import FEWEST, Effort
 from dpcore.records.records import Records
 from dpcore.spec.spec import Spec, spec_of_text
+from dpcore_attacks.attacks.counterexample import Counterexample
+from dpcore_attacks.attacks.neighbours import Pair
+from dpcore_attacks.audits.claims import ApproximateDP
+from dpcore_attacks.audits.run_audit import audit_run
+from dpcore_attacks.effort import FEWEST, Effort
 
 HEAD = """
 dpcore: 1

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from dpcore.adjacency import replace_features as replace_features
     from dpcore.bound import Refused as Refused
     from dpcore.bound import SensitivityBound as SensitivityBound
-    from dpcore.conformance.audits.auditor import audit_mechanism as audit_mechanism
-    from dpcore.conformance.audits.auditor import audit_samples as audit_samples
-    from dpcore.conformance.audits.claims import ApproximateDP as ApproximateDP
-    from dpcore.conformance.audits.claims import GaussianDP as GaussianDP
     from dpcore.distance import Distance as Distance
     from dpcore.domain.classes import Classes as Classes
     from dpcore.domain.columns import Categories as Categories
@@ -107,7 +103,6 @@ _HOME = {
     "AnyLearner": "learner",
     "AnyMechanism": "mechanism",
     "AnySensitivity": "sensitivity",
-    "ApproximateDP": "conformance.audits.claims",
     "BestOf": "learning.learners.best_of",
     "Categories": "domain.columns",
     "Charge": "ledger.charge",
@@ -125,7 +120,6 @@ _HOME = {
     "Features": "learning.features.base",
     "FunctionLearner": "functions.learner",
     "FunctionQuery": "functions.learner",
-    "GaussianDP": "conformance.audits.claims",
     "Guarantee": "guarantee",
     "HitLaw": "sampling.hit_law",
     "Interactive": "functions.interactive",
@@ -177,8 +171,6 @@ _HOME = {
     "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",
     "WorstCase": "sensitivity",
-    "audit_mechanism": "conformance.audits.auditor",
-    "audit_samples": "conformance.audits.auditor",
     "hookimpl": "registry.hookspecs",
     "load_run": "publish.folder",
     "load_spec": "spec.spec",
@@ -189,7 +181,11 @@ _HOME = {
 }
 
 _BESIDE = {  # in a sibling: the plugin's name, and the module
+    "ApproximateDP": ("attacks", "audits.claims"),
     "FeatureRegression": ("models", "learners.regression"),
+    "GaussianDP": ("attacks", "audits.claims"),
+    "audit_mechanism": ("attacks", "audits.auditor"),
+    "audit_samples": ("attacks", "audits.auditor"),
 }
 
 __all__ = sorted([*_HOME, *_BESIDE])

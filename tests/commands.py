@@ -1,5 +1,6 @@
 """Commands in processes of their own, forked from this one: nothing is imported anew."""
 
+import contextlib
 import functools
 import importlib
 import io
@@ -8,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-COMMANDS = ("account", "audit", "check", "falsify", "plugins", "replay", "run", "schema", "test")
+COMMANDS = ("account", "check", "plugins", "replay", "run", "schema")
+OF_ATTACKS = ("audit", "falsify", "test")
 
 
 @functools.cache
@@ -17,15 +19,20 @@ def _imported():
     import scipy.special
     import scipy.stats  # noqa: F401
 
+    from dpcore.errors import RegistryError
     from dpcore.registry.registry import Index, Registry
 
     for name in COMMANDS:
         importlib.import_module(f"dpcore.cli.{name}")
+    for name in OF_ATTACKS:
+        with contextlib.suppress(ModuleNotFoundError):  # the core alone has none
+            importlib.import_module(f"dpcore_attacks.commands.{name}")
     for module in ("publish.whole_run", "publish.evaluation", "ledger.book", "accounting.account"):
         importlib.import_module(f"dpcore.{module}")
     registry = Registry(Index.packaged().entries)
     for plugin in registry.entries:
-        registry.load(plugin)
+        with contextlib.suppress(RegistryError):  # it is not installed
+            registry.load(plugin)
 
 
 def forked(arguments, *, folder, text="", stdout=None, environment=()):

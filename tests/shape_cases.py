@@ -1,9 +1,9 @@
 """Tables of sixty records for every way in which shape functions are fitted."""
 
 from dpcore import REPLACE_ONE, Categories, Classes, Domain, Range
-from dpcore.conformance.attacks.case import Case
 from dpcore.domain.people import People
 from dpcore.learning.bounds.sum import SumBound
+from dpcore_attacks.attacks.setting import Case
 from dpcore_tables.shape_functions import ShapeFunctions
 
 COLUMNS = {"a": Range(-1, 1), "c": Categories(("x", "y", "z")), "b": Range(0, 5)}

@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dpcore import Registry
-from dpcore.registry.kinds import KINDS
+from dpcore.registry.kinds import COMPONENTS
 
 _PLACE = "<!-- components -->"
 
@@ -17,7 +17,7 @@ def _components():
     plugins = sorted(Path(__file__).parents[2].glob("plugins/*/dpcore_*"))
     registry = Registry.of(*(import_module(folder.name) for folder in plugins))
     parts = []
-    for kind in KINDS:
+    for kind in COMPONENTS:
         parts.append(f"## {kind.name.capitalize()}s\n")
         for name in sorted(registry.names(kind)):
             component = registry.component(kind, name)

@@ -1,76 +1,31 @@
-"""The commands by name: each is imported when it is used, so that help, version, completion and a
-mistyped word cost next to nothing.
+"""The commands by name, the core's and those of plugins: each is imported when it is used, so that
+help, version, completion and a mistyped word cost next to nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module, metadata
 from typing import Any
 
 import typer
 
+from dpcore.cli.console import guarded
 from dpcore.cli.names import NamedCommands
-
-# name: where it is defined, and the first line of its own help text
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "check": (
-        "check:check",
-        "State the guarantee of a spec, and lock the public coins. --data alone opens the data.",
-    ),
-    "run": (
-        "run:run",
-        "Open the data, publish the release in a new run folder, and state its guarantee.",
-    ),
-    "replay": (
-        "replay:replay",
-        "Rebuild a run's public folder from its answers alone, and compare every byte.",
-    ),
-    "report": (
-        "report:report",
-        "Write one HTML page of a run, from its public folder alone, or of a ledger.",
-    ),
-    "reproduce": (
-        "reproduce:reproduce",
-        "Run a refuted or conditional spec, or a paper's table, as printed. NOT private: keep it.",
-    ),
-    "examples": ("examples:examples", "List, show and copy the example specs that plugins ship."),
-    "theory": (
-        "theory:theory",
-        "Compute a statement of a paper from public facts, as printed and as corrected.",
-    ),
-    "schema": (
-        "schema:schema",
-        "Write the JSON Schema of a spec to standard output, for editors and validators.",
-    ),
-    "test": (
-        "test:examine_plugin",
-        "Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened.",
-    ),
-    "falsify": (
-        "falsify:falsify_spec",
-        "Search for neighbours that break the bounds of a spec: exit code 1 if any is found.",
-    ),
-    "audit": (
-        "audit:audit_spec",
-        "Lower confidence bounds on epsilon, from sampled runs: exit code 1 if a claim is refuted.",
-    ),
-    "account": (
-        "account:account",
-        "State what events cost together: every method's interval, the best, and why.",
-    ),
-    "plugins": ("plugins:plugins", "List, look at, admit and disable plugins."),
-    "ledger": (
-        "ledger:ledger",
-        "Create, look at and check ledgers: budgets that several runs share.",
-    ),
-}
+from dpcore.cli.offers import Offer, command_of, offers
+from dpcore.registry.commands import COMMANDS, ORDER
 
 
-def command(name: str) -> Any:
-    """The command itself, imported."""
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    found = getattr(import_module(f"dpcore.cli.{module}"), attribute)
+def command(name: str, offer: Offer | None = None) -> Any:
+    """The command itself, imported: of the core, or of the plugin that offers it.
+
+    Raises:
+        RegistryError: the plugin is missing, disabled or broken.
+    """
+    if offer is None:
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        found = getattr(import_module(f"dpcore.cli.{module}"), attribute)
+    else:
+        found = command_of(name, offer)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)
@@ -79,12 +34,31 @@ def command(name: str) -> Any:
 
 
 class Commands(NamedCommands):
-    """The table above: a name, a help text, and the command once it is chosen."""
+    """The table above and what plugins offer: a name, a help text, and the command once chosen."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Those of the core, and of plugins that are installed."""
+        offered = {name for name, offer in offers().items() if offer.is_installed}
+        names = {*super().list_commands(ctx), *offered}
+        return [*(name for name in ORDER if name in names), *sorted(names - {*ORDER})]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Its entry, with its help; None if nobody offers it."""
+        entry = super().get_command(ctx, cmd_name)
+        if entry is None and cmd_name in (promised := offers()):
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+            alone.command(cmd_name, help=promised[cmd_name].help)(_entry)
+            entry = typer.main.get_command(alone)
+        return entry
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As any group does, with the imported command in the place of its entry."""
         name, entry, rest = super().resolve_command(ctx, args)
-        return name, None if entry is None else command(str(name)), rest
+        if entry is None:
+            return name, None, rest
+        offer = None if name in COMMANDS else offers()[str(name)]
+        with guarded():
+            return name, command(str(name), offer), rest
 
 
 app = typer.Typer(

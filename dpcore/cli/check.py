@@ -32,9 +32,9 @@ def check(
         from dpcore.cli.plans import (
             left_and_after,
             reading,
-            show_attacks,
             show_audits,
             show_bars,
+            show_bounds,
             show_plan,
         )
         from dpcore.publish.lock import locked
@@ -60,11 +60,11 @@ def check(
             return
         show_plan(out(), plan.guarantee, lock)
         show_bars(out(), plan)
-        show_attacks(out(), loaded, plan)
+        show_bounds(out(), loaded, plan)
         for name, reads in reading(plan).items():
             out().print(f"{name} reads {reads}.", markup=False)
         out().print(f"A run needs {plan.resources.describe()}.", markup=False)
-        show_audits(out(), spec, lock)
+        show_audits(out(), loaded, spec, lock)
         if left is not None:
             out().print(
                 f"Ledger {left['name']}: left {left['left']}; after this run {left['after']}."

@@ -10,7 +10,8 @@ import typer
 from dpcore.engines.choice import EngineChoice
 from dpcore.errors import RequestError
 from dpcore.registry.kinds import ENGINE
-from dpcore.registry.registry import Registry, user_file
+from dpcore.registry.registry import Registry
+from dpcore.registry.user_folder import user_file
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import read
 from dpcore.strict_yaml.places import placed

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpcore.cli.console import columns, note
-from dpcore.conformance.attacks.attack_record import NEVER, AttackRecordError, lookup
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.audits.audit_file import AuditFileError, audit_path, of_plan
-from dpcore.errors import below
+from dpcore.errors import DpcoreError, below
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Published
 from dpcore.learning.features.error_bars import NOISE_OF_FIT, NONE, UNSTATED
@@ -20,6 +17,8 @@ from dpcore.publish.lock import Lock
 from dpcore.publish.whole_run import ledger_of
 from dpcore.publish.wording import describe_mechanism, describe_sensitivity
 from dpcore.randomness import PublicCoins
+from dpcore.registry.evidence import Evidence
+from dpcore.registry.kinds import EVIDENCE
 from dpcore.running.plan import Plan
 from dpcore.spec.spec import Spec
 
@@ -119,30 +118,22 @@ def _number(value: Any) -> str:
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.6g}"
 
 
-def show_attacks(console: Console, spec: Spec, plan: Plan) -> None:
+def show_bounds(console: Console, spec: Spec, plan: Plan) -> None:
     """Per release: how hard its bound was attacked at the versions in use, or never."""
-    for scheduled in plan.schedule.releases:
-        case = Case.of(plan, scheduled)
-        try:
-            found = lookup(case, spec.registry)
-        except AttackRecordError as error:
-            note(str(error))
-            return
-        told = NEVER if found is None else found.describe()
-        console.print(f"{scheduled.name}, bound {type(case.bound).__name__}: {told}", markup=False)
+    _show_evidence(console, spec, lambda evidence: evidence.of_bounds(plan, spec.registry))
 
 
-def show_audits(console: Console, path: Path, lock: Lock) -> None:
+def show_audits(console: Console, spec: Spec, path: Path, lock: Lock) -> None:
     """What audits of exactly this plan found, if there were any."""
-    try:
-        found = of_plan(audit_path(path), lock)
-    except AuditFileError as error:
-        note(str(error))
-        return
-    if not found:
-        console.print("never audited at this plan", markup=False)
-        return
-    console.print(found[-1].describe(), markup=False)
-    refuted = sum(one.refuted for one in found)
-    if len(found) > 1:
-        console.print(f"{len(found)} audits of this plan, {refuted} REFUTED it", markup=False)
+    _show_evidence(console, spec, lambda evidence: evidence.of_runs(path, lock))
+
+
+def _show_evidence(
+    console: Console, spec: Spec, lines: Callable[[Evidence], Iterable[str]]
+) -> None:
+    for evidence in spec.registry.known(EVIDENCE):
+        try:
+            for line in lines(evidence()):
+                console.print(line, markup=False)
+        except DpcoreError as error:
+            note(str(error))

@@ -11,6 +11,7 @@ from dpcore.cli.names import NamedCommands
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import RegistryError, near
 from dpcore.registry.consent import admit, candidate, inspect, withdraw
+from dpcore.registry.loading import Names
 from dpcore.registry.registry import Index, Installed, Registry, find, installed
 from dpcore.registry.scaffold import PluginKind, write_plugin
 
@@ -126,7 +127,7 @@ def _metadata(plugin: Installed) -> None:
     console.print(f"entry point:  {plugin.value}", markup=False)
 
 
-def _components(provides: dict[str, list[str]]) -> None:
+def _components(provides: Names) -> None:
     for kind, names in provides.items():
         out().print(f"{kind + ':':<13} {', '.join(names)}", markup=False)
 

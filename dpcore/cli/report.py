@@ -55,8 +55,8 @@ def report(
     """Write one HTML page of a run, from its public folder alone, or of a ledger."""
     with guarded():
         try:
-            from dpcore.cli.attack_files import read_attacks
             from dpcore.publish.reporting import ledger, page  # needs an optional extra
+            from dpcore_attacks.attack_files import read_attacks
         except ImportError:
             raise SpecError(
                 "a report needs Jinja2 and matplotlib: pip install dpcore[report]"

@@ -7,6 +7,7 @@ import typer
 
 from dpcore.cli.console import guarded
 from dpcore.registry.registry import Registry
+from dpcore.siblings import sibling
 from dpcore.spec.schema import json_schema
 
 
@@ -18,9 +19,7 @@ def schema(
     """Write the JSON Schema of a spec to standard output, for editors and validators."""
     with guarded():
         if experiment:
-            from dpcore.conformance.experiments.grammar import json_schema as of_experiments
-
-            found = of_experiments()
+            found = sibling("experiments", "grammar", "schema --experiment").json_schema()
         else:
             found = json_schema(Registry.default())
         print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())

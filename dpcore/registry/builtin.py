@@ -3,7 +3,8 @@
 They are named here and imported when they are asked for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
@@ -16,6 +17,7 @@ from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.metrics.base import Metric
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
+from dpcore.registry.commands import COMMANDS
 from dpcore.registry.hookspecs import hookimpl
 from dpcore.registry.lazily import Lazily
 
@@ -159,3 +161,10 @@ def dpcore_metrics() -> Mapping[str, type[Metric]]:
             "true_positive_rate": (rates, "TruePositiveRate"),
         }
     )
+
+
+@hookimpl
+def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+    """The commands of the core: what a run, its replay, its ledger and its plugins need."""
+    homes = {name: home.split(":") for name, (home, _) in COMMANDS.items()}
+    return Lazily({name: (f"dpcore.cli.{file}", word) for name, (file, word) in homes.items()})

@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import msgspec
 import yaml
 
 from dpcore.errors import RegistryError, near, nearest
+from dpcore.registry.commands import COMMANDS
+from dpcore.registry.kinds import COMMAND
+from dpcore.registry.loading import Names
 from dpcore.registry.registry import (
     DISABLED,
     Entry,
     Index,
     Installed,
     Provides,
+    Registry,
     installed,
-    user_file,
 )
+from dpcore.registry.user_folder import user_file
 
 _INSPECT = """
 import json, sys
@@ -52,7 +57,7 @@ def candidate(name: str) -> Installed:
     return found[0]
 
 
-def inspect(plugin: Installed) -> dict[str, list[str]]:
+def inspect(plugin: Installed) -> Names:
     """What a plugin provides, found out in a child process that has no data.
 
     Raises:
@@ -71,11 +76,11 @@ def inspect(plugin: Installed) -> dict[str, list[str]]:
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise RegistryError(answer["error"])
-    provides: dict[str, list[str]] = answer["provides"]
+    provides: Names = answer["provides"]
     return provides
 
 
-def admit(plugin: Installed, provides: Mapping[str, list[str]]) -> None:
+def admit(plugin: Installed, provides: Names) -> None:
     """Record consent to exactly this distribution, entry point, version and components."""
     packaged = Index.packaged().entries.get(plugin.name)
     if packaged is not None and not plugin.matches(packaged):
@@ -86,13 +91,25 @@ def admit(plugin: Installed, provides: Mapping[str, list[str]]) -> None:
     user = Index.user()
     entries = dict(user.entries)
     if packaged is None:
+        _require_new_commands(plugin.name, [*provides.get(COMMAND.plural, ())])
         entries[plugin.name] = Entry(
             distribution=plugin.distribution,
             entry_point=plugin.value,
             version=f"=={plugin.version}",
-            provides=Provides(**{kind: tuple(names) for kind, names in provides.items()}),
+            provides=msgspec.convert(provides, Provides),
         )
     _write(entries, user.disabled - {plugin.name})
+
+
+def _require_new_commands(plugin: str, names: Sequence[str]) -> None:
+    """Refuse commands that the core or an admitted plugin has under the same name."""
+    registry = Registry.default()
+    others = [entry for name, entry in registry.entries.items() if name != plugin]
+    taken = {*COMMANDS, *(word for entry in others for word in entry.provides.commands)} & {*names}
+    if taken:
+        raise RegistryError(
+            f"plugin {plugin} brings commands that dpcore has already: {', '.join(sorted(taken))}"
+        )
 
 
 def withdraw(name: str) -> None:

@@ -26,11 +26,13 @@ from dpcore.engines.choice import EngineChoice
 from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
+from dpcore.learning.estimator import Estimator
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.metrics.base import Metric
 from dpcore.learning.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
+from dpcore.registry.evidence import Evidence
 
 hookspec = pluggy.HookspecMarker("dpcore")
 hookimpl = pluggy.HookimplMarker("dpcore")
@@ -104,3 +106,18 @@ def dpcore_methods() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-
 @hookspec
 def dpcore_theory() -> Mapping[str, Statement]:  # type: ignore[empty-body]  # same
     """Statements of papers as calculators, by PAPER/STATEMENT, for `dpcore theory`."""
+
+
+@hookspec
+def dpcore_commands() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]  # same
+    """Commands, by the word after `dpcore`: functions for typer, or a `typer.Typer` each."""
+
+
+@hookspec
+def dpcore_estimators() -> Mapping[str, type[Estimator]]:  # type: ignore[empty-body]  # same
+    """scikit-learn estimators, by the name under which `dpcore.sklearn` offers them."""
+
+
+@hookspec
+def dpcore_evidence() -> Mapping[str, type[Evidence]]:  # type: ignore[empty-body]  # same
+    """What is known of attacks on priced plans: `dpcore check` asks all of them."""

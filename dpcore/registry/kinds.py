@@ -12,10 +12,12 @@ from dpcore.engines.choice import EngineChoice
 from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
+from dpcore.learning.estimator import Estimator
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.metrics.base import Metric
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
+from dpcore.registry.evidence import Evidence
 
 
 @attrs.frozen
@@ -25,17 +27,24 @@ class Kind:
     Args:
         name: Singular, as messages say it.
         plural: The key under `provides`, and the hook's name after `dpcore_`.
-        base: The abstract class that every component of this kind extends.
+        base: The abstract class that every component of this kind extends; None of commands,
+            which are functions for typer or a `typer.Typer`.
     """
 
     name: str
     plural: str
-    base: type[Any]
+    base: type[Any] | None
 
     @property
     def hook(self) -> str:
         """Name of the hook that offers components of this kind."""
         return f"dpcore_{self.plural}"
+
+    def accepts(self, component: object) -> bool:
+        """Whether something can be a component of this kind."""
+        if self.base is None:
+            return callable(component)
+        return isinstance(component, type) and issubclass(component, self.base)
 
     @property
     def definition(self) -> str:
@@ -53,5 +62,22 @@ KERNEL = Kind("kernel", "kernels", Kernel)
 SOURCE = Kind("source", "sources", Location)
 ENGINE = Kind("engine", "engines", EngineChoice)
 METRIC = Kind("metric", "metrics", Metric)
+COMMAND = Kind("command", "commands", None)
+EVIDENCE = Kind("evidence", "evidence", Evidence)
+ESTIMATOR = Kind("estimator", "estimators", Estimator)
 
-KINDS = (LEARNER, BOUND, MECHANISM, ACCOUNTANT, FEATURES, EVENT, KERNEL, SOURCE, ENGINE, METRIC)
+COMPONENTS = (
+    LEARNER,
+    BOUND,
+    MECHANISM,
+    ACCOUNTANT,
+    FEATURES,
+    EVENT,
+    KERNEL,
+    SOURCE,
+    ENGINE,
+    METRIC,
+)
+"""Kinds that a spec, a ledger or an operator names."""
+
+KINDS = (*COMPONENTS, COMMAND, ESTIMATOR, EVIDENCE)

@@ -10,19 +10,18 @@ import attrs
 
 
 @attrs.frozen(eq=False)
-class Lazily(Mapping[str, type[Any]]):
-    """A mapping from names to classes, of which it knows where they are.
+class Lazily(Mapping[str, Any]):
+    """A mapping from names to classes or functions, of which it knows where they are.
 
     Args:
-        homes: By name, the module and the class in it.
+        homes: By name, the module and what is meant in it.
     """
 
     homes: Mapping[str, tuple[str, str]]
 
-    def __getitem__(self, name: str) -> type[Any]:
+    def __getitem__(self, name: str) -> Any:
         module, component = self.homes[name]
-        found: type[Any] = getattr(import_module(module), component)
-        return found
+        return getattr(import_module(module), component)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.homes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import attrs
@@ -13,8 +13,17 @@ import pluggy
 from dpcore.errors import RegistryError
 from dpcore.learning.statement import Statement
 from dpcore.registry import hookspecs
-from dpcore.registry.kinds import KINDS, Kind
+from dpcore.registry.kinds import COMMAND, KINDS, Kind
 from dpcore.registry.lazily import Lazily
+
+Names = dict[str, list[str] | dict[str, str]]
+"""What a plugin provides: names by kind; of commands, each with a line of help."""
+
+
+def help_line(command: Any) -> str:
+    """The first line of a command's help: of a function's docstring, or of a `typer.Typer`'s."""
+    text = command.__doc__ if isinstance(command, FunctionType) else command.info.help
+    return text.strip().splitlines()[0] if isinstance(text, str) and text.strip() else ""
 
 
 @attrs.frozen(eq=False)
@@ -31,9 +40,14 @@ class Loaded:
         """Components of one kind, by name."""
         return self.components[kind.plural]
 
-    def provides(self) -> dict[str, list[str]]:
-        """Names by kind, sorted; kinds without any are left out."""
-        return {kind: sorted(found) for kind, found in self.components.items() if found}
+    def provides(self) -> Names:
+        """Names by kind, sorted; kinds without any are left out. Commands come with their help."""
+        provided: Names = {kind: sorted(found) for kind, found in self.components.items() if found}
+        if commands := self.of(COMMAND):
+            provided[COMMAND.plural] = {
+                name: help_line(commands[name]) for name in sorted(commands)
+            }
+        return provided
 
 
 def load(module: ModuleType, plugin: str) -> Loaded:
@@ -75,15 +89,13 @@ def _call(manager: pluggy.PluginManager, hook: str, plugin: str) -> Mapping[str,
 def _ask(manager: pluggy.PluginManager, kind: Kind, plugin: str) -> Mapping[str, type[Any]]:
     found = _call(manager, kind.hook, plugin)
     if isinstance(found, Lazily):
-        return found  # the core's own, whose classes a test checks
+        return found  # its classes are imported when they are asked for; a test checks ours
     for name, component in found.items():
         if not isinstance(name, str):
             raise RegistryError(f"plugin {plugin}: {kind.hook} must map names, has a {type(name)}")
-        if not (isinstance(component, type) and issubclass(component, kind.base)):
-            raise RegistryError(
-                f"plugin {plugin}: {name!r} is no {kind.name}: a subclass of "
-                f"{kind.base.__name__} was needed"
-            )
+        if not kind.accepts(component):
+            needed = f"a subclass of {kind.base.__name__}" if kind.base else "a function"
+            raise RegistryError(f"plugin {plugin}: {name!r} is no {kind.name}: {needed} was needed")
     return dict(found)
 
 

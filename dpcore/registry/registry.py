@@ -8,10 +8,9 @@ the process that reads the records.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib import metadata, resources
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -21,8 +20,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, one_line, shown
-from dpcore.registry.kinds import KINDS, Kind
-from dpcore.registry.loading import Loaded, load
+from dpcore.registry.kinds import COMMAND, KINDS, Kind
+from dpcore.registry.loading import Loaded, Names, load
+from dpcore.registry.user_folder import user_file
+from dpcore.siblings import INSTALL
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node, parse, read
 from dpcore.strict_yaml.places import placed
@@ -52,15 +53,19 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
+    commands: dict[str, str] = {}  # msgspec copies it
+    """With the line that `dpcore --help` prints, so that help imports no plugin."""
+    estimators: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
         """Names of one kind."""
-        names: tuple[str, ...] = getattr(self, kind.plural)
-        return names
+        return tuple(getattr(self, kind.plural))
 
-    def to_dict(self) -> dict[str, list[str]]:
+    def to_dict(self) -> Names:
         """As `Loaded.provides` states it."""
-        return {kind.plural: sorted(self.of(kind)) for kind in KINDS if self.of(kind)}
+        provided: Names = {kind.plural: sorted(self.of(kind)) for kind in KINDS if self.of(kind)}
+        return provided | ({COMMAND.plural: self.commands} if self.commands else {})
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,12 +148,6 @@ def _origin(dist: metadata.Distribution) -> str:
         return one_line(url)
     installer = one_line((dist.read_text("INSTALLER") or "").strip())
     return f"a package index, by {installer}" if installer else "unknown"
-
-
-def user_file() -> Path:
-    """The user's own index: `$XDG_CONFIG_HOME/dpcore/registry.yaml`."""
-    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(config) / "dpcore" / "registry.yaml"
 
 
 @attrs.frozen
@@ -295,6 +294,20 @@ class Registry:
         used = [self.entries[p].distribution for p in self._loaded if p in self.entries]
         return {name: metadata.version(name) for name in sorted(["dpcore", *used])}
 
+    def known(self, kind: Kind) -> list[Any]:
+        """Everything of a kind that installed plugins provide; no run's versions depend on it."""
+        apart = Registry(self.entries, self.disabled, self.modules)
+        found = []
+        for name in self.names(kind):
+            with suppress(RegistryError):  # its plugin is not installed, or broken
+                found.append(apart.component(kind, name))
+        return found
+
+    def is_sibling(self, plugin: str) -> bool:
+        """Whether the packaged registry admits it, and nothing else goes by its name."""
+        packaged = Index.packaged().entries.get(plugin)
+        return packaged is not None and packaged == self.entries.get(plugin)
+
     def _names(self, kind: Kind) -> dict[str, Iterable[str]]:
         names: dict[str, Iterable[str]] = {
             owner: self.load(owner).of(kind) for owner in self.modules
@@ -341,6 +354,13 @@ class Registry:
         return f"no admitted plugin provides {kind.name} {name!r}{nearest(name, self.names(kind))}"
 
 
+def not_installed(plugin: str, entry: Entry) -> str:
+    """One line that says so, and how a sibling is installed: its name is on no package index."""
+    if Index.packaged().entries.get(plugin) == entry:
+        return f"plugin {plugin} is not installed: {INSTALL} in a clone of dpcore"
+    return f"plugin {plugin} is not installed: it is the distribution {entry.distribution}"
+
+
 def find(plugin: str, entry: Entry) -> Installed:
     """The installed distribution that an entry admits.
 
@@ -352,7 +372,7 @@ def find(plugin: str, entry: Entry) -> Installed:
         both = " and ".join(sorted(f"{f.distribution} {f.version}" for f in named))
         raise RegistryError(f"plugin name {plugin} is claimed by {both}: uninstall one of them")
     if not named:
-        raise RegistryError(f"plugin {plugin} is not installed: pip install {entry.distribution}")
+        raise RegistryError(not_installed(plugin, entry))
     found = named[0]
     if not found.matches(entry):
         raise RegistryError(
@@ -385,7 +405,7 @@ def import_plugin(plugin: str, value: str) -> ModuleType:
     return module
 
 
-def _difference(admitted: dict[str, list[str]], found: dict[str, list[str]]) -> str:
+def _difference(admitted: Names, found: Names) -> str:
     parts = []
     for kind in sorted({*admitted, *found}):
         missing = sorted({*admitted.get(kind, [])} - {*found.get(kind, [])})

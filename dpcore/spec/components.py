@@ -16,7 +16,7 @@ import attrs
 import msgspec
 
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, near, shown
-from dpcore.registry.kinds import KINDS, MECHANISM, Kind
+from dpcore.registry.kinds import COMPONENTS, MECHANISM, Kind
 from dpcore.registry.registry import Registry
 from dpcore.spec.hover import annotate, summary
 from dpcore.strict_yaml.conversion import convert
@@ -41,8 +41,8 @@ def _kind_of(hint: Any) -> Kind | None:
         return _kind_of(typing.get_args(hint)[0])
     options = typing.get_args(hint) if _is_union(hint) else (hint,)
     for option in options:
-        for kind in KINDS:
-            if isinstance(option, type) and issubclass(option, kind.base):
+        for kind in COMPONENTS:
+            if kind.accepts(option):
                 return kind
     return None
 

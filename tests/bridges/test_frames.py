@@ -7,8 +7,8 @@ import pytest
 from records.test_cells import COLUMNS, same
 
 from dpcore import Domain, Range
-from dpcore.conformance.laws.cells import cell_verdicts
 from dpcore.errors import SourceError
+from dpcore_attacks.laws.learners.cells import cell_verdicts
 
 from whole.test_one_cell import DOMAINS
 

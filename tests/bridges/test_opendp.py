@@ -43,15 +43,6 @@ from dpcore.bridges.opendp import (
     zcdp_measurement,
 )
 from dpcore.bridges.opendp.groups import approximate_of_group
-from dpcore.conformance.laws.events import event_verdicts
-from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.mechanisms import (
-    NOISE_ONLY,
-    PREPARED,
-    events_of,
-    mechanism_cases,
-    mechanism_verdicts,
-)
 from dpcore.errors import (
     AdjacencyError,
     ContractError,
@@ -65,6 +56,15 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.randomness import SecretCoins
+from dpcore_attacks.laws.accountants.events import event_verdicts
+from dpcore_attacks.laws.law import Outcome
+from dpcore_attacks.laws.mechanisms.mechanisms import (
+    NOISE_ONLY,
+    PREPARED,
+    events_of,
+    mechanism_cases,
+    mechanism_verdicts,
+)
 
 from doubles import Bump, BumpBound, LabelMean, LabelMeanBound, Numbers, domain, table
 from oracles.accounting import gaussian_delta, gaussian_epsilon

@@ -3,10 +3,10 @@
 import pytest
 
 from dpcore.cli.check import check
-from dpcore.cli.falsify import falsify_spec
-from dpcore.conformance.audits.run_audit import audit_run
-from dpcore.conformance.effort import Effort
 from dpcore.spec.spec import load_spec
+from dpcore_attacks.audits.run_audit import audit_run
+from dpcore_attacks.commands.falsify import falsify_spec
+from dpcore_attacks.effort import Effort
 
 # sgd.regression prefers a law over orders, which l2_gamma cannot price:
 # its second bound is in force
@@ -55,7 +55,7 @@ def test_falsify_attacks_the_bound_in_force_and_check_tells_how_hard(spec, capsy
 def test_an_audit_takes_its_pair_from_the_bound_in_force(spec, monkeypatch):
     attacked = []
     monkeypatch.setattr(
-        "dpcore.conformance.audits.run_audit.falsify",
+        "dpcore_attacks.audits.run_audit.falsify",
         lambda case, *_, **__: attacked.append(type(case.bound).__name__) or (),
     )
     with pytest.raises(Exception, match="nothing can be audited"):

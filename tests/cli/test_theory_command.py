@@ -7,10 +7,10 @@ import math
 import pytest
 from typer.testing import CliRunner
 
-from dpcore.cli.theory import theory
 from dpcore.errors import DpcoreError
 from dpcore.registry.registry import Registry
 from dpcore.registry.shipped import shipped
+from dpcore_experiments.commands.theory import theory
 
 STATEMENTS = shipped(Registry.default(), "theory")
 VALUES = {

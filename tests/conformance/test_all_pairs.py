@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
-from dpcore.conformance.attacks.all_pairs import Candidates, attackable, farthest_pairs
-from dpcore.conformance.attacks.case import Case, asks_of
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.attacks.neighbours import pair_of
-from dpcore.conformance.attacks.rows import Rows
-from dpcore.conformance.attacks.target import Target
-from dpcore.conformance.effort import Effort
 from dpcore.distance import Distance
 from dpcore.learning.features.identity import Identity
+from dpcore_attacks.attacks.all_pairs import Candidates, attackable, farthest_pairs
+from dpcore_attacks.attacks.claim import Target
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.neighbours import pair_of
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.effort import Effort
 from dpcore_linear import ClippedGradient, ClippedGradientBound
 
 from doubles import domain

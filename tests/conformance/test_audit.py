@@ -8,19 +8,19 @@ from scipy import integrate, optimize, stats
 
 from dpcore import REPLACE_ONE, Direction
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.conformance.audits.auditor import audit_mechanism, audit_samples, curve_of_samples
-from dpcore.conformance.audits.bands import measured_curve
-from dpcore.conformance.audits.binomial import at_least, at_most
-from dpcore.conformance.audits.claims import (
+from dpcore.errors import ParameterError
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore_attacks.audits.auditor import audit_mechanism, audit_samples, curve_of_samples
+from dpcore_attacks.audits.bands import measured_curve
+from dpcore_attacks.audits.binomial import at_least, at_most
+from dpcore_attacks.audits.claims import (
     ApproximateDP,
     Curve,
     GaussianDP,
     claims_of,
     gaussian_claim,
 )
-from dpcore.errors import ParameterError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
 
 from oracles.accounting import gaussian_epsilon
 

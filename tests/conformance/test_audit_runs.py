@@ -23,16 +23,6 @@ from dpcore import (
 )
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.cli.app import app
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.attacks.given_pair import are_neighbours, misfit
-from dpcore.conformance.attacks.neighbours import Pair
-from dpcore.conformance.attacks.worst_pair import worst_pair
-from dpcore.conformance.audits.audit_file import audit_path, read_audits
-from dpcore.conformance.audits.pipeline import Pipeline
-from dpcore.conformance.audits.remembering import fixed_statistics
-from dpcore.conformance.audits.run_audit import audit_run, runs_within
-from dpcore.conformance.effort import Effort
 from dpcore.errors import NoClaimError, ReleaseError
 from dpcore.learner import Public
 from dpcore.mechanisms.gaussian import Gaussian
@@ -40,6 +30,16 @@ from dpcore.pricing.price import price
 from dpcore.records.records import Records
 from dpcore.registry.kinds import BOUND
 from dpcore.spec.spec import load_spec, spec_of_text
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.given_pair import are_neighbours, misfit
+from dpcore_attacks.attacks.neighbours import Pair
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.attacks.worst_pair import worst_pair
+from dpcore_attacks.audits.audit_file import audit_path, read_audits
+from dpcore_attacks.audits.pipeline import Pipeline
+from dpcore_attacks.audits.remembering import fixed_statistics
+from dpcore_attacks.audits.run_audit import audit_run, runs_within
+from dpcore_attacks.effort import Effort
 
 from conformance.test_kit import SPEC, module
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain

@@ -9,9 +9,9 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from dpcore.cli import child
 from dpcore.cli.app import app
-from dpcore.cli.child import Ended, apart
+from dpcore_attacks.commands import child
+from dpcore_attacks.commands.child import Ended, apart
 
 PLUGIN = """
 import {imports}

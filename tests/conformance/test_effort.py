@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 import dpcore
 from dpcore import REPLACE_ONE
 from dpcore.cli.app import app
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.kit import examine
 from dpcore.errors import ParameterError
 from dpcore.registry.registry import Registry
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import examine
 
 from conformance.test_kit import TooSmall, module
 from doubles import LabelMean, LabelMeanBound, domain

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcore.conformance.experiments.data import Split, _parts, within
-from dpcore.conformance.experiments.grammar import DataText
-from dpcore.conformance.experiments.groups import Predicted, drawn_gap, exact_gap, parity
-from dpcore.conformance.experiments.running import _error
 from dpcore.errors import SpecError
+from dpcore_experiments.data import Split, _parts, within
+from dpcore_experiments.grammar import DataText
+from dpcore_experiments.groups import Predicted, drawn_gap, exact_gap, parity
+from dpcore_experiments.running import _error
 
 
 class Normal:

@@ -9,14 +9,14 @@ import pytest
 from scipy.stats import norm
 
 from dpcore import hookimpl
-from dpcore.conformance.experiments.experiment import experiment_of
-from dpcore.conformance.experiments.judging import judged
-from dpcore.conformance.experiments.losing import movements
-from dpcore.conformance.experiments.running import Found, run
 from dpcore.errors import DpcoreError
 from dpcore.events.gaussian import least_epsilon
 from dpcore.registry.registry import Registry
 from dpcore.strict_yaml.located import parse
+from dpcore_experiments.compare import judged
+from dpcore_experiments.experiment import experiment_of
+from dpcore_experiments.leaked_epsilon import movements
+from dpcore_experiments.running import Found, run
 
 TEXT = """\
 dpcore: 1

@@ -14,16 +14,16 @@ import typer
 from typer.testing import CliRunner
 
 from dpcore import hookimpl
-from dpcore.cli import reproduce as command
 from dpcore.cli.schema import schema
-from dpcore.conformance.experiments import experiment as reading
-from dpcore.conformance.experiments.experiment import experiment_of, fields
-from dpcore.conformance.experiments.judging import difference, judged, tolerance
-from dpcore.conformance.experiments.keeping import drawn
-from dpcore.conformance.experiments.running import Found, run
 from dpcore.errors import DpcoreError, SpecError
 from dpcore.registry.registry import Registry
 from dpcore.strict_yaml.located import parse, read
+from dpcore_experiments import experiment as reading
+from dpcore_experiments.cache import drawn
+from dpcore_experiments.commands import reproduce as command
+from dpcore_experiments.compare import difference, judged, tolerance
+from dpcore_experiments.experiment import experiment_of, fields
+from dpcore_experiments.running import Found, run
 
 CSV = "colour;size;price\nred;1;10\nblue;3;30\nred;2;20\nblue;5;50\n"
 SUM = hashlib.sha256(CSV.encode()).hexdigest()
@@ -312,7 +312,7 @@ def test_every_shipped_experiment_fits_the_schema_that_the_command_writes():
 
 
 def test_every_shipped_experiment_is_read(folder):
-    from dpcore.conformance.experiments.experiment import experiments, load_experiment
+    from dpcore_experiments.experiment import experiments, load_experiment
 
     names = experiments()
     assert "random_features/table_1" in names

@@ -5,18 +5,18 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Range, replace_features
-from dpcore.conformance.attacks import falsifier
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.constructions import FAMILIES
-from dpcore.conformance.attacks.counterexample import load
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.attacks.movement import movement
-from dpcore.conformance.attacks.neighbours import Configuration, pair_of
-from dpcore.conformance.attacks.rows import Rows
-from dpcore.conformance.effort import Effort
 from dpcore.distance import Distance
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
+from dpcore_attacks.attacks import falsifier
+from dpcore_attacks.attacks.constructions import FAMILIES
+from dpcore_attacks.attacks.counterexample import load
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.movement import movement
+from dpcore_attacks.attacks.neighbours import Configuration, pair_of
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
 from doubles import LabelMean, LabelMeanBound, domain

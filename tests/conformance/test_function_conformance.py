@@ -11,21 +11,21 @@ from typer.testing import CliRunner
 
 from dpcore import REPLACE_ONE, Distance, Expansion, Registry, hookimpl
 from dpcore.cli.app import app
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.counterexample import load
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.attacks.kernel_norm import kernel_distance, kernel_norm
-from dpcore.conformance.attacks.movement import movement
-from dpcore.conformance.attacks.oracle_attack import attack
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.kit import examine
-from dpcore.conformance.laws.interactive import interactive_cases, interactive_verdicts
-from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.per_query import PerQuery
+from dpcore_attacks.attacks.counterexample import load
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.kernel_norm import kernel_distance, kernel_norm
+from dpcore_attacks.attacks.movement import movement
+from dpcore_attacks.attacks.oracle_attack import attack
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import examine
+from dpcore_attacks.laws.law import Outcome
+from dpcore_attacks.laws.learners.learners import learner_verdicts
+from dpcore_attacks.laws.oracles.interactive import interactive_cases, interactive_verdicts
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2
 from dpcore_kernel_ridge.ridge import KernelRidge
 

@@ -8,16 +8,6 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins, Registry
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.basic import BasicAccountant
 from dpcore.accounting.methods.gdp import GdpAccountant
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.kit import LAWS, examine
-from dpcore.conformance.laws.accountants import accountant_verdicts
-from dpcore.conformance.laws.bounds import bound_verdicts
-from dpcore.conformance.laws.events import event_verdicts
-from dpcore.conformance.laws.features import feature_verdicts
-from dpcore.conformance.laws.learners import learner_verdicts
-from dpcore.conformance.laws.mechanisms import events_of, mechanism_cases, mechanism_verdicts
-from dpcore.conformance.laws.samples import Priced, curve_audited, run_verdicts
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
@@ -30,6 +20,16 @@ from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.spec.spec import load_spec
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import LAWS, examine
+from dpcore_attacks.laws.accountants.accountants import accountant_verdicts
+from dpcore_attacks.laws.accountants.events import event_verdicts
+from dpcore_attacks.laws.bounds.bounds import bound_verdicts
+from dpcore_attacks.laws.learners.features import feature_verdicts
+from dpcore_attacks.laws.learners.learners import learner_verdicts
+from dpcore_attacks.laws.mechanisms.mechanisms import events_of, mechanism_cases, mechanism_verdicts
+from dpcore_attacks.laws.mechanisms.samples import Priced, curve_audited, run_verdicts
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain

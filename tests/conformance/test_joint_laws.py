@@ -7,20 +7,20 @@ import attrs
 import pytest
 
 from dpcore import PublicCoins, Registry
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.laws.amplified import amplified_verdict
-from dpcore.conformance.laws.choices import choices
-from dpcore.conformance.laws.few_answers import few_answers_verdict
-from dpcore.conformance.laws.interactive import interactive_cases
-from dpcore.conformance.laws.joint import together
-from dpcore.conformance.laws.law import BrokenLawError, Outcome
-from dpcore.conformance.laws.mechanisms import mechanism_cases
-from dpcore.conformance.laws.trial import Trial
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.sampling.schemes import WithoutReplacement
 from dpcore.spec.spec import load_spec
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.bounds.amplified import amplified_verdict
+from dpcore_attacks.laws.law import BrokenLawError, Outcome
+from dpcore_attacks.laws.mechanisms.choices import choices
+from dpcore_attacks.laws.mechanisms.joint_moves import together
+from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
+from dpcore_attacks.laws.mechanisms.statistical_trial import Trial
+from dpcore_attacks.laws.oracles.few_answers import few_answers_verdict
+from dpcore_attacks.laws.oracles.interactive import interactive_cases
 
 from gallery.mutants.noises import MECHANISMS, wrapping
 from gallery.reported.accounting import BatchGradient, fixed_batches_priced_as_poisson

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy.spatial import distance
 
-from dpcore.conformance.laws.kernels import kernel_verdicts
 from dpcore.functions.kernels.base import Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
@@ -14,6 +13,7 @@ from dpcore.functions.kernels.matern import (
     Matern32Kernel,
     Matern52Kernel,
 )
+from dpcore_attacks.laws.learners.kernels import kernel_verdicts
 
 from doubles import domain
 

@@ -23,25 +23,25 @@ from dpcore import (
     hookimpl,
 )
 from dpcore.cli.app import app
-from dpcore.conformance.attacks.attack_record import lookup
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.kit import LAWS, examine
-from dpcore.conformance.laws.bounds import bound_verdicts
-from dpcore.conformance.laws.core_events import core_events
-from dpcore.conformance.laws.events import event_verdicts, stored_verdict
-from dpcore.conformance.laws.interactive import interactive_cases
-from dpcore.conformance.laws.law import Law, Outcome, judge
-from dpcore.conformance.laws.mechanisms import events_of, mechanism_cases
-from dpcore.conformance.pytest_checks import checks
-from dpcore.conformance.subjects import subjects_of, supplied
 from dpcore.errors import ParameterError
 from dpcore.events.catalogue import Catalogue
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.builtin import dpcore_events, dpcore_mechanisms
 from dpcore.registry.user_folder import data_folder
+from dpcore_attacks.attack_record import lookup
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import LAWS, examine
+from dpcore_attacks.laws.accountants.core_events import core_events
+from dpcore_attacks.laws.accountants.events import event_verdicts, stored_verdict
+from dpcore_attacks.laws.bounds.bounds import bound_verdicts
+from dpcore_attacks.laws.law import Law, Outcome, judge
+from dpcore_attacks.laws.mechanisms.mechanisms import events_of, mechanism_cases
+from dpcore_attacks.laws.oracles.interactive import interactive_cases
+from dpcore_attacks.pytest_checks import checks
+from dpcore_attacks.subjects import subjects_of, supplied
 
 from doubles import LabelMean, LabelMeanBound, domain
 from gallery import wrong_bounds as wrong
@@ -350,9 +350,9 @@ def test_every_wrong_component_has_a_law_of_the_kit():
 def test_a_bound_is_excused_for_refusing_one_learner_and_for_nothing_else():
     from types import SimpleNamespace
 
-    from dpcore.conformance.examination import _excused
-    from dpcore.conformance.laws.bounds import FINITE_OR_REFUSED, HOLDS, REFUSED_EVERYWHERE
-    from dpcore.conformance.laws.law import Outcome, Verdict
+    from dpcore_attacks.examination import _excused
+    from dpcore_attacks.laws.bounds.bounds import FINITE_OR_REFUSED, HOLDS, REFUSED_EVERYWHERE
+    from dpcore_attacks.laws.law import Outcome, Verdict
 
     case, printed = SimpleNamespace(bound=3), {int}
     refusing = Verdict(FINITE_OR_REFUSED, "b", Outcome.FAILED, REFUSED_EVERYWHERE)

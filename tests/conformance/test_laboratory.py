@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE
-from dpcore.conformance.laboratory.excess import Sample, excess
-from dpcore.conformance.laws.choices import CHOICES
-from dpcore.conformance.laws.laboratory import CHECKS, laboratory_verdicts, variants
-from dpcore.conformance.laws.law import BrokenLawError
-from dpcore.conformance.laws.mechanisms import mechanism_cases
-from dpcore.conformance.laws.trial import Trial
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.randomized_response import RandomizedResponse
+from dpcore_attacks.laboratory.excess import Sample, excess
+from dpcore_attacks.laws.law import BrokenLawError
+from dpcore_attacks.laws.mechanisms.choices import CHOICES
+from dpcore_attacks.laws.mechanisms.laboratory import CHECKS, laboratory_verdicts, variants
+from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
+from dpcore_attacks.laws.mechanisms.statistical_trial import Trial
 
 from gallery.mutants.noises import MECHANISMS, clamped
 from gallery.reported.choices import binary_truth_for_four_categories

@@ -4,13 +4,17 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore.conformance.laws.far_points import far_points_verdict
-from dpcore.conformance.laws.interactive import NOISE_KEYED, interactive_cases, interactive_verdicts
-from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.oracle_words import oracle_entropy_verdict
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.per_query import PerQuery
+from dpcore_attacks.laws.law import Outcome
+from dpcore_attacks.laws.oracles.far_points import far_points_verdict
+from dpcore_attacks.laws.oracles.interactive import (
+    NOISE_KEYED,
+    interactive_cases,
+    interactive_verdicts,
+)
+from dpcore_attacks.laws.oracles.oracle_words import oracle_entropy_verdict
 
 from gallery.mutants import streams
 from gallery.mutants.noises import MECHANISMS, times, wrapping

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Range
-from dpcore.conformance.attacks.branches import followed
-from dpcore.conformance.attacks.neighbours import configuration_of, pair_of
-from dpcore.conformance.attacks.paths import Path, branching_step, largest_step, paths
-from dpcore.conformance.attacks.rows import Rows
-from dpcore.conformance.attacks.written import written
 from dpcore.domain.domain import Domain
+from dpcore_attacks.attacks.branches import followed
+from dpcore_attacks.attacks.neighbours import configuration_of, pair_of
+from dpcore_attacks.attacks.paths import Path, branching_step, largest_step, paths
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.source_constants import written
 
 DOMAIN = Domain(columns={"a": Range(-1, 1)}, target="y", labels=Range(-1, 1), exact=1000)
 

@@ -6,9 +6,9 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore.conformance.laws.cells import cell_verdicts
-from dpcore.conformance.laws.persons import VALUE, by_bounding, person_verdicts
 from dpcore.domain.people import People
+from dpcore_attacks.laws.learners.cells import cell_verdicts
+from dpcore_attacks.laws.learners.persons import VALUE, by_bounding, person_verdicts
 
 from doubles import domain
 

@@ -7,23 +7,23 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, Refused, Registry
-from dpcore.conformance.attacks.oracle_attack import attack
-from dpcore.conformance.budget import BUDGET, share
-from dpcore.conformance.laboratory.bets import certified_by_bets
-from dpcore.conformance.laboratory.jumps import jumps
-from dpcore.conformance.laws.events import event_verdicts
-from dpcore.conformance.laws.features import feature_verdicts
-from dpcore.conformance.laws.interactive import interactive_cases
-from dpcore.conformance.laws.laboratory import CHECKS
-from dpcore.conformance.laws.law import BrokenLawError, Outcome
-from dpcore.conformance.laws.mechanisms import mechanism_cases
-from dpcore.conformance.laws.trial import SCALES, Trial
-from dpcore.conformance.laws.variants import accepted
-from dpcore.conformance.subjects import subjects_of
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
+from dpcore_attacks.attacks.oracle_attack import attack
+from dpcore_attacks.budget import BUDGET, share
+from dpcore_attacks.laboratory.betting_bounds import certified_by_bets
+from dpcore_attacks.laboratory.step_statistics import jumps
+from dpcore_attacks.laws.accountants.events import event_verdicts
+from dpcore_attacks.laws.law import BrokenLawError, Outcome
+from dpcore_attacks.laws.learners.features import feature_verdicts
+from dpcore_attacks.laws.learners.variants import accepted
+from dpcore_attacks.laws.mechanisms.laboratory import CHECKS
+from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
+from dpcore_attacks.laws.mechanisms.statistical_trial import SCALES, Trial
+from dpcore_attacks.laws.oracles.interactive import interactive_cases
+from dpcore_attacks.subjects import subjects_of
 
 from doubles import domain
 from gallery.core import examined

@@ -10,8 +10,6 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact
-from dpcore.conformance.laws.engines import LAWS, engine_verdicts
-from dpcore.conformance.laws.law import Outcome
 from dpcore.domain.people import People
 from dpcore.engines import dask as module
 from dpcore.engines import dask_workers
@@ -29,6 +27,8 @@ from dpcore.records.source import Part, TablePart
 from dpcore.sampling.selection import Coins, Others, counted_from
 from dpcore.sources.opening import open_source
 from dpcore.spec.grammar import Csv
+from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts
+from dpcore_attacks.laws.law import Outcome
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_random_features import Ridge
 from dpcore_random_features.huber_ridge import HuberRidgeLearner

@@ -3,10 +3,10 @@
 import attrs
 import pytest
 
-from dpcore.conformance.laws.engines import LAWS, engine_verdicts
-from dpcore.conformance.laws.law import Outcome
 from dpcore.engines.local import LocalEngine
 from dpcore.sampling.selection import EVERYTHING
+from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts
+from dpcore_attacks.laws.law import Outcome
 
 
 @pytest.mark.parametrize(("threads", "rows"), [(1, 4096), (2, 64), (7, 33)])

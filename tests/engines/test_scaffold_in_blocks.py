@@ -5,16 +5,16 @@ import importlib
 import numpy as np
 
 from dpcore import Reads, SecretCoins
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.laws.sums import LAWS, sum_verdicts
 from dpcore.engines.local import LocalEngine
 from dpcore.learning.learners.summing import SummingLearner
 from dpcore.registry.registry import Registry
 from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore.sources.opening import open_source
 from dpcore.spec.spec import load_spec
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.laws.bounds.sums import LAWS, sum_verdicts
 
 ROWS = 300
 

@@ -8,9 +8,6 @@ import pytest
 from scipy import special
 
 from dpcore import REPLACE_ONE, Registry
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
@@ -20,6 +17,9 @@ from dpcore.functions.kernels.matern import (
     Matern52Kernel,
 )
 from dpcore.registry.kinds import KERNEL
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge
 from dpcore_kernel_ridge.ridge import KernelRidge

@@ -12,10 +12,6 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.checks import positive
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.kit import examine
-from dpcore.conformance.laws.interactive import interactive_cases
-from dpcore.conformance.laws.mechanisms import mechanism_cases
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
@@ -40,6 +36,10 @@ from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.registry.kinds import BOUND, LEARNER
 from dpcore.sampling.schemes import Sampling
 from dpcore.spec.spec import load_spec
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import examine
+from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
+from dpcore_attacks.laws.oracles.interactive import interactive_cases
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.affine import Affine

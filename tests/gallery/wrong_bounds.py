@@ -17,8 +17,8 @@ from dpcore import (
     SensitivityBound,
     replace_features,
 )
-from dpcore.conformance.attacks.case import Case
 from dpcore.learning.features.identity import Identity
+from dpcore_attacks.attacks.setting import Case
 from dpcore_random_features.ridge import Ridge
 
 from doubles import LabelMean, Numbers, Staged, domain

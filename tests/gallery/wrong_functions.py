@@ -10,12 +10,12 @@ import pytest
 from dpcore import Distance, Interactive, Learner, Oracle, Sensitivity, SensitivityBound
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.checks import positive
-from dpcore.conformance.attacks.case import Case
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.mechanism import free
 from dpcore.mechanisms.gaussian_process import GaussianProcess
+from dpcore_attacks.attacks.setting import Case
 from dpcore_kernel_ridge.bounds import lemma_2
 from dpcore_kernel_ridge.ridge import KernelRidge
 

@@ -19,9 +19,6 @@ from dpcore import (
     Records,
     SecretCoins,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.errors import NoClaimError, ParameterError, SpecError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.learning.bounds.best_of import BestOfBound, CandidatesBound
@@ -31,6 +28,9 @@ from dpcore.learning.features.model import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.spec.spec import spec_of_text
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.law import Outcome
+from dpcore_attacks.laws.learners.learners import learner_verdicts
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.output_perturbation import (

@@ -9,15 +9,15 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins, Query, Records, Sum
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.laws.person_sums import by_core, person_sum_verdicts
 from dpcore.domain.people import People
 from dpcore.errors import ContractError, ParameterError
 from dpcore.learner import Public
 from dpcore.learning.learners.by_person import total_of_persons
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.laws.bounds.person_sums import by_core, person_sum_verdicts
 from dpcore_statistics import Count, GroupBy, Histogram, Mean, Total, Variance
 from dpcore_statistics.statistic import StatisticBound
 

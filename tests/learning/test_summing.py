@@ -26,14 +26,14 @@ from dpcore import (
     Sum,
     SummingLearner,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.laws.sums import sum_verdicts
 from dpcore.errors import ParameterError
 from dpcore.learning.bounds.sum import ROW_WISE, SumBound, moved_by_sum
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.bounds.sums import sum_verdicts
 
 from doubles import domain, table
 

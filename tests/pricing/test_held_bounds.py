@@ -18,13 +18,13 @@ from dpcore import (
     hookimpl,
     price,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.kit import examine
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.features.model import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import examine
 
 from conformance.test_kit import SPEC
 from doubles import domain

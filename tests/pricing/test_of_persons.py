@@ -7,9 +7,6 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins
 from dpcore.bound import Refused
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
 from dpcore.domain.people import People
 from dpcore.errors import UndeclaredError
 from dpcore.learner import Public
@@ -21,6 +18,9 @@ from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
 from dpcore.sampling.schemes import Order, Poisson
 from dpcore.sensitivity import Conditional, OverCoins, Refuted, Sensitivity
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 from dpcore_linear import ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_random_features import BallRidgeLearner, ProjectedMinNorm
 from dpcore_statistics import Count, Distinct, Histogram, Mean, Quantiles
@@ -192,7 +192,7 @@ def test_a_bound_of_one_record_is_broken_by_a_person(monkeypatch):
     def once(query, adjacency, claim):
         return attrs.evolve(claim(ADD_REMOVE), adjacency=adjacency)
 
-    monkeypatch.setattr("dpcore.conformance.attacks.case.of_persons", once)
+    monkeypatch.setattr("dpcore_attacks.attacks.setting.of_persons", once)
     for learner in LEARNERS[:3]:
         (finding,) = falsify(case(learner, ADD_REMOVE, 3), Effort(pairs=60), seed=1)
         assert finding.broken

@@ -5,13 +5,13 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.bound import Refused
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
 from dpcore.domain.people import People
 from dpcore.learning.features.identity import Identity
 from dpcore.registry.kinds import BOUND, LEARNER
 from dpcore.registry.registry import Registry
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 
 from doubles import domain
 

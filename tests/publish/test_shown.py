@@ -21,7 +21,6 @@ from dpcore import (
     Session,
     price,
 )
-from dpcore.conformance.attacks.counterexample import Counterexample
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.features.model import LinearModel
@@ -30,6 +29,7 @@ from dpcore.markup import Listing, Sheet, latex_text
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
+from dpcore_attacks.attacks.counterexample import Counterexample
 
 EVIL = "<script>alert('1')</script> & \"$\\{\n\r\x1b[31m"
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcore import Categories, Domain, Range
-from dpcore.conformance.laws.cells import cell_verdicts
 from dpcore.domain.columns import Dates
 from dpcore.errors import ParameterError, SourceError
 from dpcore.records.cells import cells, day, days, key, number, numbers
+from dpcore_attacks.laws.learners.cells import cell_verdicts
 
 COLUMNS = (
     Range(-3, 3),

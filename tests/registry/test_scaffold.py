@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from dpcore import REPLACE_ONE, Charge, Learner, Ledger, Query, Registry, hookimpl
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.cli.app import app
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.kit import examine
 from dpcore.errors import ParameterError, SpecError
 from dpcore.events.randomized_response import PureEvent
 from dpcore.registry.scaffold import PluginKind, write_plugin
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import examine
 
 from doubles import LabelMean, LabelMeanBound, table
 

@@ -24,20 +24,20 @@ from trespassers import (
 
 import dpcore
 from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Registry, Release, price
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.learners import learner_verdicts
-from dpcore.conformance.laws.private_side import (
-    COINS_KEEP_NOTHING,
-    NOT_KEPT,
-    NOTHING_LEFT,
-    private_side_verdicts,
-)
 from dpcore.errors import ReleaseError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.boundary import Before, frozen
 from dpcore.running.clean import CleanProcess
 from dpcore.running.conversation import wide_open
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.law import Outcome
+from dpcore_attacks.laws.learners.learners import learner_verdicts
+from dpcore_attacks.laws.learners.private_side import (
+    COINS_KEEP_NOTHING,
+    NOT_KEPT,
+    NOTHING_LEFT,
+    private_side_verdicts,
+)
 
 from doubles import arrays, domain, table
 

@@ -26,18 +26,18 @@ from dpcore import (
     WithoutReplacement,
     price,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.laws.bounds import LAW_COVERS_ORDERS, bound_verdicts
-from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.events.base import Direction
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.running.ask import Ask
 from dpcore.running.conversation import wide_open
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.laws.bounds.bounds import LAW_COVERS_ORDERS, bound_verdicts
+from dpcore_attacks.laws.law import Outcome
+from dpcore_attacks.laws.learners.learners import learner_verdicts
 
 from doubles import LabelMean, domain, table
 

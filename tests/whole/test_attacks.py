@@ -6,9 +6,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from dpcore.conformance.attacks.counterexample import Counterexample
-from dpcore.conformance.audits.run_audit import audit_run
-from dpcore.conformance.effort import Effort
+from dpcore_attacks.attacks.counterexample import Counterexample
+from dpcore_attacks.audits.run_audit import audit_run
+from dpcore_attacks.effort import Effort
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "attacks.py"
 

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcore import REPLACE_ONE, Classes, PrivacyBudget, Release, price
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
 from dpcore.errors import NoClaimError, ParameterError, SpecError, UnfitTargetError
 from dpcore.learning.metrics.means import Accuracy, MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.publish.evaluation import evaluate
 from dpcore.running.private_look import PrivateLook
 from dpcore.spec.spec import spec_of_text
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 
 from doubles import LabelMean, LabelMeanBound, domain, table
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, Categories, Domain, PublicCoins, Range, Registry
-from dpcore.conformance.attacks.rows import Rows
-from dpcore.conformance.laws.cells import HOSTILE, cell_verdicts
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates
 from dpcore.learning.features.base import FeatureMap
 from dpcore.registry.kinds import LEARNER
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.laws.learners.cells import HOSTILE, cell_verdicts
 
 from whole.acceptance import APART, LEARNERS, domain
 

@@ -5,7 +5,6 @@ import pytest
 
 from dpcore import Categories, Range, load_spec, replay, run
 from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
-from dpcore.conformance.audits.pipeline import Pipeline
 from dpcore.errors import DpcoreError
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.running.conversation import wide_open
@@ -14,6 +13,7 @@ from dpcore.running.runtime import open_records
 from dpcore.sources.opening import open_source
 from dpcore.spec.grammar import Csv
 from dpcore.spec.spec import spec_of_text
+from dpcore_attacks.audits.pipeline import Pipeline
 
 HEAD = """\
 dpcore: 1

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, Ledger, Query, Registry, SecretCoins, Sensitivity
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.kit import examine
 from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore.spec.spec import spec_of_text
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import examine
 
 PAGE = (Path(__file__).parents[2] / "docs" / "write-a-mechanism.md").read_text()
 FILE = re.compile(r"^File `([^`]+)`.*?^```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -16,12 +16,12 @@ from dpcore import (
     Refused,
     SecretCoins,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
 from dpcore.errors import CertificateError
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge, KernelHuberRidgeBound
 from dpcore_kernel_ridge.huber_solver import (
     HuberProblem,

@@ -1,8 +1,8 @@
 """The paper's constants are an independent study's, by the command that reproduces papers."""
 
-from dpcore.conformance.experiments.experiment import load_experiment
-from dpcore.conformance.experiments.judging import judged
-from dpcore.conformance.experiments.running import run
+from dpcore_experiments.compare import judged
+from dpcore_experiments.experiment import load_experiment
+from dpcore_experiments.running import run
 
 
 def test_every_constant_is_within_its_digits():

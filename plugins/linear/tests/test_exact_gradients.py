@@ -15,13 +15,13 @@ from dpcore import (
     PublicCoins,
     SecretCoins,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.sums import LAWS, sum_verdicts
 from dpcore.learning.features.base import Features, row_by_row
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.bounds.sums import LAWS, sum_verdicts
+from dpcore_attacks.laws.law import Outcome
 from dpcore_linear.affine import Affine
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound

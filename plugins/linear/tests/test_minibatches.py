@@ -18,17 +18,17 @@ from dpcore import (
     Public,
     PublicCoins,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.audits.run_audit import audit_run
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.laws.amplified import amplified_verdict
-from dpcore.conformance.laws.law import Outcome
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.audits.run_audit import audit_run
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.laws.bounds.amplified import amplified_verdict
+from dpcore_attacks.laws.law import Outcome
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 
 DELTA = 1e-5

@@ -16,11 +16,11 @@ from dpcore import (
     Refused,
     SecretCoins,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
 from dpcore.errors import ParameterError
 from dpcore.records.records import Records
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 from dpcore_ntk.central import Central, CentralBound, QuadraticModel
 from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.neurons import Neurons

@@ -22,14 +22,14 @@ from dpcore import (
     price,
     replace_features,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
 from dpcore.errors import UnfitTargetError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.mechanisms.randomized_response import RandomizedResponse
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 from dpcore_ntk.calculators import samples_sound
 from dpcore_ntk.dual import released_targets
 from dpcore_ntk.dual_model import dual_coefficients

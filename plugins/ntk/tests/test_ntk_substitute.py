@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpcore.conformance.experiments.experiment import load_experiment
+from dpcore_experiments.experiment import load_experiment
 from dpcore_ntk.calculators import input_noise_bound
 from dpcore_ntk.experiment_methods import fit_kernel, kernel, sampled, truncated
 

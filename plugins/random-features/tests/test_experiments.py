@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpcore.conformance.experiments.experiment import experiments, load_experiment
-from dpcore.conformance.experiments.judging import judged
-from dpcore.conformance.experiments.running import run
+from dpcore_experiments.compare import judged
+from dpcore_experiments.experiment import experiments, load_experiment
+from dpcore_experiments.running import run
 from dpcore_random_features.experiment_methods import descent, f1, f2, fit_cosines, shortest
 from dpcore_random_features.experiment_noises import ALGORITHM_NOISE, GAMMA_NOISE
 

@@ -24,13 +24,13 @@ from dpcore import (
     price,
 )
 from dpcore.cli.app import app
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.l2_gamma import L2Gamma
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 from dpcore_random_features import dpcore_examples, utility
 from dpcore_random_features.min_norm import (
     Algorithm1,

@@ -27,12 +27,6 @@ from dpcore import (
     Status,
     price,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.effort import Effort
-from dpcore.conformance.kit import examine
-from dpcore.conformance.laws.bounds import bound_verdicts
-from dpcore.conformance.laws.learners import learner_verdicts
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
 from dpcore.learning.features.cos_sin import CosSin
@@ -43,6 +37,12 @@ from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore.publish.evaluation import evaluate
 from dpcore.sources.text import load_table
 from dpcore.spec.spec import load_spec, spec_of_text
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import examine
+from dpcore_attacks.laws.bounds.bounds import bound_verdicts
+from dpcore_attacks.laws.learners.learners import learner_verdicts
 from dpcore_sgd import dpcore_examples, printed
 from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2

@@ -4,10 +4,10 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Range
-from dpcore.conformance.attacks.falsifier import falsify
-from dpcore.conformance.audits.run_audit import audit_run
-from dpcore.conformance.effort import Effort
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.audits.run_audit import audit_run
+from dpcore_attacks.effort import Effort
 from dpcore_tables.shape_functions import ShapeFunctions
 
 from shape_cases import BUDGETS, TARGETS, case_of

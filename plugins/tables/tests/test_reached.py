@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Classes, Records
-from dpcore.conformance.attacks.given_pair import misfit
-from dpcore.conformance.attacks.neighbours import Pair
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_attacks.attacks.given_pair import misfit
+from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
 

@@ -22,9 +22,6 @@ from dpcore import (
     SecretCoins,
     Status,
 )
-from dpcore.conformance.attacks.case import Case
-from dpcore.conformance.laws.law import Outcome
-from dpcore.conformance.laws.sums import LAWS, sum_verdicts
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import NoClaimError, UnknownCountError
@@ -32,6 +29,9 @@ from dpcore.events.gaussian import gaussian_mu
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.spec.spec import load_spec
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.bounds.sums import LAWS, sum_verdicts
+from dpcore_attacks.laws.law import Outcome
 from dpcore_tables import dpcore_examples
 from dpcore_tables.plan import Plan
 from dpcore_tables.shape_functions import ShapeFunctions

@@ -5,7 +5,7 @@ import numpy as np
 from acme_bins.histogram import Histogram
 
 from dpcore import Domain, Public, PublicCoins, Range, Records
-from dpcore.conformance.pytest_checks import checks
+from dpcore_attacks.pytest_checks import checks
 
 test_conformance = checks(acme_bins)
 

@@ -6,7 +6,7 @@ from opendp_noise.gaussian import OpenDPGaussian
 
 import dpcore_linear
 from dpcore import REPLACE_ONE, Query, Sensitivity
-from dpcore.conformance.pytest_checks import checks
+from dpcore_attacks.pytest_checks import checks
 
 test_conformance = checks(opendp_noise, dpcore_linear)
 

@@ -1,0 +1,78 @@
+"""Commands that plugins bring, as registry files state them: help imports no plugin for it.
+
+Files are read here for their words alone. Before a command of a plugin runs, the registry admits
+the plugin by its own strict reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dpcore.registry.user_folder import user_file
+
+_PACKAGED = Path(__file__).parent.parent / "registry" / "registry.yaml"
+
+
+@attrs.frozen
+class Offer:
+    """A command that a registry file promises: its plugin, its line of help, and its module."""
+
+    plugin: str
+    help: str
+    module: str
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the plugin's module can be found."""
+        return find_spec(self.module) is not None
+
+
+def offers() -> dict[str, Offer]:
+    """Every promised command by name, whether or not its plugin is installed."""
+    promised = {}
+    for path in (_PACKAGED, user_file()):
+        for plugin, entry in _entries(path).items():
+            for name, text in _mapping(_mapping(entry, "provides"), "commands").items():
+                module = str(entry.get("entry_point", ""))
+                promised[str(name)] = Offer(plugin=str(plugin), help=str(text), module=module)
+    return promised
+
+
+def _entries(path: Path) -> Mapping[str, Any]:
+    """What a file holds; nothing where it is malformed, which the registry tells in its turn."""
+    import yaml
+
+    try:
+        entries = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeError, yaml.YAMLError):
+        return {}
+    if not isinstance(entries, dict):
+        return {}
+    return {name: entry for name, entry in entries.items() if isinstance(entry, dict)}
+
+
+def _mapping(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = entry.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def command_of(name: str, offer: Offer) -> Any:
+    """The command itself, from its admitted plugin.
+
+    Raises:
+        RegistryError: two plugins provide it; its plugin is missing, disabled or broken.
+    """
+    from dpcore.errors import RegistryError
+    from dpcore.registry.kinds import COMMAND
+    from dpcore.registry.registry import Registry
+    from dpcore.siblings import missing
+
+    registry = Registry.default()
+    if not offer.is_installed and registry.is_sibling(offer.plugin):
+        raise RegistryError(missing(f"dpcore {name}", offer.plugin))
+    return registry.component(COMMAND, name)

@@ -1,1 +1,0 @@
-"""Laws: the promises of each interface, one file an interface."""

@@ -1,0 +1,39 @@
+"""The commands of the core, by name, and the order in which help lists all commands."""
+
+from collections.abc import Mapping
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "check": (
+        "check:check",
+        "State the guarantee of a spec, and lock the public coins. --data alone opens the data.",
+    ),
+    "run": (
+        "run:run",
+        "Open the data, publish the release in a new run folder, and state its guarantee.",
+    ),
+    "replay": (
+        "replay:replay",
+        "Rebuild a run's public folder from its answers alone, and compare every byte.",
+    ),
+    "examples": ("examples:examples", "List, show and copy the example specs that plugins ship."),
+    "schema": (
+        "schema:schema",
+        "Write the JSON Schema of a spec to standard output, for editors and validators.",
+    ),
+    "account": (
+        "account:account",
+        "State what events cost together: every method's interval, the best, and why.",
+    ),
+    "plugins": ("plugins:plugins", "List, look at, admit and disable plugins."),
+    "ledger": (
+        "ledger:ledger",
+        "Create, look at and check ledgers: budgets that several runs share.",
+    ),
+}
+"""Where each is defined below `dpcore.cli`, and the first line of its own help."""
+
+ORDER = (
+    "check", "run", "replay", "report", "reproduce", "examples", "theory", "schema",
+    "test", "falsify", "audit", "account", "plugins", "ledger",
+)  # fmt: skip
+"""As help lists them; what other plugins bring comes after these."""

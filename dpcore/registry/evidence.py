@@ -1,0 +1,23 @@
+"""Evidence: what attacks found out about a plan, told by whoever keeps it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+class Evidence(ABC):
+    """What is known of attacks on a priced plan. No guarantee rests on it; `dpcore check` tells it.
+
+    Each method raises a `DpcoreError` where what it keeps cannot be read: that is a note.
+    """
+
+    @abstractmethod
+    def of_bounds(self, plan: Any, registry: Any) -> Iterable[str]:
+        """A line for each release of a `Plan`: how its bound was attacked at these versions."""
+
+    @abstractmethod
+    def of_runs(self, spec: Path, lock: Any) -> Iterable[str]:
+        """Lines on audits of runs of exactly the plan of a `Lock` beside a spec's file."""

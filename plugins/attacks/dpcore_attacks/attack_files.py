@@ -1,0 +1,86 @@
+"""Files of attacks that are handed to `dpcore report`: each must be of exactly the run's plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from dpcore.errors import ReplayError, SpecError
+from dpcore.publish.lock import Lock
+from dpcore.publish.reading import read_bytes
+from dpcore.publish.reporting.attacks import Attacked
+from dpcore_attacks.attack_report import AttackReport
+from dpcore_attacks.audits.audit_file import Audited, plan_digest
+
+_WRITTEN = "what dpcore audit wrote beside the spec, or what dpcore falsify --json printed"
+
+
+def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[Attacked, ...]:
+    """Every line of files of attacks that are about a locked plan.
+
+    Raises:
+        SpecError: a file is missing, something else, or of another plan only.
+    """
+    digest = plan_digest(lock)
+    found: list[Attacked] = []
+    for path in files:
+        lines = list(_lines(path, digest))
+        if not lines:
+            raise SpecError(
+                "attacks on another plan: attack the spec at the run's lock", place=str(path)
+            )
+        found += lines
+    return tuple(found)
+
+
+def _lines(path: Path, digest: str) -> Iterator[Attacked]:
+    try:
+        told = msgspec.json.decode(read_bytes(path), type=tuple[Audited, ...] | AttackReport)
+    except FileNotFoundError:
+        raise SpecError("no such file", place=str(path)) from None
+    except (OSError, ReplayError, msgspec.MsgspecError, RecursionError):
+        raise SpecError(f"needs {_WRITTEN}", place=str(path)) from None
+    if isinstance(told, AttackReport):
+        if told.plan == digest:
+            yield from _searched(told)
+        return
+    for audit in told:
+        if audit.plan == digest:
+            yield from _audited(audit)
+
+
+def _audited(audit: Audited) -> Iterator[Attacked]:
+    for claim in audit.claims:
+        yield Attacked(
+            what=f"the whole run: {claim.claim}",
+            effort=f"{audit.samples} runs of either of two neighbours",
+            found=f"{claim.finding} ({100 * audit.confidence:g} % confidence)",
+            date=audit.date,
+            broken=claim.refuted,
+        )
+
+
+def _searched(report: AttackReport) -> Iterator[Attacked]:
+    for one in report.attacks:
+        told = f"moved by at most {one.worst_ratio or 0.0:.4g} of what is claimed"
+        if one.not_attacked:
+            told = f"not attacked: {one.not_attacked}"
+        elif one.failures:
+            told += f"; {one.failures} statistics failed"
+        yield Attacked(
+            what=f"the bound of {one.case}, query {one.query}",
+            effort=f"{one.pairs} pairs of neighbours",
+            found=told,
+            date=report.date,
+            broken=one.broken or one.fallback_broken,
+        )
+    for answers in report.releases:
+        yield Attacked(
+            what=f"answers of {answers.release}",
+            effort=f"{answers.transcripts} transcripts of either of two neighbours",
+            found="told apart more often than is claimed" if answers.broken else "not broken",
+            date=report.date,
+            broken=answers.broken,
+        )

@@ -1,0 +1,134 @@
+"""The record of attacks: what was attacked, how hard, when, and at which version.
+
+Kept in the user's data folder, one JSON file. It is about components and made-up records only:
+nothing of any user's data ever enters it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dpcore.adjacency import REPLACE_ONE, Adjacency
+from dpcore.errors import DpcoreError
+from dpcore.registry.registry import Registry
+from dpcore.registry.user_folder import data_folder
+from dpcore_attacks.attacks.result import Finding
+from dpcore_attacks.attacks.setting import Case
+
+
+class AttackRecordError(DpcoreError):
+    """The record of attacks cannot be read or written."""
+
+
+class Attack(msgspec.Struct, frozen=True):
+    """What is known of attacks on one bound of one learner under one adjacency.
+
+    Args:
+        pairs: Neighbouring pairs evaluated, all attacks of this version together.
+        worst: Largest ratio of movement to claim.
+        date: Day of the latest attack, ISO 8601.
+        broken: Whether the claim was broken.
+    """
+
+    pairs: int
+    worst: float
+    date: str
+    broken: bool
+
+    def describe(self) -> str:
+        """`attacked: N pairs, worst ratio r, on DATE`."""
+        verdict = ": BROKEN" if self.broken else ""
+        return (
+            f"attacked: {self.pairs} pairs, worst ratio {self.worst:.4g}, on {self.date}{verdict}"
+        )
+
+
+NEVER = "never attacked"
+
+
+def _file() -> Path:
+    return data_folder() / "attacks.json"
+
+
+def _read() -> dict[str, Attack]:
+    path = _file()
+    if not path.exists():
+        return {}
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Attack])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise AttackRecordError(f"{path}: cannot be read ({error}); remove it") from None
+
+
+def record(findings: Iterable[Finding], registry: Registry, today: datetime.date) -> None:
+    """Add what attacks found to the record, under the versions in use.
+
+    Raises:
+        AttackRecordError: the file cannot be read or written.
+    """
+    known = _read()
+    for finding in findings:
+        if finding.claim is None or not finding.pairs:
+            continue
+        key = _key(finding.case, finding.case.adjacency, registry)
+        before = known.get(key, Attack(0, 0.0, "", False))
+        known[key] = Attack(
+            pairs=before.pairs + finding.pairs,
+            worst=max(before.worst, finding.worst),
+            date=today.isoformat(),
+            broken=before.broken or finding.broken or finding.fallback_broken,
+        )
+    path = _file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(f".{os.getpid()}.tmp")
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(known, order="sorted"), indent=2))
+        fresh.replace(path)
+    except OSError as error:
+        raise AttackRecordError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def lookup(case: Case, registry: Registry) -> Attack | None:
+    """What is known of a case's bound at the versions in use, or None.
+
+    A smaller replacement relation falls back to attacks under replace-one, of which it is a part.
+    """
+    known = _read()
+    relations = [case.adjacency]
+    if case.adjacency <= REPLACE_ONE:
+        relations.append(REPLACE_ONE)
+    for relation in relations:
+        found = known.get(_key(case, relation, registry))
+        if found is not None:
+            return found
+    return None
+
+
+def _key(case: Case, adjacency: Adjacency, registry: Registry) -> str:
+    learner, bound = type(case.learner), type(case.bound)
+    parts = [f"{_name(cls)} {_version(cls, registry)}" for cls in (learner, bound)]
+    return " | ".join([*parts, str(adjacency)])
+
+
+def _name(cls: type[Any]) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _version(cls: type[Any], registry: Registry) -> str:
+    """Version of the admitted distribution whose module the class is from; of the core; or none."""
+    package = cls.__module__.partition(".")[0]
+    named: Mapping[str, str] = {
+        entry.entry_point.partition(".")[0]: entry.distribution
+        for entry in registry.entries.values()
+    }
+    try:
+        return metadata.version(named.get(package, package))
+    except metadata.PackageNotFoundError:
+        return "unversioned"

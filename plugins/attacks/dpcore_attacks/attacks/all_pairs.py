@@ -1,0 +1,132 @@
+"""All pairs: of an exact sum, every two records of a block of candidates are compared at once.
+
+What one record moves a sum by is its own contribution, or the difference of two, whatever the other
+records are. So one evaluation of each candidate alone tells the movement of all their pairs. The
+worst of them are then fired as whole datasets, which is what a finding shows: that the others do
+not matter is a law of its own (`sum.row-wise`), and is not taken for granted there.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import REPLACE_ONE, Adjacency
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+from dpcore.learning.learners.summing import SummingLearner, sums_exactly
+from dpcore.query import Query
+from dpcore_attacks.attacks.neighbours import Configuration
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case
+
+_ORDERS = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}
+_FIRED = 2  # of the farthest pairs, as whole datasets
+_BESIDE = 3  # records beside the changed one, where their number is free
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Candidates:
+    """Made-up records, each to be evaluated alone.
+
+    Args:
+        raw: Shape (k, width). labels: Centred, shape (k,).
+    """
+
+    rows: Rows
+    raw: NDArray[np.float64]
+    labels: NDArray[np.float64]
+
+    @classmethod
+    def drawn(cls, rows: Rows, count: int, rng: np.random.Generator) -> Candidates:
+        """Corners, axes, lines and anything, with labels at the ends of their range and within."""
+        quarter = -(-count // 4)
+        raw = np.vstack(
+            [rows.corners(rng, quarter), rows.anywhere(rng, quarter), rows.structured(rng)]
+        )
+        kept = np.concatenate(
+            [np.arange(2 * quarter), 2 * quarter + rng.permutation(len(raw) - 2 * quarter)]
+        )[:count]
+        labels = rng.choice([-1.0, 1.0, 1.0, -1.0, 0.3], len(kept)) * rows.label_bound
+        return cls(rows=rows, raw=raw[kept], labels=labels)
+
+    def farthest(self, case: Case, ask: Query) -> Iterator[Configuration]:
+        """The pairs that move the sum farthest as neighbours of whole datasets; none where the
+        query is no exact sum, or the relation fixes a part of a record."""
+        relation = case.adjacency
+        if not attackable(case, ask):
+            return
+        totals = self.totals(case, ask)
+        for old, new in farthest_pairs(totals, ask.distance, relation, _FIRED):
+            yield self._beside(old, new, case)
+
+    def totals(self, case: Case, ask: Query) -> NDArray[np.float64]:
+        """The sum of each candidate alone, flat, shape (k, size); zeros where it fails."""
+        assert isinstance(case.learner, SummingLearner), "it is attackable"
+        learner, public = copy.deepcopy(case.learner), case.public
+        found = np.zeros((len(self.raw), int(np.prod(ask.shape))))
+        records = self.rows.project(self.raw, self.labels)
+        owned = attrs.evolve(records, persons=np.arange(len(records), dtype=np.int32))
+        for place, record in enumerate(owned.alone()):
+            try:
+                found[place] = learner.total_of(ask, record, public).floats().reshape(-1)
+            except (DpcoreError, ValueError, ArithmeticError):
+                continue
+        return found
+
+    def _beside(self, old: int, new: int, case: Case) -> Configuration:
+        """Two candidates among copies of a third."""
+        exact, most = case.domain.exact, case.domain.at_most
+        others = exact - 1 if exact is not None else min(_BESIDE, (most or _BESIDE + 1) - 1)
+        picked = [0, old, new] if others else [old, new]
+        return Configuration(
+            raw=self.raw[picked],
+            labels=self.labels[picked],
+            counts=np.array([others] if others else [], dtype=np.intp),
+            position=1.0,
+            origin="the farthest of all pairs",
+        )
+
+
+def attackable(case: Case, ask: Query) -> bool:
+    """Whether the movement between any two records is that between neighbours."""
+    return (
+        sums_exactly(case.learner)
+        and ask.sum is not None
+        and ask.sampling is None
+        and ask.distance in _ORDERS
+        and (case.adjacency.membership or case.adjacency == REPLACE_ONE)
+    )
+
+
+def farthest_pairs(
+    totals: NDArray[np.float64], distance: Distance, relation: Adjacency, most: int
+) -> list[tuple[int, int]]:
+    """(old, new) of the farthest pairs, farthest first, no record twice; under add/remove, of the
+    longest totals, with itself."""
+    if relation.membership:
+        lengths = np.linalg.norm(totals, ord=_ORDERS[distance], axis=1)
+        return [(int(place), int(place)) for place in np.argsort(-lengths, kind="stable")[:most]]
+    apart = _apart(totals, distance)
+    found: list[tuple[int, int]] = []
+    for _ in range(min(most, len(totals) // 2)):
+        old, new = np.unravel_index(int(np.argmax(apart)), apart.shape)
+        if apart[old, new] <= 0:
+            break
+        found.append((int(old), int(new)))
+        for place in (old, new):
+            apart[place, :] = apart[:, place] = 0.0
+    return found
+
+
+def _apart(totals: NDArray[np.float64], distance: Distance) -> NDArray[np.float64]:
+    """How far every two totals lie apart, shape (k, k); squared in l2, up to rounding."""
+    if distance is Distance.L2:
+        squares = np.einsum("ij,ij->i", totals, totals)
+        return np.asarray(squares[:, None] + squares - 2 * (totals @ totals.T))
+    order = _ORDERS[distance]
+    return np.array([np.linalg.norm(totals - row, ord=order, axis=1) for row in totals])

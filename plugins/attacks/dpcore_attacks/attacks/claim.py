@@ -1,0 +1,127 @@
+"""Target: one claim under attack, as a function from pairs to ratios."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+from dpcore.functions.kernels.base import Expansion
+from dpcore.query import Query
+from dpcore.randomness import LearnerCoins, SecretCoins
+from dpcore.records.records import Records
+from dpcore.rounding import up
+from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity
+from dpcore_attacks.attacks.movement import length, movement, span
+from dpcore_attacks.attacks.neighbours import Pair
+from dpcore_attacks.attacks.setting import Case, Checkable, Pathwise
+from dpcore_attacks.attacks.statistic import Statistic, compute
+
+
+@attrs.frozen
+class Shot:
+    """What one pair did to one claim.
+
+    Args:
+        ratio: Movement over claim, or of scores their range over its own claim if that is more;
+            None when a statistic failed and nothing may stand for it.
+        claimed: The claim for this pair: of a law, what its bound says of the order drawn.
+        inside: Whether the pair satisfies the claim's assumptions; None if nobody can tell.
+        length: The longer statistic's distance from 0, over the claim.
+        failure: How a statistic failed, or empty.
+    """
+
+    ratio: float | None
+    inside: bool | None
+    length: float
+    failure: str = ""
+    claimed: float = 0.0
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Target:
+    """One query's claim, at one ask and one value of the secret coins.
+
+    Args:
+        ask: The query with its `args`.
+        draw: Which sample or order of the records is drawn, the same for both neighbours.
+    """
+
+    case: Case
+    ask: Query
+    claim: AnySensitivity
+    secret: LearnerCoins = attrs.field(
+        factory=lambda: SecretCoins.rehearsal(0).learner(0, "attack", 1)
+    )
+    draw: int = 0
+
+    def value(self, records: Records) -> tuple[Statistic | None, str]:
+        """The statistic, or None and what went wrong."""
+        case = self.case
+        try:
+            found = compute(case.learner, self.ask, records, case.public, self.secret)
+        except Exception as error:
+            lines = str(error).splitlines() or [""]
+            return None, f"{type(error).__name__}: {lines[0]}"
+        if reason := self.ask.unfit(found):
+            return None, reason
+        return found if isinstance(found, Expansion) else found.astype(self.ask.dtype), ""
+
+    def fire(self, pair: Pair) -> Shot:
+        """Evaluate both neighbours with the same secret coins."""
+        inside = self._inside(pair)
+        kept, other = (self._seen(records, pair.changed) for records in (pair.before, pair.after))
+        (before, first), (after, second) = self.value(kept), self.value(other)
+        failure = first or second
+        if self.claim.covers_fallback:
+            zero = self.ask.nothing()
+            before, after = (zero if v is None else v for v in (before, after))
+        if before is None or after is None:
+            return Shot(None, inside, 0.0, failure)
+        before, after = self.ask.aligned(before, after)
+        moved = movement(self.ask.distance, before, after, pair.changed)
+        size = max(self._size(before), self._size(after))
+        claimed = self._claimed(other, pair.changed)
+        if claimed == 0.0:
+            return Shot(math.inf if moved > 0 else 0.0, inside, 0.0, failure)
+        if isinstance(self.claim, Sensitivity) and self.claim.range is not None:
+            moved = max(moved, claimed * span(before, after) / self.claim.reach)
+        return Shot(moved / claimed, inside, size / claimed, failure, claimed)
+
+    def drawn(self, records: Records) -> Records:
+        """What the private function sees of records none of which stands out."""
+        return self._seen(records, 0)
+
+    def _seen(self, records: Records, changed: int) -> Records:
+        """What the private function sees: the draw, made so that the changed record takes part."""
+        sampling = self.ask.sampling
+        if sampling is None or not len(records):
+            return records
+        coins = SecretCoins.rehearsal(self.draw).sampling(0, self.ask.name, 1)
+        return sampling.attacked(records, changed, coins)
+
+    def _claimed(self, records: Records, changed: int) -> float:
+        """The claim; of a law, for the order drawn."""
+        if isinstance(self.claim, Sensitivity):
+            return self.claim.unit
+        bound, case = self.case.bound, self.case
+        assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"
+        assert records.order is not None, "laws are over orders"
+        reach = bound.along(self.ask, case.learner, case.public, records.order, changed)
+        return up(reach + 2 * self.claim.solver_error, roundings=1)
+
+    def _size(self, value: Statistic) -> float:
+        if not self.claim.covers_fallback:
+            return length(value)
+        return movement(self.ask.distance, self.ask.nothing(), value, 0)
+
+    def _inside(self, pair: Pair) -> bool | None:
+        if not isinstance(self.claim.validity, Conditional):
+            return True
+        bound, case = self.case.bound, self.case
+        if not isinstance(bound, Checkable):
+            return None
+        return all(
+            bound.assumption_holds(records, case.learner, case.public)
+            for records in (pair.before, pair.after)
+        )

@@ -1,0 +1,238 @@
+"""Counterexample: the worst pair found, in a file that anyone can replay, made simple."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.bound import Refused
+from dpcore.markup import Sheet, Shown, facts
+from dpcore.records.records import Records
+from dpcore_attacks.attacks.claim import Shot, Target
+from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case
+
+_SHOWN = 6  # entries of a row
+_KEPT = 50
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Counterexample(Shown):
+    """Two made-up neighbouring datasets, and the ask that moved too far between them.
+
+    Args:
+        query: Name of the query. arguments: The ask's `args`.
+        records: The part's count or limit in the domain. coins: The public key.
+        claimed: What the bound allows. moved: What the statistic did.
+        draw: Of the sample or order of the records, if the query has one.
+    """
+
+    query: str
+    arguments: dict[str, Any] | None
+    pair: Pair
+    records: int | None
+    coins: int | None
+    claimed: float
+    moved: float
+    origin: str
+    draw: int = 0
+
+    def sheet(self) -> Sheet:
+        """What was claimed, what the statistic did, and the synthetic record that changed."""
+        table = facts(
+            ("query", self.query), ("claimed", self.claimed), ("moved", self.moved),
+            ("found by", self.origin),
+        )  # fmt: skip
+        return Sheet(title="Counterexample", tables=(table,), sentences=(self.describe(),))
+
+    def describe(self) -> str:
+        """Which made-up record changed, and from what to what."""
+        before, after, changed = self.pair.before, self.pair.after, self.pair.changed
+        rows = np.column_stack([after.features, after.labels])
+        kinds = len(np.unique(rows, axis=0)) if len(rows) else 0
+        told = f"record {changed + 1} of {len(after)} ({kinds} different)"
+        row, label = _short(after.features[changed]), f"{after.labels[changed]:.4g}"
+        if len(before) < len(after):
+            return f"{told} comes, with label {label} and row {row}"
+        found = []
+        if before.labels[changed] != after.labels[changed]:
+            found.append(f"label {before.labels[changed]:.4g} becomes {label}")
+        if not np.array_equal(before.features[changed], after.features[changed]):
+            found.append(f"row {_short(before.features[changed])} becomes {row}")
+        return f"{told}: {', '.join(found) or 'nothing changes'}"
+
+    def replay(self, case: Case) -> Shot:
+        """The same pair against the same claim, computed anew.
+
+        Args:
+            case: Learner, bound and adjacency; its size and coins are taken from here.
+
+        Raises:
+            ValueError: the case has no such claim.
+        """
+        case = attrs.evolve(case, coins=attrs.evolve(case.coins, key=self.coins))
+        if self.records is not None:
+            case = case.at_size(self.records)
+        claims = case.claims()
+        if isinstance(claims, Refused):
+            raise ValueError(f"there is no claim: {claims.reason}")
+        for query, claim in claims:
+            if query.name == self.query:
+                ask = attrs.evolve(query, args=self.arguments)
+                target = Target(case=case, ask=ask, claim=claim, draw=self.draw)
+                return target.fire(self.pair)
+        raise ValueError(f"there is no query {self.query!r}")
+
+    def save(self, path: Path) -> None:
+        """Write one .npz: both datasets, array arguments, and a JSON text of the rest.
+
+        Raises:
+            ValueError: an argument is neither an array nor plain data.
+        """
+        arrays: dict[str, Any] = {
+            "before_features": self.pair.before.features,
+            "before_labels": self.pair.before.labels,
+            "after_features": self.pair.after.features,
+            "after_labels": self.pair.after.labels,
+        }
+        plain = {}
+        for name, value in (self.arguments or {}).items():
+            if isinstance(value, np.ndarray):
+                arrays[f"argument_{name}"] = value
+            elif isinstance(value, bool | int | float | str | None):
+                plain[name] = value
+            else:
+                raise ValueError(f"argument {name!r} is neither an array nor plain data")
+        facts = {
+            "query": self.query,
+            "arguments": None if self.arguments is None else plain,
+            "changed": self.pair.changed,
+            **({"count": self.pair.count} if self.pair.count > 1 else {}),
+            "records": self.records,
+            "coins": self.coins,
+            "claimed": self.claimed,
+            "moved": self.moved,
+            "origin": self.origin,
+            "draw": self.draw,
+        }
+        with path.open("wb") as file:
+            np.savez_compressed(file, facts=np.array(json.dumps(facts)), **arrays)
+
+
+def _short(row: NDArray[np.float64]) -> str:
+    shown = ", ".join(f"{entry:.4g}" for entry in row[:_SHOWN])
+    return f"({shown}{', ...' if len(row) > _SHOWN else ''})"
+
+
+def saved(folder: Path) -> list[Counterexample]:
+    """Those in a folder, by name, at most fifty; files that are none are passed over."""
+    found: list[Counterexample] = []
+    for path in sorted(folder.glob("*.npz"))[:_KEPT] if folder.is_dir() else ():
+        with suppress(OSError, ValueError, KeyError, TypeError, BadZipFile):
+            found.append(load(path))
+    return found
+
+
+def load(path: Path) -> Counterexample:
+    """Read what `save` wrote; nothing in the file is executed."""
+    with np.load(path, allow_pickle=False) as file:
+        facts = json.loads(str(file["facts"]))
+        stored: dict[str, NDArray[Any]] = {name: file[name] for name in file.files}
+    arguments = facts["arguments"]
+    if arguments is not None:
+        prefix = "argument_"
+        arguments |= {
+            name.removeprefix(prefix): value
+            for name, value in stored.items()
+            if name.startswith(prefix)
+        }
+    pair = Pair(
+        Records(features=stored["before_features"], labels=stored["before_labels"]),
+        Records(features=stored["after_features"], labels=stored["after_labels"]),
+        facts["changed"],
+        facts.get("count", 1),
+    )
+    return Counterexample(
+        query=facts["query"],
+        arguments=arguments,
+        pair=pair,
+        records=facts["records"],
+        coins=facts["coins"],
+        claimed=facts["claimed"],
+        moved=facts["moved"],
+        origin=facts["origin"],
+        draw=facts["draw"],
+    )
+
+
+def minimised(
+    found: Configuration, target: Target, rows: Rows, least: float, tries: float = math.inf
+) -> Configuration:
+    """Make a configuration simpler as long as its ratio stays at least `least`.
+
+    In turn: one base row fewer, fewer records where their number is private, base rows set to zero,
+    labels to 0, numbers to few digits; nothing more once so many `tries` are used up.
+    """
+    left = tries
+
+    def keeps(candidate: Configuration) -> bool:
+        nonlocal left
+        if left <= 0:
+            return False
+        left -= 1
+        shot = target.fire(pair_of(candidate, rows, target.case.adjacency))
+        return shot.ratio is not None and shot.inside is not False and shot.ratio >= least
+
+    index = 0
+    while index < len(found.counts) and len(found.counts) > 1:
+        candidate = _merged(found, index)
+        if keeps(candidate):
+            found = candidate
+        else:
+            index += 1
+    if target.case.domain.exact is None:
+        for index, share in itertools.product(range(len(found.counts)), (0.02, 0.25, 0.5, 0.8)):
+            counts = found.counts.copy()
+            counts[index] = max(1, int(share * counts[index]))
+            if counts[index] < found.counts[index] and keeps(attrs.evolve(found, counts=counts)):
+                found = attrs.evolve(found, counts=counts)
+    if found.position < 1 and keeps(attrs.evolve(found, position=1.0)):
+        found = attrs.evolve(found, position=1.0)
+    for row in range(len(found.labels)):
+        raw, labels = found.raw.copy(), found.labels.copy()
+        raw[row] = 0.0
+        if keeps(attrs.evolve(found, raw=raw)):
+            found = attrs.evolve(found, raw=raw)
+        labels[row] = 0.0
+        if keeps(attrs.evolve(found, labels=labels)):
+            found = attrs.evolve(found, labels=labels)
+    for digits in (0, 1, 2, 3, 5):
+        candidate = attrs.evolve(
+            found, raw=np.round(found.raw, digits), labels=np.round(found.labels, digits)
+        )
+        if keeps(candidate):
+            return candidate
+    return found
+
+
+def _merged(found: Configuration, index: int) -> Configuration:
+    """Base row `index` gone, its records given to the next one."""
+    counts = found.counts.copy()
+    counts[(index + 1) % len(counts)] += counts[index]
+    keep = np.arange(len(found.labels)) != index
+    return attrs.evolve(
+        found,
+        raw=found.raw[keep],
+        labels=found.labels[keep],
+        counts=np.delete(counts, index),
+    )

@@ -1,0 +1,407 @@
+"""The falsifier: search for neighbours between which a statistic moves farther than claimed.
+
+Of an exact sum, all pairs of some candidates are compared first (see `all_pairs`). Then four phases
+per claim, until its number of pairs is used up: constructions (see `constructions`), paths towards
+jumps (see `paths`), local ascent from the worst pairs, then random restarts with ascent. What it
+finds is a proof that a bound is wrong; finding nothing proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Literal
+
+import attrs
+import numpy as np
+
+from dpcore.bound import Refused
+from dpcore.functions.learner import FunctionLearner
+from dpcore.query import Query
+from dpcore.randomness import SecretCoins
+from dpcore.records.records import Records
+from dpcore.sensitivity import AnySensitivity, Conditional, Refuted, SensitivityLaw, WorstCase
+from dpcore_attacks.attacks.all_pairs import Candidates, attackable
+from dpcore_attacks.attacks.ascent import SearchOverError, climb
+from dpcore_attacks.attacks.branches import Taken, followed
+from dpcore_attacks.attacks.claim import Shot, Target
+from dpcore_attacks.attacks.constructions import FAMILIES, starts
+from dpcore_attacks.attacks.counterexample import Counterexample, minimised
+from dpcore_attacks.attacks.function_constructions import FUNCTION_FAMILIES
+from dpcore_attacks.attacks.movement import ALLOWANCE, measurable
+from dpcore_attacks.attacks.neighbours import (
+    Configuration,
+    Pair,
+    configuration_of,
+    pair_of,
+)
+from dpcore_attacks.attacks.paths import Maker, Path, branching_step, largest_step, paths
+from dpcore_attacks.attacks.result import Finding
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case, Pathwise, asks_of
+from dpcore_attacks.attacks.source_constants import written, written_path, written_starts
+from dpcore_attacks.attacks.statistic import Statistic
+from dpcore_attacks.effort import Effort
+
+_CONSTRUCTIONS = 0.4  # share of a claim's pairs that goes into constructions
+_PLACES = 0.1  # share that goes into other places of the changed record
+_PATHS = 0.3  # share that goes into paths
+_FEWEST_PATHS = 6
+_SIMPLIFYING = (0.25, 100)  # of a claim's pairs, on top of them, or so many if that is more
+_CLIMBS = 8  # starts that are climbed from before random restarts begin
+_EVALUATIONS = 250  # of the score, per ascent
+_DRAWS = 6  # samples or orders of the records, where the runtime draws them
+_TURN = 5  # of so many constructions of a person's records
+_SEVERAL: dict[int, Literal["opposed", "spread"]] = {_TURN - 2: "spread", _TURN - 1: "opposed"}
+_LIGHT = 150  # records of a function up to which a pair counts as one
+_ALL_PAIRS = 0.1  # candidates of an exact sum for each pair of the budget
+_CANDIDATES = (20, 400)  # at least and at most
+_ALL_PAIRS_ASKS = 4
+_EACH = 4  # constructions of a family between two restarts
+
+
+def falsify(
+    case: Case,
+    effort: Effort | None = None,
+    seed: int = 0,
+    *,
+    refuted: bool = False,
+    known: Sequence[Counterexample] = (),
+    searched: Callable[[], None] = lambda: None,
+) -> tuple[Finding, ...]:
+    """Attack every query's claim of one case; one finding a query.
+
+    Args:
+        effort: Its pairs are shared equally by the queries; the default effort if None.
+        seed: Of the search. The same seed and the same effort give the same result.
+        refuted: Attack claims as printed too that say themselves that they are refuted.
+        known: Counterexamples of other claims, tried before anything else where they fit.
+        searched: Called after each query.
+    """
+    effort = effort or Effort()
+    claims = case.claims()
+    if refuted and not isinstance(claims, Refused):
+        claims = tuple((query, _as_printed(claim)) for query, claim in claims)
+    if isinstance(claims, Refused):
+        return (Finding(case=case, query="", claim=None, reason=f"refused: {claims.reason}"),)
+    part = effort.share(len(claims)).pairs
+    found = []
+    for index, (query, claim) in enumerate(claims):
+        rng = np.random.default_rng([seed, index])
+        found.append(_attack(case, query, claim, part, rng, known))
+        searched()
+    return tuple(found)
+
+
+def _as_printed(claim: AnySensitivity) -> AnySensitivity:
+    """The claim as if it had been proved."""
+    if isinstance(claim.validity, Refuted):
+        return attrs.evolve(claim, validity=WorstCase())
+    return claim
+
+
+def _attack(
+    case: Case,
+    query: Query,
+    claim: AnySensitivity,
+    pairs: int,
+    rng: np.random.Generator,
+    known: Sequence[Counterexample],
+) -> Finding:
+    unfit = ""
+    if not measurable(query):
+        unfit = f"a movement in {query.distance} cannot be measured from arrays"
+    elif isinstance(claim.validity, Refuted):
+        unfit = f"it says itself that it is refuted: {claim.validity.reason}"
+    elif isinstance(claim, SensitivityLaw) and not isinstance(case.bound, Pathwise):
+        unfit = "it states a law over orders and makes no claim for one order (method `along`)"
+    if unfit:
+        return Finding(case=case, query=query.name, claim=claim, reason=unfit)
+    try:
+        asks = asks_of(case, query.name, rng)
+    except Exception as error:
+        reason = f"the learner's public part raised {type(error).__name__}"
+        return Finding(case=case, query=query.name, claim=claim, reason=reason)
+    if not asks:
+        reason = "the learner never asks it"
+        return Finding(case=case, query=query.name, claim=claim, reason=reason)
+    search = _Search(case, asks, claim, max(1, pairs // _weight(case)), rng)
+    return search.run(found.pair for found in known)
+
+
+def _weight(case: Case) -> int:
+    """How many pairs one counts for: functions of many records take the cube of their number."""
+    if not isinstance(case.learner, FunctionLearner):
+        return 1
+    return -(-(case.domain.exact or min(case.domain.limit or 200, 200)) // _LIGHT)
+
+
+class _Search:
+    """One attack, and the worst it has seen."""
+
+    def __init__(
+        self,
+        case: Case,
+        asks: Sequence[Query],
+        claim: AnySensitivity,
+        pairs: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._case, self._claim, self._rng = case, claim, rng
+        self._rows = Rows(case.domain)
+        function = isinstance(case.learner, FunctionLearner)
+        self._families = FUNCTION_FAMILIES if function else FAMILIES
+        self._written = written(case.learner, self._rows.label_bound)
+        self._makers: tuple[Maker, ...] = ()
+        if len(self._written.numbers) or self._written.counts:
+            self._families = (*self._families, partial(written_starts, self._written))
+            self._makers = (partial(written_path, self._written),)
+        self._round = _EACH * len(self._families)  # constructions between two restarts
+        secrets = [SecretCoins.rehearsal(k).learner(0, asks[0].name, 1) for k in range(2)]
+        draws = range(1 if asks[0].sampling is None else _DRAWS)
+        self._targets = [
+            Target(case=case, ask=ask, claim=claim, secret=secret, draw=draw)
+            for ask in asks
+            for secret in secrets
+            for draw in draws
+        ]
+        self._most = max(pairs, self._round)
+        self._pairs, self._failures, self._failure = 0, 0, ""
+        self._worst: tuple[float, Configuration, Target] | None = None
+        self._outside: float | None = None
+        self._length = 0.0
+
+    def run(self, known: Iterable[Pair] = ()) -> Finding:
+        """Known pairs, then all phases, as far as the pairs go."""
+        with suppress(SearchOverError):
+            for pair in known:
+                start = configuration_of(pair, self._rows)
+                if start is not None and not self._is_broken():
+                    self._most += 1  # on top of the others
+                    self._score(start, self._targets[0])
+            self._all_pairs()
+            self._constructions()
+        return self._finding()
+
+    def _all_pairs(self) -> None:
+        """Of an exact sum, all pairs of some candidates at once; on top of the others."""
+        by_ask = {id(target.ask): target for target in self._targets}
+        targets = [*by_ask.values()][:_ALL_PAIRS_ASKS]
+        if not attackable(self._case, targets[0].ask):
+            return
+        count = int(np.clip(_ALL_PAIRS * self._most, *_CANDIDATES))
+        for number, target in enumerate(targets):
+            rng = np.random.default_rng([number, count])  # the other phases keep their numbers
+            found = Candidates.drawn(self._rows, count, rng)
+            for start in found.farthest(self._case, target.ask):
+                if self._is_broken():
+                    return
+                self._most += 1
+                self._score(start, target)
+
+    def _constructions(self) -> None:
+        if self._is_broken():
+            return
+        stream = self._starts()
+        seen: list[tuple[float, int, Configuration, Target]] = []
+        while self._pairs < max(_CONSTRUCTIONS * self._most, self._round):
+            self._try(stream, seen)
+        if self._is_broken():
+            return
+        self._positions(seen)
+        if self._is_broken():
+            return
+        self._paths(seen)
+        if self._is_broken():
+            return
+        for start, target in _best(seen, _CLIMBS):
+            self._climb(start, target)
+        while not self._is_broken():
+            seen = []
+            for _ in range(self._round):
+                self._try(stream, seen)
+            for start, target in _best(seen, 1):
+                self._climb(start, target)
+
+    def _positions(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
+        """The best starts with the changed record elsewhere: at every place, as far as it goes."""
+        most = round(_PLACES * self._most / 2)
+        for start, target in _best(seen, 2) if most else ():
+            places = np.arange(start.base_size + 1)
+            counts = np.array([c + d for c in self._written.counts for d in (-1, 0, 1)], dtype=int)
+            first = np.intersect1d(counts, places)
+            rest = self._rng.permutation(np.setdiff1d(places, first))
+            for place in np.concatenate([first, rest])[:most]:
+                position = min(1.0, (float(place) + 0.01) / max(1, start.base_size))
+                if self._is_broken() or self._pairs >= self._most:
+                    return  # what follows has pairs of its own
+                self._score(attrs.evolve(start, position=position), target)
+
+    def _paths(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
+        """Steps with a jump; two statistics count as a pair."""
+        share, spent = _PATHS * self._most, 0
+        for number, path in enumerate(self._ways()):
+            if self._is_broken() or (number >= _FEWEST_PATHS and spent >= share):
+                return
+            target = self._targets[int(self._rng.integers(len(self._targets)))]
+            step, evaluated = self._step(path, target, branches=bool(number % 2))
+            cost = (evaluated + 1) // 2
+            spent += 1 + cost
+            self._pairs += cost
+            self._most = max(self._most, self._pairs + 1)  # six paths, however few pairs there are
+            seen.append((self._score(step, target), len(seen), step, target))
+
+    def _step(self, path: Path, target: Target, *, branches: bool) -> tuple[Configuration, int]:
+        """One step of a path, with a change of branch or a jump; and the evaluations it took."""
+        evaluated, files = 0, self._written.files
+
+        def value(records: Records) -> Statistic | None:
+            nonlocal evaluated
+            evaluated += 1
+            return target.value(target.drawn(records))[0]
+
+        def taken(records: Records) -> Taken:
+            return followed(lambda: value(records), files)[1]
+
+        adjacency, step = self._case.adjacency, None
+        if branches and files:
+            step = branching_step(path, self._rows, adjacency, taken)
+        if step is None:
+            step = largest_step(path, self._rows, adjacency, value, self._rng)
+        return step, evaluated
+
+    def _ways(self) -> Iterator[Path]:
+        """Paths between data sets of the exact size; where it is private, of sizes up to 200."""
+        adjacency, limit = self._case.adjacency, self._case.domain.at_most
+        if self._case.domain.exact is not None:
+            exact = self._case.domain.exact
+            yield from paths(self._rows, exact, adjacency, self._rng, self._makers)
+            return
+        sizes = sorted({2, 5, 20, min(60, limit or 60), min(200, limit or 200)})
+        streams = [
+            paths(self._rows, min(n, limit or n), adjacency, self._rng, self._makers) for n in sizes
+        ]
+        while True:
+            for stream in streams:
+                yield next(stream)
+                yield next(stream)
+
+    def _starts(self) -> Iterator[Configuration]:
+        """Constructions of the exact size; where it is private, of sizes from 0 to its limit."""
+        limit = self._case.domain.at_most
+        if self._case.domain.exact is not None:
+            yield from self._of_size(self._case.domain.exact - 1)
+            return
+        largest = 200 if limit is None else limit - 1
+        sizes = sorted({0, 1, 2, 5, 20, 100, largest} & {*range(largest + 1)})
+        streams = [self._of_size(size) for size in sizes]
+        while True:
+            for stream in streams:
+                for _ in self._families:
+                    yield next(stream)
+
+    def _of_size(self, base: int) -> Iterator[Configuration]:
+        return starts(self._rows, base, self._rng, self._families)
+
+    def _try(
+        self,
+        stream: Iterator[Configuration],
+        seen: list[tuple[float, int, Configuration, Target]],
+    ) -> None:
+        start = next(stream)
+        if self._case.adjacency.of_person:
+            start = attrs.evolve(start, several=_SEVERAL.get(len(seen) % _TURN, "same"))
+        target = self._targets[int(self._rng.integers(len(self._targets)))]
+        seen.append((self._score(start, target), len(seen), start, target))
+
+    def _climb(self, start: Configuration, target: Target) -> None:
+        climb(start, lambda configuration: self._score(configuration, target), _EVALUATIONS)
+
+    def _score(self, configuration: Configuration, target: Target) -> float:
+        if self._pairs >= self._most:
+            raise SearchOverError
+        self._pairs += 1
+        shot = target.fire(pair_of(configuration, self._rows, self._case.adjacency))
+        return self._note(shot, configuration, target)
+
+    def _note(self, shot: Shot, configuration: Configuration, target: Target) -> float:
+        if shot.failure:
+            self._failures += 1
+            self._failure = self._failure or f"{shot.failure} ({configuration.origin})"
+        if shot.ratio is None:
+            return -np.inf
+        self._length = max(self._length, shot.length)
+        if shot.inside is False:
+            self._outside = max(self._outside or 0.0, shot.ratio)
+            return -np.inf
+        if self._worst is None or shot.ratio > self._worst[0]:
+            self._worst = (shot.ratio, configuration, target)
+        return shot.ratio
+
+    def _is_broken(self) -> bool:
+        return self._worst is not None and self._worst[0] > 1 + ALLOWANCE
+
+    def _finding(self) -> Finding:
+        finding = Finding(
+            case=self._case,
+            query=self._targets[0].ask.name,
+            claim=self._claim,
+            pairs=self._pairs,
+            outside=self._outside,
+            length=self._length,
+            failures=self._failures,
+            failure=self._failure,
+        )
+        if self._worst is None:
+            reason = "no pair satisfied its assumptions" if self._outside is not None else ""
+            return attrs.evolve(finding, reason=reason or "every statistic failed")
+        ratio, configuration, target = self._worst
+        if ratio > 1 + ALLOWANCE:
+            least = max(1 + ALLOWANCE, 0.9 * ratio)
+            share, fewest = _SIMPLIFYING
+            tries = max(fewest, round(share * self._most))
+            configuration = minimised(configuration, target, self._rows, least, tries)
+        return self._with_counterexample(finding, configuration, target)
+
+    def _with_counterexample(
+        self, finding: Finding, configuration: Configuration, target: Target
+    ) -> Finding:
+        pair = pair_of(configuration, self._rows, self._case.adjacency)
+        shot = target.fire(pair)
+        ratio = 0.0 if shot.ratio is None else shot.ratio
+        args = target.ask.args
+        found = Counterexample(
+            query=target.ask.name,
+            arguments=None if args is None else dict(args),
+            pair=pair,
+            records=self._case.domain.at_most,
+            coins=self._case.coins.key,
+            draw=target.draw,
+            claimed=shot.claimed,
+            moved=ratio * shot.claimed,
+            origin=configuration.origin,
+        )
+        if shot.inside is None and isinstance(self._claim.validity, Conditional):
+            return attrs.evolve(
+                finding,
+                outside=ratio,
+                reason="its assumption cannot be checked, so that no pair is known to be inside",
+                counterexample=found,
+            )
+        return attrs.evolve(finding, worst=ratio, counterexample=found)
+
+
+def _best(
+    seen: Sequence[tuple[float, int, Configuration, Target]], count: int
+) -> list[tuple[Configuration, Target]]:
+    """The highest scores, at most two of a construction."""
+    picked: list[tuple[Configuration, Target]] = []
+    used: dict[str, int] = {}
+    for score, _, configuration, target in sorted(seen, key=lambda entry: -entry[0]):
+        if len(picked) == count or not np.isfinite(score):
+            break
+        used[configuration.origin] = used.get(configuration.origin, 0) + 1
+        if used[configuration.origin] <= 2:
+            picked.append((configuration, target))
+    return picked

@@ -1,0 +1,88 @@
+"""Movement: how far a statistic moved, in the norm that its bound is stated in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.distance import Distance
+from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.learner import FunctionQuery
+from dpcore.mechanism import to_real
+from dpcore.query import Query
+from dpcore_attacks.attacks.kernel_norm import kernel_distance, kernel_norm
+from dpcore_attacks.attacks.statistic import Statistic
+
+ALLOWANCE = 1e-9
+"""Relative excess that is not called a violation: rounding in the statistic and in this file."""
+
+
+def measurable(query: Query) -> bool:
+    """Whether values tell the movement: in a kernel's norm only functions do, arrays do not."""
+    return query.distance is not Distance.RKHS or isinstance(query, FunctionQuery)
+
+
+def movement(distance: Distance, before: Statistic, after: Statistic, changed: int) -> float:
+    """How far `after` lies from `before`.
+
+    Args:
+        changed: Position of the record that changed, for `psd_rows`.
+
+    Raises:
+        ValueError: values of this kind do not tell the distance.
+    """
+    if isinstance(before, Expansion) and isinstance(after, Expansion):
+        if distance is not Distance.RKHS:
+            raise ValueError(f"{distance} cannot be measured from functions")
+        return kernel_distance(before, after)
+    before, after = np.asarray(before), np.asarray(after)
+    if distance is Distance.PSD_ROWS:
+        return _row_movement(before, after, changed)
+    if distance is Distance.HAMMING:
+        return float(np.count_nonzero(before != after))
+    difference = to_real(after - before)
+    if distance is Distance.L1:
+        return float(np.abs(difference).sum())
+    if distance is Distance.L2:
+        return float(np.linalg.norm(difference))
+    if distance is Distance.LINF:
+        return float(np.abs(difference).max())
+    raise ValueError(f"{distance} cannot be measured from arrays")
+
+
+def span(before: Statistic, after: Statistic) -> float:
+    """How far the largest and the least change of an entry lie apart."""
+    difference = to_real(np.asarray(after)) - to_real(np.asarray(before))
+    return float(difference.max() - difference.min())
+
+
+def length(value: Statistic) -> float:
+    """The l2 norm of an array, the kernel's norm of a function."""
+    if isinstance(value, Expansion):
+        return kernel_norm(value.kernel, value.points, value.coefficients)
+    return float(np.linalg.norm(to_real(value)))
+
+
+def _row_movement(before: NDArray[Any], after: NDArray[Any], changed: int) -> float:
+    r"""The least l2 movement of row i of F with F F^T = before, to F' with F' F'^T = after.
+
+    The other rows' span fixes one part, :math:`\Delta k^T K^+ \Delta k`; the lengths of what is
+    left over, sqrt(tau) and sqrt(tau'), differ by at least their difference. Infinite when another
+    entry than row and column i moved.
+    """
+    others = np.arange(before.shape[0]) != changed
+    gram = before[np.ix_(others, others)]
+    size = max(1.0, float(np.abs(before).max()))
+    if np.abs(after[np.ix_(others, others)] - gram).max(initial=0.0) > 1e-9 * size:
+        return float("inf")
+    inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+
+    def left_over(matrix: NDArray[Any]) -> float:
+        cross = matrix[others, changed]
+        return float(np.sqrt(max(0.0, matrix[changed, changed] - cross @ inverse @ cross)))
+
+    step = after[others, changed] - before[others, changed]
+    within = max(0.0, float(step @ inverse @ step))
+    return float(np.sqrt(within + (left_over(after) - left_over(before)) ** 2))

@@ -1,0 +1,282 @@
+"""Attacks on oracles: ask about two functions, tell them apart, and compare with what was claimed.
+
+Two functions at a known distance stand behind the same mechanism. Each *game* asks an oracle, at
+points fixed or chosen from its answers, and ends with one number, the more of it the more likely
+the second function. Thresholds on it give a certified lower end of delta, which no claim may be
+below. What is found proves a claim wrong; finding nothing proves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.events.base import Direction
+from dpcore.events.composition import repeated
+from dpcore.functions.interactive import Interactive, Oracle
+from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.learner import FunctionQuery
+from dpcore.randomness import SecretCoins
+from dpcore.sensitivity import Sensitivity
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.laboratory.certify import certified
+from dpcore_attacks.laboratory.noise_streams import asks
+
+EPSILONS = (0.0, 0.3, 1.0, 2.0, 5.0)
+ERROR_RATE = 1e-6
+"""Chance that one attack calls a right mechanism broken."""
+
+_MOST = 16  # questions in a game
+_LAST = 300  # questions up to which the last one is asked for
+_RIDGE = 1e-11  # of the largest variance, added to every direction
+
+Transcript = tuple[NDArray[np.float64], int]
+"""Answers, shape (k,), and which branch the questions took."""
+
+Game = Callable[[Oracle], Transcript]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Duel:
+    """Two functions behind one calibrated mechanism.
+
+    Args:
+        sensitivity: The claim; the functions are no farther apart.
+        candidates: Points of the domain to ask at, shape (n, p), n >= 1.
+    """
+
+    mechanism: Interactive
+    query: FunctionQuery
+    sensitivity: Sensitivity
+    before: Expansion
+    after: Expansion
+    candidates: NDArray[np.float64]
+
+    def oracle(self, function: Expansion, seed: int) -> Oracle:
+        """A fresh oracle with noise of its own."""
+        noise = SecretCoins.rehearsal(seed).noise(0, self.query.name, 1)
+        return self.mechanism.open(function, self.query, self.sensitivity, noise)
+
+    def oracles(self, function: Expansion, seed: int, count: int) -> Iterator[Oracle]:
+        """So many fresh oracles, of which one at a time is asked."""
+        words = asks(SecretCoins.rehearsal(seed).noise(1, self.query.name, 1))
+        opened = self.mechanism.opener(self.query, self.sensitivity)
+        yield from (opened(function, noise) for noise in islice(words, count))
+
+    def difference(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """after - before at points, shape (n, p) to (n,)."""
+        return self.after(points) - self.before(points)
+
+    def claimed(self, epsilon: float) -> float:
+        """The largest delta that the composed events allow."""
+        event = self.mechanism.event(self.query, self.sensitivity)
+        whole = repeated(event, self.mechanism.asks)
+        return max(whole.delta(epsilon, direction) for direction in Direction)
+
+
+@attrs.frozen(kw_only=True)
+class Breach:
+    """The worst that games have found.
+
+    Args:
+        game: Its name. epsilon: Where. seen: Certified lower end of delta. claimed: What is
+            allowed there. transcripts: Of both functions and all games together.
+    """
+
+    game: str
+    epsilon: float
+    seen: float
+    claimed: float
+    transcripts: int
+
+    @property
+    def broken(self) -> bool:
+        """Whether the claim is false, at the rate of error that was asked for."""
+        return self.seen > self.claimed * (1 + 1e-9)
+
+    @property
+    def ratio(self) -> float:
+        """Seen over claimed; infinite if something was seen where nothing may be."""
+        if self.seen <= 0:
+            return 0.0
+        return self.seen / self.claimed if self.claimed > 0 else math.inf
+
+    def describe(self) -> str:
+        """One line."""
+        return (
+            f"{self.game}: delta >= {self.seen:.4g} was certified at epsilon={self.epsilon:g}, "
+            f"{self.claimed:.4g} is claimed ({self.transcripts} transcripts)"
+        )
+
+
+def attack(duel: Duel, seed: int = 0, draws: int | None = None, rate: float = ERROR_RATE) -> Breach:
+    """Play every game until one breaks the claim; the worst result.
+
+    Args:
+        seed: Of the oracles' noise.
+        draws: Transcripts of each function in each game; those of the default effort if None.
+        rate: Chance that a right mechanism is called broken.
+    """
+    games, count = list(_games(duel)), draws or Effort().transcripts
+    level = rate / (len(games) * len(EPSILONS) * 2 * 2)
+    claims = {epsilon: duel.claimed(epsilon) for epsilon in EPSILONS}
+    worst: Breach | None = None
+    total = 0
+    for number, (name, game) in enumerate(games):
+        start = 100_000 * (seed * len(games) + number + 1)
+        scores = _scores(duel, game, start, count)
+        total += 2 * count
+        for epsilon, (p, q) in ((e, pair) for e in EPSILONS for pair in (scores, scores[::-1])):
+            seen = max(0.0, certified(p, q, epsilon, level))
+            breach = Breach(
+                game=name, epsilon=epsilon, seen=seen, claimed=claims[epsilon], transcripts=0
+            )
+            if worst is None or (breach.broken, breach.ratio) > (worst.broken, worst.ratio):
+                worst = breach
+        assert worst is not None
+        if worst.broken:
+            break
+    assert worst is not None  # there is at least one game
+    return attrs.evolve(worst, transcripts=total)
+
+
+def _games(duel: Duel) -> Iterator[tuple[str, Game]]:
+    """Names and games, none of more questions than the oracle answers."""
+    most = min(_MOST, duel.mechanism.most_points)
+    moved = np.abs(duel.difference(duel.candidates))
+    worst = duel.candidates[int(np.argmax(moved))]
+    near = worst * (1 - 1e-4 * np.arange(most))[:, None]
+    spanning = _spanning(duel, most)
+    yield "one question", _fixed(worst[None, :])
+    yield "one point again and again", _again(worst)
+    if most > 1:
+        yield "neighbouring points", _fixed(near)
+        yield "points that span the difference", _fixed(spanning)
+        yield "questions chosen from answers", _adaptive(duel, worst, near, spanning)
+    if _MOST < duel.mechanism.most_points <= _LAST and duel.mechanism.asks > 1:
+        yield "the last question that is paid for", _last(worst, duel.mechanism.most_points)
+
+
+def _spanning(duel: Duel, most: int) -> NDArray[np.float64]:
+    """Points whose kernel functions the difference is mostly made of, and candidates."""
+    points = np.vstack([duel.after.points, duel.before.points, duel.candidates])
+    weights = np.concatenate(
+        [
+            np.abs(duel.after.coefficients),
+            np.abs(duel.before.coefficients),
+            np.zeros(len(duel.candidates)),
+        ]
+    )
+    order = np.argsort(-weights, kind="stable")
+    rows = points[order] + 0.0
+    _, first = np.unique(rows, axis=0, return_index=True)
+    return rows[np.sort(first)[:most]]
+
+
+def _fixed(points: NDArray[np.float64]) -> Game:
+    return lambda oracle: (oracle.ask(points), 0)
+
+
+def _last(point: NDArray[np.float64], most: int) -> Game:
+    """Questions next to 0, and at the end the point where the functions differ most."""
+    others = 1e-3 * np.outer(np.arange(1, most) / most, point)
+
+    def play(oracle: Oracle) -> Transcript:
+        oracle.ask(others)
+        return oracle.ask(point[None, :]), 0
+
+    return play
+
+
+def _again(point: NDArray[np.float64]) -> Game:
+    def play(oracle: Oracle) -> Transcript:
+        return np.array([oracle.ask(point[None, :])[0] for _ in range(8)]), 0
+
+    return play
+
+
+def _adaptive(
+    duel: Duel,
+    worst: NDArray[np.float64],
+    near: NDArray[np.float64],
+    spanning: NDArray[np.float64],
+) -> Game:
+    """The first answer decides where to go on, the next one where to look again."""
+    ends = duel.before(worst[None, :])[0], duel.after(worst[None, :])[0]
+    middle = (ends[0] + ends[1]) / 2
+
+    def play(oracle: Oracle) -> Transcript:
+        given = [oracle.ask(worst[None, :])[0]]
+        branch = int(given[0] > middle)
+        others = near[1:] if branch else spanning[1:]
+        for number, point in enumerate(others):
+            given.append(oracle.ask(point[None, :])[0])
+            if number == 0:
+                branch = 2 * branch + int(given[-1] > given[0])
+        return np.array(given), branch
+
+    return play
+
+
+def _scores(
+    duel: Duel, game: Game, seed: int, draws: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Scores of both functions' transcripts, by a rule learnt on other transcripts."""
+    played = [
+        [game(oracle) for oracle in duel.oracles(function, seed + side, draws)]
+        for side, function in enumerate((duel.before, duel.after))
+    ]
+    learnt = draws // 4
+    rule = _Rule([transcripts[:learnt] for transcripts in played])
+    before, after = (
+        np.array([rule(transcript) for transcript in transcripts[learnt:]])
+        for transcripts in played
+    )
+    return before, after
+
+
+class _Rule:
+    """Linear discriminant in each branch, with the branch's own odds.
+
+    A direction without noise in which the means differ tells everything: variances are kept from
+    0 by a tiny ridge alone.
+    """
+
+    def __init__(self, played: list[list[Transcript]]) -> None:
+        self._parts: dict[int, tuple[NDArray[np.float64], float]] = {}
+        for branch in {branch for side in played for _, branch in side}:
+            sides = [np.array([a for a, b in side if b == branch]) for side in played]
+            odds = math.log((len(sides[1]) + 1) / (len(sides[0]) + 1))
+            if min(len(side) for side in sides) < 2:
+                shape = next(a.shape for side in played for a, b in side if b == branch)
+                self._parts[branch] = np.zeros(shape), odds
+                continue
+            means = [side.mean(axis=0) for side in sides]
+            self._parts[branch] = _direction(sides, means, odds)
+
+    def __call__(self, transcript: Transcript) -> float:
+        answers, branch = transcript
+        if branch not in self._parts:
+            return 0.0
+        weights, constant = self._parts[branch]
+        return float(weights @ answers) + constant
+
+
+def _direction(
+    sides: list[NDArray[np.float64]], means: list[NDArray[np.float64]], odds: float
+) -> tuple[NDArray[np.float64], float]:
+    centred = np.vstack([side - mean for side, mean in zip(sides, means, strict=True)])
+    covariance = centred.T @ centred / len(centred)
+    values, vectors = np.linalg.eigh(covariance)
+    step = vectors.T @ (means[1] - means[0])
+    # what the means' own rounding could be is no difference
+    size = max(1.0, float(np.abs(means).max()))
+    step[np.abs(step) < 1e-13 * size] = 0.0
+    floor = _RIDGE * max(float(values[-1]), 1e-300)
+    weights = vectors @ (step / (np.maximum(values, 0.0) + floor))
+    return weights, odds - float(weights @ (means[0] + means[1])) / 2

@@ -1,0 +1,307 @@
+"""Paths: from one data set to another far away, one record at a time, towards the largest jump.
+
+A statistic that jumps (a cut at quantiles, a suppressed group, a branch) is flat nearly everywhere,
+so that no ascent leads to the jump. But whatever lies between two data sets is passed on the way:
+halving the way again and again, and keeping the half on which the statistic moves farther a step,
+ends at two neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import Adjacency
+from dpcore.functions.kernels.base import Expansion
+from dpcore.mechanism import to_real
+from dpcore.records.records import Records
+from dpcore_attacks.attacks.branches import Taken
+from dpcore_attacks.attacks.kernel_norm import kernel_distance
+from dpcore_attacks.attacks.neighbours import Configuration, pair_of
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.statistic import Statistic, is_numeric
+
+Value = Callable[[Records], Statistic | None]
+"""The statistic of made-up records; None where it failed."""
+
+_KINDS = 200  # different rows of a data set
+_FEW = (1, 2, 3, 5, 8, 12, 25)
+_SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
+_LABELS = (-1.0, -1.0, -0.5, 0.0, 0.0, 0.5, 1.0, 1.0)
+_SCANNED = 48  # steps of a path that is walked as a whole
+_FAR = 1e9
+_HALVINGS = 40  # of one record's way, where a relation limits it
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Path:
+    """Data sets D_0, D_1, ...: the first k records are of the new kinds, the others of the old.
+
+    Args:
+        raw: Of the kinds, shape (kinds, width). labels: In units of the label bound.
+        old, new: Kind of each record that changes; under add/remove `old` is not looked at.
+        rest: Kinds of the records that stay.
+        position: Where the changing record stands, in [0, 1].
+    """
+
+    raw: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    old: NDArray[np.intp]
+    new: NDArray[np.intp]
+    rest: NDArray[np.intp]
+    origin: str
+    position: float = 1.0
+
+    @property
+    def steps(self) -> int:
+        """How many."""
+        return len(self.new)
+
+    def step(self, number: int, rows: Rows, adjacency: Adjacency) -> Configuration:
+        """Where record `number` changes, or comes."""
+        later = self.old[:0] if adjacency.membership else self.old[number + 1 :]
+        base = np.bincount(
+            np.concatenate([self.rest, self.new[:number], later]), minlength=len(self.raw)
+        )
+        kinds = np.flatnonzero(base)
+        picked = np.concatenate([kinds, [self.old[number], self.new[number]]]).astype(np.intp)
+        return Configuration(
+            raw=self.raw[picked],
+            labels=self.labels[picked] * rows.label_bound,
+            counts=base[kinds],
+            position=self.position,
+            origin=self.origin,
+        )
+
+
+Maker = Callable[[Rows, int, np.random.Generator], Path]
+"""One kind of path between data sets of a size."""
+
+
+def paths(
+    rows: Rows,
+    size: int,
+    adjacency: Adjacency,
+    rng: np.random.Generator,
+    more: tuple[Maker, ...] = (),
+) -> Iterator[Path]:
+    """Ways between data sets of `size` records, of every kind in turn, for ever."""
+    makers = (_ends, _group, *more, _anywhere, _spread, *more, _outliers)
+    while True:
+        for make in makers:
+            position = float(rng.choice((1.0, 1.0, 0.0, rng.random())))
+            path = attrs.evolve(make(rows, size, rng), position=position)
+            yield path if adjacency.membership else _constrained(path, adjacency)
+
+
+def _constrained(path: Path, adjacency: Adjacency) -> Path:
+    """With the features or labels of each changing record kept, where a relation keeps them."""
+    keeps_row, keeps_label = adjacency.feature_radius == 0, not adjacency.label
+    if not (keeps_row or keeps_label):
+        return path
+    count = len(path.raw)
+    old, new = path.raw[path.old], path.raw[path.new]
+    labels, others = path.labels[path.old], path.labels[path.new]
+    return attrs.evolve(
+        path,
+        raw=np.vstack([path.raw, old if keeps_row else new]),
+        labels=np.concatenate([path.labels, labels if keeps_label else others]),
+        new=count + np.arange(path.steps),
+    )
+
+
+def _points(rows: Rows, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    kind = rng.integers(5)
+    if kind == 0:
+        return rows.corners(rng, count)
+    if kind == 1:
+        return np.repeat(rows.anywhere(rng, 1), count, axis=0)
+    if kind == 2:
+        return np.zeros((count, rows.width))
+    if kind == 3:
+        axes = np.eye(rows.width)[rng.integers(rows.width, size=count)]
+        return np.asarray(axes * rng.choice((1.0, -1.0), (count, 1)))
+    return rows.anywhere(rng, count)
+
+
+def _labels(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    found = rng.choice(_LABELS, count)
+    return np.where(rng.random(count) < 0.2, rng.uniform(-1, 1, count), found)
+
+
+def _ends(rows: Rows, size: int, rng: np.random.Generator) -> Path:
+    """From all records equal to all equal and elsewhere: passes every quantile and every share."""
+    return _moving(rows, rng, size, size, _labels(rng, 3), "a path between two values")
+
+
+def _group(rows: Rows, size: int, rng: np.random.Generator) -> Path:
+    """A group of a few records, or of a share, that moves past a background."""
+    share = int(rng.choice(_FEW)) if rng.integers(2) else round(float(rng.choice(_SHARES)) * size)
+    return _moving(rows, rng, size, share, _labels(rng, 3), "a path of a group")
+
+
+def _outliers(rows: Rows, size: int, rng: np.random.Generator) -> Path:
+    """Records near one label, and a group that goes far away from it."""
+    centre = rng.uniform(-1, 1)
+    near = np.clip(centre + rng.choice((0.0, 1e-3, 0.05, 0.3)) * rng.normal(), -1, 1)
+    labels = np.array([near, rng.choice((-1.0, 1.0)), centre])
+    share = min(size, int(rng.choice((*_FEW, max(1, size // 10)))))
+    return _moving(rows, rng, size, share, labels, "a path of outliers")
+
+
+def _moving(
+    rows: Rows,
+    rng: np.random.Generator,
+    size: int,
+    moving: int,
+    labels: NDArray[np.float64],
+    origin: str,
+) -> Path:
+    """`moving` records from kind 0 to kind 1, the others of kind 2."""
+    moving = int(np.clip(moving, 1, max(1, size)))
+    return Path(
+        raw=_points(rows, rng, 3),
+        labels=labels,
+        old=np.zeros(moving, dtype=np.intp),
+        new=np.ones(moving, dtype=np.intp),
+        rest=np.full(max(0, size - moving), 2, dtype=np.intp),
+        origin=origin,
+    )
+
+
+def _anywhere(rows: Rows, size: int, rng: np.random.Generator) -> Path:
+    """From one data set of different records to another one."""
+    kinds = max(1, min(size, _KINDS))
+    flat = rng.integers(3) == 0
+    old = np.resize(np.arange(kinds), size)
+    return Path(
+        raw=rng.uniform(-1, 1, (2 * kinds, rows.width)),
+        labels=np.where(flat, rng.choice(_LABELS), rng.uniform(-1, 1, 2 * kinds)),
+        old=old,
+        new=old + kinds,
+        rest=old[:0],
+        origin="a path between random rows",
+    )
+
+
+def _spread(rows: Rows, size: int, rng: np.random.Generator) -> Path:
+    """Labels spread evenly, of which a share moves to one end in the order of their size."""
+    kinds = max(1, min(size, _KINDS))
+    moving = max(1, round(float(rng.choice((0.1, 0.25, 0.5, 1.0))) * size))
+    order = np.resize(np.arange(kinds), size)
+    order = np.sort(order) if rng.integers(2) else rng.permutation(order)
+    points = _points(rows, rng, 2)
+    return Path(
+        raw=np.vstack([np.repeat(points[:1], kinds, axis=0), points[1:]]),
+        labels=np.append(np.linspace(-1, 1, kinds), rng.choice((-1.0, 1.0))),
+        old=order[:moving],
+        new=np.full(moving, kinds),
+        rest=order[moving:],
+        origin="a path through spread labels",
+    )
+
+
+def branching_step(
+    path: Path, rows: Rows, adjacency: Adjacency, taken: Callable[[Records], Taken]
+) -> Configuration | None:
+    """The neighbours between which a statistic takes another branch; None if it never seems to."""
+
+    def at(number: int) -> Taken:
+        last = number == path.steps
+        pair = pair_of(path.step(number - last, rows, adjacency), rows, adjacency)
+        return taken(pair.after if last else pair.before)
+
+    stations = sorted({round(share * path.steps) for share in (0.0, 0.25, 0.5, 0.75, 1.0)})
+    low, found = stations[0], at(stations[0])
+    for high in stations[1:]:
+        if at(high) == found:
+            low = high
+            continue
+        while high - low > 1:
+            middle = (low + high) // 2
+            if at(middle) == found:
+                low = middle
+            else:
+                high = middle
+        return _shortened(path.step(low, rows, adjacency), rows, adjacency, lambda records: None)
+    return None
+
+
+def largest_step(
+    path: Path, rows: Rows, adjacency: Adjacency, value: Value, rng: np.random.Generator
+) -> Configuration:
+    """The neighbours to which halving leads; short paths are sometimes walked as a whole."""
+
+    def at(number: int) -> Statistic | None:
+        last = number == path.steps
+        pair = pair_of(path.step(number - last, rows, adjacency), rows, adjacency)
+        return value(pair.after if last else pair.before)
+
+    if path.steps <= _SCANNED and rng.integers(3) == 0:
+        values = [at(number) for number in range(path.steps + 1)]
+        moves = [_apart(one, other) for one, other in pairwise(values)]
+        found = path.step(int(np.argmax(moves)), rows, adjacency)
+    else:
+        low, high = 0, path.steps
+        first, last = at(low), at(high)
+        while high - low > 1:
+            middle = (low + high) // 2
+            between = at(middle)
+            left = _apart(first, between) / (middle - low)
+            right = _apart(between, last) / (high - middle)
+            if left > right or (left == right and rng.integers(2)):
+                high, last = middle, between
+            else:
+                low, first = middle, between
+        found = path.step(low, rows, adjacency)
+    return _shortened(found, rows, adjacency, value)
+
+
+def _shortened(
+    found: Configuration, rows: Rows, adjacency: Adjacency, value: Value
+) -> Configuration:
+    """Where a relation limits how far a record moves: the part of its way with the jump."""
+    if adjacency.membership or not 0 < adjacency.feature_radius < np.inf:
+        return found
+    whole = attrs.evolve(adjacency, feature_radius=np.inf)
+    start, end = found.raw[-2].copy(), found.raw[-1].copy()
+
+    def at(share: float) -> Statistic | None:
+        raw = found.raw.copy()
+        raw[-1] = start + share * (end - start)
+        return value(pair_of(attrs.evolve(found, raw=raw), rows, whole).after)
+
+    low, high = 0.0, 1.0
+    first, last = at(low), at(high)
+    length = float(np.linalg.norm(end - start))
+    for _ in range(_HALVINGS):
+        if (high - low) * length <= 0.1 * adjacency.feature_radius:
+            break
+        middle = 0.5 * (low + high)
+        between = at(middle)
+        if _apart(first, between) >= _apart(between, last):
+            high, last = middle, between
+        else:
+            low, first = middle, between
+    raw = found.raw.copy()
+    raw[-2], raw[-1] = start + low * (end - start), start + high * (end - start)
+    return attrs.evolve(found, raw=raw)
+
+
+def _apart(first: Statistic | None, second: Statistic | None) -> float:
+    """How far two values lie apart, roughly; a failure lies far from any value."""
+    if first is None or second is None:
+        return 0.0 if first is second else _FAR
+    if isinstance(first, Expansion) and isinstance(second, Expansion):
+        return kernel_distance(first, second)
+    ours, theirs = np.asarray(first), np.asarray(second)
+    if ours.shape != theirs.shape:
+        return _FAR
+    if not (is_numeric(ours) and is_numeric(theirs)):
+        return float(np.count_nonzero(ours != theirs))
+    found = float(np.linalg.norm(to_real(ours - theirs)))
+    return found if np.isfinite(found) else _FAR

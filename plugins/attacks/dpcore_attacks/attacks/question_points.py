@@ -1,0 +1,41 @@
+"""Points at which a function release is asked about, in an audit."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.functions.kernels.base import Expansion
+from dpcore.randomness import SecretCoins
+from dpcore_attacks.attacks.neighbours import Pair
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.attacks.statistic import compute
+
+_POINTS = 8  # asked about, at most
+_CANDIDATES = 40  # corners, and random rows, of which they are chosen
+
+
+def question_points(case: Case, pair: Pair, most: int, seed: int = 0) -> NDArray[np.float64]:
+    """Of the pair's own rows, corners and random rows, encoded; shape (k, p), k <= `most`.
+
+    Half of them lie where the two functions differ most, half where they differ least: a difference
+    of two answers tells as much as either, and more where their noise is shared.
+    """
+    rng, rows = np.random.default_rng(seed), Rows(case.domain)
+    own = np.unique(np.vstack([pair.before.features, pair.after.features]), axis=0)
+    raw = np.vstack([rows.corners(rng, _CANDIDATES), rows.anywhere(rng, _CANDIDATES)])
+    made = rows.project(raw, np.zeros(len(raw))).features
+    candidates = np.unique(np.vstack([own[: 2 * _CANDIDATES], made]), axis=0)
+    (query,) = case.learner.queries(case.public)
+    coins = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+    first, second = (
+        compute(case.learner, query, records, case.public, coins)
+        for records in (pair.before, pair.after)
+    )
+    assert isinstance(first, Expansion)
+    assert isinstance(second, Expansion)
+    order = np.argsort(-np.abs(first(candidates) - second(candidates)))
+    count = min(most, _POINTS, len(candidates))
+    near = -(-count // 2)
+    return np.asarray(candidates[np.concatenate([order[:near], order[::-1][: count - near]])])

@@ -1,0 +1,99 @@
+"""Attack on a priced function release: its own mechanism, at neighbours that a search found."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from dpcore.bound import Refused
+from dpcore.functions.interactive import Interactive
+from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.learner import FunctionLearner, FunctionQuery
+from dpcore.randomness import SecretCoins
+from dpcore.sensitivity import Sensitivity
+from dpcore_attacks.attacks.oracle_attack import Breach, Duel, attack
+from dpcore_attacks.attacks.result import Finding
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.attacks.statistic import compute
+
+_ANYWHERE = 30  # random rows of the domain to ask at, besides the records of the pair
+
+
+@attrs.frozen(kw_only=True)
+class ReleaseFinding:
+    """What the attack on one release's answers found.
+
+    Args:
+        release: Its name. mechanism: Name of its class.
+    """
+
+    release: str
+    mechanism: str
+    breach: Breach
+
+    @property
+    def broken(self) -> bool:
+        """Whether answers tell neighbours apart by more than is claimed."""
+        return self.breach.broken
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, for JSON."""
+        return {
+            "release": self.release,
+            "mechanism": self.mechanism,
+            "game": self.breach.game,
+            "epsilon": self.breach.epsilon,
+            "delta_certified": self.breach.seen,
+            "delta_claimed": self.breach.claimed,
+            "transcripts": self.breach.transcripts,
+            "broken": self.broken,
+        }
+
+
+def attack_release(
+    name: str, case: Case, finding: Finding, seed: int = 0, draws: int | None = None
+) -> ReleaseFinding | None:
+    """Ask the calibrated oracle about both neighbours of a finding's worst pair.
+
+    Args:
+        draws: Transcripts of each function in each game; those of the default effort if None.
+
+    Returns:
+        None if the release is no function, or no pair is known.
+    """
+    pair, claims = finding.counterexample, case.safe_claims()
+    if pair is None or isinstance(claims, Refused):
+        return None
+    ((query, claim),) = (entry for entry in claims if entry[0].name == finding.query)
+    mechanism = case.mechanisms.get(query.name)
+    if (
+        not isinstance(case.learner, FunctionLearner)
+        or not isinstance(query, FunctionQuery)
+        or not isinstance(mechanism, Interactive)
+        or not isinstance(claim, Sensitivity)
+    ):
+        return None
+    secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+    before, after = (
+        compute(case.learner, query, records, case.public, secret)
+        for records in (pair.pair.before, pair.pair.after)
+    )
+    assert isinstance(before, Expansion)
+    assert isinstance(after, Expansion)
+    rows = Rows(case.domain)
+    rng = np.random.default_rng(seed)
+    anywhere = rows.project(rows.anywhere(rng, _ANYWHERE), np.zeros(_ANYWHERE)).features
+    changed = [pair.pair.after.features[pair.pair.changed]]
+    if len(pair.pair.before) == len(pair.pair.after):
+        changed.append(pair.pair.before.features[pair.pair.changed])
+    duel = Duel(
+        mechanism=mechanism,
+        query=query,
+        sensitivity=claim,
+        before=before,
+        after=after,
+        candidates=np.vstack([*changed, anywhere]),
+    )
+    breach = attack(duel, seed, draws)
+    return ReleaseFinding(release=name, mechanism=type(mechanism).__name__, breach=breach)

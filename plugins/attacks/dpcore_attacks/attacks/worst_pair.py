@@ -1,0 +1,192 @@
+"""The worst pair of a finding, if runs can be sampled on it; else the worst that they can.
+
+Where a bound is broken by a nearly singular system, the statistic is decided by rounding, and so by
+the order of the records: two neighbours move apart and nobody can say where either lies. Such a
+pair breaks a bound and tells an audit nothing. Nor does one that moves a thousand times too far
+tell more than one that moves fifty times too far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import chain, islice
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.functions.kernels.base import Expansion
+from dpcore.mechanism import to_real
+from dpcore.randomness import SecretCoins
+from dpcore.records.records import Records
+from dpcore_attacks.attacks.claim import Target
+from dpcore_attacks.attacks.constructions import starts
+from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of
+from dpcore_attacks.attacks.result import Finding
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case
+
+_STEADY = 1e-3  # of the movement: what another order of the records may change
+_ENOUGH = 1e3  # a movement over claim beyond which more tells nothing
+_TRIED = 40  # constructions, where a finding's own pair is not steady
+_REGULAR = 4  # of them, without duplicates
+
+
+@attrs.frozen(eq=False)
+class WorstPair:
+    """Two neighbours, how far they move a statistic relative to its claim, and their origin.
+
+    Args:
+        singular: Whether they are about what no ratio measures: a matrix that is singular for one
+            of them only.
+    """
+
+    pair: Pair
+    ratio: float
+    origin: str
+    singular: bool = False
+
+
+def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
+    """The finding's pair, or the worst steady one of some constructions; None without any.
+
+    Args:
+        seed: Of the constructions.
+    """
+    found = finding.counterexample
+    if found is None or finding.claim is None or finding.worst <= 0:
+        return None
+    (ask,) = (q for q in finding.case.learner.queries(finding.case.public) if q.name == found.query)
+    ask = attrs.evolve(ask, args=found.arguments)
+    target = Target(case=finding.case, ask=ask, claim=finding.claim)
+    if ask.sampling is not None:
+        return _least_random(finding, target, seed)
+    if finding.broken and len(found.pair.before) > 1 and _is_gram(target, found.pair):
+        return _copied(finding.case, target, seed)
+    own = WorstPair(found.pair, finding.worst, found.origin)
+    if not finding.broken or (finding.worst <= _ENOUGH and _steady(target, found.pair)):
+        return own
+    return _steadiest(finding, target, seed)
+
+
+def _is_gram(target: Target, pair: Pair) -> bool:
+    """Whether the statistic is a symmetric matrix with a row for every record."""
+    value, _ = target.value(pair.before)
+    if value is None or isinstance(value, Expansion):
+        return False
+    return value.shape == 2 * (len(pair.before),) and np.allclose(value, value.T)
+
+
+def _copied(case: Case, target: Target, seed: int) -> WorstPair:
+    """A record that stands twice, and one copy moved as far as the relation lets it.
+
+    Whoever bounds a matrix of products by its movement alone forgets where it is singular.
+    """
+    rows, rng = Rows(case.domain), np.random.default_rng(seed)
+    size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
+    kinds = max(1, size)
+    raw = rng.uniform(-0.7, 0.7, (kinds + 2, rows.width))
+    raw[-2] = raw[0]
+    raw[-1] = raw[0] + rng.uniform(-0.3, 0.3, rows.width)
+    labels = rng.choice((-1.0, 1.0), kinds + 2) * rows.label_bound
+    labels[-2:] = labels[0]
+    configuration = Configuration(
+        raw=raw,
+        labels=labels,
+        counts=np.ones(kinds, dtype=np.intp),
+        position=1.0,
+        origin="a record that stands twice",
+    )
+    pair = pair_of(configuration, rows, case.adjacency)
+    shot = target.fire(pair)
+    return WorstPair(pair, shot.ratio or 0.0, configuration.origin, singular=True)
+
+
+def _steadiest(finding: Finding, target: Target, seed: int) -> WorstPair | None:
+    """The largest ratio up to `_ENOUGH`, else the smallest above."""
+    case = finding.case
+    best: WorstPair | None = None
+    size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
+    rows = Rows(case.domain)
+    rng = np.random.default_rng(seed)
+    stream = chain(_different(rows, size, rng), starts(rows, size, rng))
+    for configuration in islice(stream, _TRIED):
+        pair = pair_of(configuration, rows, case.adjacency)
+        shot = target.fire(pair)
+        better = shot.ratio is not None and (
+            best is None or _worth(shot.ratio) > _worth(best.ratio)
+        )
+        if shot.ratio and better and shot.inside is not False and _steady(target, pair):
+            best = WorstPair(pair, shot.ratio, configuration.origin)
+    return best
+
+
+def _least_random(finding: Finding, target: Target, seed: int) -> WorstPair | None:
+    """Where the runtime draws records or their order: the most movement for what draws change."""
+    case = finding.case
+    best: tuple[float, WorstPair] | None = None
+    other = attrs.evolve(target, draw=target.draw + 1)
+    rows = Rows(case.domain)
+    size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
+    for configuration in islice(starts(rows, size, np.random.default_rng(seed)), 2 * _TRIED):
+        pair = pair_of(configuration, rows, case.adjacency)
+        shot, ends = target.fire(pair), (_value(target, pair), _value(other, pair))
+        if not shot.ratio or shot.inside is False or not math.isfinite(shot.ratio):
+            continue
+        if ends[0] is None or ends[1] is None:
+            continue
+        moved = float(np.linalg.norm(ends[0] - ends[1]))
+        worth = shot.ratio / (1 + moved / finding.claim.largest) if finding.claim else 0.0
+        if best is None or worth > best[0]:
+            best = worth, WorstPair(pair, shot.ratio, configuration.origin)
+    return None if best is None else best[1]
+
+
+def _value(target: Target, pair: Pair) -> NDArray[np.float64] | None:
+    """Of the first neighbour, at the target's draw."""
+    assert target.ask.sampling is not None, "only what is drawn has draws"
+    coins = SecretCoins.rehearsal(target.draw).sampling(0, target.ask.name, 1)
+    found, _ = target.value(target.ask.sampling.attacked(pair.before, pair.changed, coins))
+    return None if found is None or isinstance(found, Expansion) else to_real(found)
+
+
+def _different(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Configuration]:
+    """No row twice: where duplicates make a system singular, these leave it regular."""
+    for _ in range(_REGULAR if size else 0):
+        labels = rng.uniform(-1, 1, size + 2)
+        labels[-2:] = rng.choice((-1.0, 1.0)) * np.array([1.0, -1.0])
+        yield Configuration(
+            raw=rng.uniform(-1, 1, (size + 2, rows.width)),
+            labels=labels * rows.label_bound,
+            counts=np.ones(size, dtype=np.intp),
+            position=1.0,
+            origin="different rows",
+        )
+
+
+def _worth(ratio: float) -> float:
+    """Rises up to `_ENOUGH` and falls beyond it."""
+    return min(ratio, _ENOUGH**2 / max(ratio, 1e-300))
+
+
+def _steady(target: Target, pair: Pair) -> bool:
+    """Whether the statistics of both neighbours depend on the order of their records too little."""
+    values = []
+    for records in (pair.before, pair.after):
+        (own, _), (turned, _) = target.value(records), target.value(_turned(records))
+        if own is None or turned is None:
+            return False
+        if isinstance(own, Expansion) or isinstance(turned, Expansion):
+            return True
+        values.append((to_real(own), to_real(turned)))
+    (first, turned_first), (second, turned_second) = values
+    moved = float(np.linalg.norm(second - first))
+    changed = max(
+        float(np.linalg.norm(turned_first - first)), float(np.linalg.norm(turned_second - second))
+    )
+    return changed <= _STEADY * moved
+
+
+def _turned(records: Records) -> Records:
+    return records.take(np.arange(len(records))[::-1])

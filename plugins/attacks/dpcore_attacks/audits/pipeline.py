@@ -1,0 +1,275 @@
+"""Pipeline: a whole run, sampled on two made-up neighbours through the runtime's own private path.
+
+Every sample is a rehearsal with coins of its own: shuffle, private function, mechanism, public part
+and all. What it yields are features of the public answers; nothing that the public does not see
+goes into them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from functools import singledispatch
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import ContractError, ReleaseError
+from dpcore.learner import Answer
+from dpcore.learning.learners.one_shot import OneShot
+from dpcore.mechanism import to_real
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.records.records import Records
+from dpcore.running.runtime import release
+from dpcore.running.schedule import Schedule, Scheduled
+from dpcore.running.serving import Serving
+from dpcore_attacks.audits.features import NAMES, Comparison
+from dpcore_attacks.audits.remembering import fixed_statistics, remembering
+
+RAW = 16
+"""Real coordinates of all answers together that are features themselves, if there are no more."""
+
+_REFERENCE = SecretCoins.rehearsal(0)  # known coins, at which features compare statistics
+_EARLY = 100  # samples a side, after which a run that always fails is given up
+_FAILED = len(NAMES)  # the column that tells whether a run failed
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Samples:
+    """Features of both neighbours' runs, shape (n, k) each, and the columns' names."""
+
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    names: tuple[str, ...]
+
+
+class Pipeline:
+    """All releases of a schedule on two neighbours.
+
+    Args:
+        before, after: Records of the learners' part, made up.
+        changed: Row of the record that changed or came: where the runtime draws records or their
+            order, features compare the neighbours at a draw in which it takes part.
+        points: By the name of each function release, encoded points that are asked about.
+        seed: Of the coins of all samples.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        before: Records,
+        after: Records,
+        *,
+        changed: int = 0,
+        coins: PublicCoins,
+        points: Mapping[str, NDArray[np.float64]] | None = None,
+        seed: int = 0,
+    ) -> None:
+        schedule = attrs.evolve(  # what is told of a hold-out has no records here
+            schedule, releases=tuple(one for one in schedule.releases if one.release.of is None)
+        )
+        self._coins, self._seed, self._points = coins, seed, dict(points or {})
+        self._pair = before, after
+        self._tellers = [
+            _teller(scheduled)(
+                scheduled, (before, after), changed, coins, self._points.get(scheduled.name)
+            )
+            for scheduled in schedule.releases
+        ]
+        self._schedules = tuple(
+            attrs.evolve(
+                schedule,
+                look=(),
+                releases=tuple(teller.remembering(side) for teller in self._tellers),
+            )
+            for side in (0, 1)
+        )
+
+    def draw(self, side: int, number: int) -> NDArray[np.float64]:
+        """The features of one run: 0 is `before`, 1 `after`. Equal numbers give equal runs."""
+        secret = SecretCoins.rehearsal((self._seed << 40) + 2 * number + side + 1)
+        records = self._pair[side]
+        if not all(teller.remembers_all for teller in self._tellers):
+            records = records.take(secret.runtime("shuffle").permutation(len(records)))
+        schedule = self._schedules[side]
+        try:
+            answers = release(schedule, records, self._coins, secret, points=self._points)
+        except ContractError:
+            raise  # somebody's mistake, and no outcome of a run
+        except ReleaseError:
+            return self._row([], failed=True)
+        return self._row(
+            [t.features(given) for t, given in zip(self._tellers, answers, strict=True)],
+            failed=False,
+        )
+
+    def sample(self, samples: int, progress: Callable[[int], None] = lambda done: None) -> Samples:
+        """Draw both neighbours in turn until there are `samples` a side.
+
+        Args:
+            progress: Called with the number of samples a side so far.
+
+        Raises:
+            ReleaseError: every run failed.
+        """
+        rows: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
+        while len(rows[0]) < samples:
+            for side in (0, 1):
+                rows[side].append(self.draw(side, len(rows[side])))
+            done = len(rows[0])
+            progress(done)
+            if done == min(samples, _EARLY) and all(row[_FAILED] for side in rows for row in side):
+                raise ReleaseError("every run on the made-up records failed: nothing to audit")
+        return Samples(before=np.array(rows[0]), after=np.array(rows[1]), names=self._names)
+
+    @property
+    def _raw(self) -> int:
+        """Raw coordinates that become features."""
+        size = sum(teller.size for teller in self._tellers)
+        return size if size <= RAW else 0
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        raw = tuple(f"coordinate {k}" for k in range(self._raw))
+        return (*NAMES, "whether the run failed", *raw)
+
+    def _row(
+        self, told: list[tuple[NDArray[np.float64], NDArray[np.float64]]], *, failed: bool
+    ) -> NDArray[np.float64]:
+        likelihoods = np.sum([np.zeros(len(NAMES)), *(found for found, _ in told)], axis=0)
+        raw = np.zeros(self._raw)
+        if self._raw and not failed:
+            values = np.concatenate([values for _, values in told])
+            raw[: len(values)] = values  # fewer asks than planned leave zeros
+        return np.concatenate([likelihoods, [float(failed)], raw])
+
+
+class _Teller:
+    """One release: what its statistics are, and what its answers tell about them."""
+
+    def __init__(
+        self,
+        scheduled: Scheduled,
+        pair: tuple[Records, Records],
+        changed: int,
+        coins: PublicCoins,
+        points: NDArray[np.float64] | None,
+    ) -> None:
+        self._scheduled, self._pair, self._points = scheduled, pair, points
+        self._changed = changed
+        self._public = scheduled.public(coins)
+        self._comparisons = {name: Comparison(ask) for name, ask in scheduled.asks.items()}
+        self._fixed = tuple(self._remembered(side) for side in pair)
+        self._told = {
+            name: (self._flat(self._fixed[0][name]), self._flat(self._fixed[1][name]))
+            for name in self._fixed[0].keys() & self._fixed[1].keys()
+        }
+
+    def _remembered(self, records: Records) -> dict[str, Any]:
+        """By query name, what is the same in every run on one neighbour."""
+        return dict(fixed_statistics(self._scheduled.learner, records, self._public))
+
+    def _flat(self, value: Any) -> NDArray[np.float64]:
+        """A value of the private function as the public's coordinates."""
+        return to_real(np.asarray(value))
+
+    def _given(self, answer: Answer) -> NDArray[np.float64]:
+        """An answer's coordinates."""
+        return to_real(answer.value)
+
+    @property
+    def size(self) -> int:
+        """Real coordinates of all its answers."""
+        queries = [ask.query for ask in self._scheduled.asks.values()]
+        return sum(query.real_size * query.at_most for query in queries)
+
+    @property
+    def remembers_all(self) -> bool:
+        """Whether no statistic is computed anew, so that the order of the records is idle."""
+        unargued = isinstance(self._scheduled.learner, OneShot)
+        return unargued and {*self._scheduled.asks} <= {*self._told}
+
+    def remembering(self, side: int) -> Scheduled:
+        """The release with what can be remembered of one neighbour."""
+        stand_in = remembering(self._scheduled.learner, self._fixed[side])
+        return attrs.evolve(self._scheduled, stand_in=stand_in)
+
+    def features(
+        self, answers: tuple[Answer, ...]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Likelihoods summed over the answers, and the answers themselves."""
+        total, values = np.zeros(len(NAMES)), []
+        for answer in answers:
+            query, value = answer.query, self._given(answer)
+            values.append(value)
+            told = self._told.get(query.name)
+            if told is None or query.args is not None:
+                told = self._statistics(answer)
+            if query.args is None and told is not None:
+                self._told[query.name] = told
+            if told is not None and told[0].shape == value.shape:  # keys may have come or gone
+                total += self._comparisons[query.name].features(value, *told)
+        return total, np.concatenate(values) if values else np.empty(0)
+
+    def _seen(self, query: Query) -> Iterator[Records]:
+        """Both neighbours as the private function sees them, at known coins."""
+        for records in self._pair:
+            if query.sampling is None:
+                yield records
+            else:
+                coins = _REFERENCE.sampling(0, query.name, 1)
+                yield query.sampling.attacked(records, self._changed, coins)
+
+    def _statistics(self, answer: Answer) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Of both neighbours at the answer's own arguments; None where one fails."""
+        learner, query = copy.deepcopy(self._scheduled.learner), answer.query
+        own = _REFERENCE.learner(0, query.name, answer.number)
+        try:
+            first, second = (
+                self._flat(learner.compute(query, seen, self._public, own))
+                for seen in self._seen(query)
+            )
+        except Exception:  # the runs show it: here nothing can be compared
+            return None
+        return (first, second) if first.shape == second.shape else None
+
+
+class _FunctionTeller(_Teller):
+    """A function, fitted once on either neighbour, and what its oracle answers at the points."""
+
+    def _remembered(self, records: Records) -> dict[str, Any]:
+        (ask,) = self._scheduled.asks.values()
+        own = _REFERENCE.learner(0, ask.query.name, 1)
+        learner = self._scheduled.learner
+        return {ask.query.name: learner.compute(ask.query, records, self._public, own)}
+
+    def _flat(self, value: Any) -> NDArray[np.float64]:
+        assert self._points is not None, "a function is asked about points"
+        return np.asarray(value(self._points + 0.0))
+
+    def _given(self, answer: Answer) -> NDArray[np.float64]:
+        return np.asarray(answer.value[:, -1])
+
+    @property
+    def size(self) -> int:
+        """One a point."""
+        return 0 if self._points is None else len(self._points)
+
+    @property
+    def remembers_all(self) -> bool:
+        """It does."""
+        return True
+
+
+@singledispatch
+def _teller(scheduled: Scheduled) -> type[_Teller]:
+    """What tells of a release of one kind."""
+    return _Teller
+
+
+@_teller.register
+def _(scheduled: Serving) -> type[_Teller]:
+    return _FunctionTeller

@@ -1,0 +1,167 @@
+"""The audit of a priced run: sampled on the worst pair that the falsifier finds for its bounds.
+
+Everything that is sampled is made up inside the declared domain: no record of anybody is opened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.errors import NoClaimError, SpecError
+from dpcore.running.ask import compose
+from dpcore.running.plan import Plan
+from dpcore.running.serving import Serving
+from dpcore_attacks.attacks.counterexample import Counterexample
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.given_pair import misfit
+from dpcore_attacks.attacks.question_points import question_points
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.attacks.worst_pair import WorstPair, worst_pair
+from dpcore_attacks.audits.auditor import Audit, audit_samples
+from dpcore_attacks.audits.claims import Claim, claims_of
+from dpcore_attacks.audits.pipeline import Pipeline, Samples
+from dpcore_attacks.effort import Effort
+
+_NUMBERS = 100  # in one answer; more count as several answers
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RunAudit:
+    """What the samples of one run say of its claims.
+
+    Args:
+        audits: One a claim: the quoted (epsilon, delta), then the whole curve.
+        origin: Which construction the pair came from.
+        ratio: How far it moves the statistic of one release, relative to the claim.
+        samples: The features that were tested, for a report.
+    """
+
+    audits: tuple[Audit, ...]
+    origin: str
+    ratio: float
+    samples: Samples
+
+    @property
+    def refuted(self) -> bool:
+        """Whether any claim is."""
+        return any(audit.broken for audit in self.audits)
+
+    @property
+    def best(self) -> Audit:
+        """The claim that the samples come nearest to: it is what a summary quotes."""
+        return max(self.audits, key=_share)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {
+            "audits": [audit.to_dict() for audit in self.audits],
+            "refuted": self.refuted,
+            "pair": {"origin": self.origin, "worst_ratio": self.ratio, "records": "made up"},
+        }
+
+
+def _share(audit: Audit) -> float:
+    claimed = audit.claimed_epsilon
+    return audit.epsilon / claimed if claimed > 0 and audit.claim.claimed > 0 else 0.0
+
+
+def audit_run(
+    plan: Plan,
+    effort: Effort | None = None,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+    given: Counterexample | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+    searched: Callable[[], None] = lambda: None,
+) -> RunAudit:
+    """Sample a priced run on made-up neighbours and test its claims.
+
+    Args:
+        plan: As priced, or as priced for a reproduction.
+        effort: Its pairs are searched, shared equally by the releases; its samples are drawn of
+            either neighbour. The default effort if None.
+        confidence: Probability, at least, that no stated bound exceeds the truth.
+        seed: Of the search and of every sample's coins.
+        given: A saved pair to sample instead of searching for one.
+        progress: Called with the number of samples a side so far, from 0 on.
+        searched: Called after each query of each release, while the pair is searched for.
+
+    Raises:
+        NoClaimError: no pair is known that satisfies what the bounds assume, or the claim is a
+            probability over public coins.
+        SpecError: the given pair is no evidence about this plan.
+    """
+    effort = effort or Effort()
+    if plan.coins is None:
+        raise NoClaimError(
+            "nothing can be audited: the claim is a probability over public coins, and runs at any "
+            "one of them are no evidence about it"
+        )
+    searching = effort.share(len(plan.schedule.releases))
+    cases = {one.name: Case.of(plan, one) for one in plan.schedule.releases}
+    found: list[WorstPair] = []
+    reasons: list[str] = []
+    if given is not None:
+        for case in cases.values():
+            if wrong := misfit(given.pair, case):
+                raise SpecError(f"the pair says nothing about {case.name}: {wrong}")
+        found = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
+    for case in cases.values() if given is None else ():
+        findings = falsify(case, searching, seed, refuted=True, searched=searched)
+        found += [pair for finding in findings if (pair := worst_pair(finding, seed)) is not None]
+        reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
+    if not found:
+        raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")
+    best = max(found, key=lambda candidate: (candidate.singular, candidate.ratio))
+    points = {
+        one.name: question_points(cases[one.name], best.pair, one.most_points, seed)
+        for one in plan.schedule.releases
+        if isinstance(one, Serving)
+    }
+    pipeline = Pipeline(
+        plan.schedule,
+        best.pair.before,
+        best.pair.after,
+        changed=best.pair.changed,
+        coins=plan.coins,
+        points=points,
+        seed=seed,
+    )
+    progress(0)
+    samples = pipeline.sample(effort.samples, progress)
+    audits = audit_samples(
+        samples.before,
+        samples.after,
+        plan_claims(plan),
+        confidence=confidence,
+        names=samples.names,
+    )
+    return RunAudit(audits=audits, origin=best.origin, ratio=best.ratio, samples=samples)
+
+
+def runs_within(plan: Plan, samples: int) -> int:
+    """How many runs so many samples of one-answer runs are worth: a run of k answers counts as k.
+
+    An answer of more than a hundred numbers counts as several.
+    """
+    queries = [ask.query for release in plan.schedule.releases for ask in release.asks.values()]
+    return samples // sum(
+        query.at_most * math.ceil(query.real_size / _NUMBERS) for query in queries
+    )
+
+
+def plan_claims(plan: Plan) -> tuple[Claim, ...]:
+    """The quoted (epsilon, delta) and the whole curve of a plan's composition.
+
+    A private look is part of the claim and not of what is sampled: that errs towards no alarm.
+    """
+    asks = plan.schedule.asks
+    events = [(ask.event(), ask.query.at_most) for ask in asks]
+    accountant = compose(asks, AutoAccountant(plan.request.adjacency))
+    return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)

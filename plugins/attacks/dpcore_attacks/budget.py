@@ -1,0 +1,43 @@
+"""Budget: one chance of error for a whole report, shared by its statistical checks beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import attrs
+
+from dpcore.functions.interactive import Interactive
+from dpcore.mechanism import AnyMechanism
+from dpcore_attacks.attacks.setting import Case
+
+BUDGET = 5e-5
+"""Chance, at most, that a right plugin fails any statistical check of one report."""
+
+_QUERIES = 3  # that a mechanism is asked, each for two checks
+_POOLED = 5  # statistical laws of the laboratory, for each variant of a mechanism
+_VARIANTS = 2  # of each of its fields, at most
+_KERNELS = 2  # behind an oracle, each for five checks
+
+
+def share(
+    runs: int,
+    bounds: Mapping[str, Sequence[Case]],
+    mechanisms: Mapping[str, Sequence[AnyMechanism]],
+) -> float:
+    """Of one check: an equal part of the budget for each that there may be, made or not.
+
+    Args:
+        runs: Examples whose runs are audited.
+        bounds, mechanisms: The subjects by name.
+    """
+    checks = runs + 2 * sum(len(cases) for cases in bounds.values())
+    for instances in mechanisms.values():
+        for mechanism in instances:
+            fields = len(attrs.fields(cast(Any, type(mechanism))))
+            checks += (
+                5 * _KERNELS
+                if isinstance(mechanism, Interactive)
+                else 2 * _QUERIES + _POOLED * (1 + _VARIANTS * fields)
+            )
+    return BUDGET / max(1, checks)

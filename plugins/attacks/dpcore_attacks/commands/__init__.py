@@ -1,0 +1,1 @@
+"""The commands test, falsify and audit."""

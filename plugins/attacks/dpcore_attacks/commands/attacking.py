@@ -1,0 +1,81 @@
+"""What `dpcore falsify` finds out about a spec, and shows."""
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+
+from dpcore.cli.console import out, show_json
+from dpcore.cli.progress import SlowProgress
+from dpcore.errors import SpecError
+from dpcore.running.plan import Plan
+from dpcore.spec.spec import Spec
+from dpcore_attacks.attack_report import attack_report
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.movement import ALLOWANCE
+from dpcore_attacks.attacks.release_attack import ReleaseFinding, attack_release
+from dpcore_attacks.attacks.result import Finding
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.commands.attackable import attackable, counterexample, queries
+from dpcore_attacks.commands.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
+from dpcore_attacks.effort import Effort
+
+
+def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: bool) -> bool:
+    """Attack every bound, print and keep what was found; whether anything is broken."""
+    with SlowProgress(None, "pricing") as bar:
+        target = attackable(spec, write=False)
+        bar.reach(0, queries(target.plan), "attacking queries")
+        findings, releases = _attack(target.plan, Effort().times(effort), seed, bar.step)
+    saved = keep(findings, spec.registry, save)
+    if json:
+        today = datetime.datetime.now(datetime.UTC).date()
+        told = attack_report(findings, releases, target.lock, today)
+        show_json({**told, "counterexamples": [str(path) for path in saved]})
+    else:
+        console = out()
+        show_findings(console, findings)
+        for release in releases:
+            verdict = "BROKEN" if release.broken else "stands so far"
+            answers = f"answers of {release.release} ({release.mechanism}): {verdict}"
+            console.print(f"{answers}: {release.breach.describe()}", markup=False)
+        for path in saved:
+            console.print(f"counterexample: {path}", markup=False)
+        console.print(f"{SYNTHETIC} {NO_PROOF}", markup=False)
+    return any(failed(finding) for finding in findings) or any(r.broken for r in releases)
+
+
+def _attack(
+    plan: Plan, effort: Effort, seed: int, searched: Callable[[], None]
+) -> tuple[list[Finding], list[ReleaseFinding]]:
+    """Findings on every bound, and on the answers of every function release."""
+    share = effort.share(len(plan.schedule.releases))
+    findings: list[Finding] = []
+    releases: list[ReleaseFinding] = []
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
+        found = falsify(case, share, seed, refuted=True, searched=searched)
+        findings += found
+        asked = (attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in found)
+        releases += [answers for answers in asked if answers is not None]
+    return findings, releases
+
+
+def replayed(spec: Spec, saved: Path) -> bool:
+    """Print the ratio of one saved pair; whether it breaks the claim.
+
+    Raises:
+        SpecError: it is no pair, or about a query of another spec.
+    """
+    found = counterexample(saved)
+    plan = attackable(spec, write=False).plan
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
+        try:
+            shot = found.replay(case)
+        except ValueError:
+            continue
+        ratio = "no statistic" if shot.ratio is None else f"{shot.ratio:.6g}"
+        out().print(f"{case.name}: {found.query}: movement over claim {ratio}", markup=False)
+        broken = shot.ratio is not None and shot.ratio > 1 + ALLOWANCE
+        return broken and shot.inside is not False
+    raise SpecError(f"the spec makes no claim about a query {found.query!r}", place=str(saved))

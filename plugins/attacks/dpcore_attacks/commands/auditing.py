@@ -1,0 +1,91 @@
+"""What `dpcore audit` finds out about a spec, keeps and shows."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import msgspec
+
+from dpcore.cli.console import columns, note, out
+from dpcore.cli.progress import SlowProgress
+from dpcore.spec.spec import Spec
+from dpcore_attacks.audits.audit_file import AuditFileError, add, audit_path, audited
+from dpcore_attacks.audits.run_audit import RunAudit, audit_run, runs_within
+from dpcore_attacks.commands.attackable import Attackable, attackable, counterexample, queries
+from dpcore_attacks.commands.verdicts import NO_PROOF, SYNTHETIC
+from dpcore_attacks.effort import FEWEST, Effort
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def audited_spec(
+    spec: Spec,
+    path: Path,
+    effort: float,
+    samples: int | None,
+    confidence: float,
+    seed: int,
+    pair: Path | None,
+    *,
+    json: bool,
+) -> bool:
+    """Audit a run of a spec, keep and print what was found; whether a claim is refuted."""
+    target = attackable(spec, write=True)
+    tried = Effort().times(effort)
+    if samples is None:
+        samples = max(FEWEST, runs_within(target.plan, tried.samples))
+    given = None if pair is None else counterexample(pair)
+    with SlowProgress(queries(target.plan), "searching neighbours") as bar:
+        found = audit_run(
+            target.plan,
+            attrs.evolve(tried, samples=samples),
+            confidence=confidence,
+            seed=seed,
+            given=given,
+            progress=lambda done: bar.reach(done, samples, "samples"),
+            searched=bar.step,
+        )
+    _keep(found, target, path)
+    if json:
+        told = {**found.to_dict(), "as_printed": target.refusal or None}
+        print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+    else:
+        _show(out(), found, target)
+    return found.refuted
+
+
+def _keep(found: RunAudit, target: Attackable, spec: Path) -> None:
+    """Beside the spec, for a plan that a run could be locked to."""
+    if target.lock is None:
+        return
+    today = datetime.datetime.now(datetime.UTC).date()
+    try:
+        add(audit_path(spec), audited(found, target.lock, today))
+    except AuditFileError as error:
+        note(str(error))
+
+
+def _show(console: Console, found: RunAudit, target: Attackable) -> None:
+    """A line per claim, and what the samples were."""
+    if target.refusal:
+        console.print(f"Attacked as printed; dpcore run refuses it: {target.refusal}", markup=False)
+    table = columns("claim", "found", "verdict", "told apart by")
+    for audit in found.audits:
+        table.add_row(
+            audit.claim.describe(),
+            audit.claim.finding(audit.measured.strength),
+            "REFUTED" if audit.broken else "not refuted",
+            audit.distinguisher,
+        )
+    console.print(table)
+    first = found.audits[0]
+    console.print(
+        f"{100 * first.confidence:g} % confidence for all lines together, {first.samples} sampled "
+        f"runs of either of two made-up neighbours ({found.origin}; they move a statistic by "
+        f"{found.ratio:.4g} of its claim). {SYNTHETIC} {NO_PROOF}",
+        markup=False,
+    )

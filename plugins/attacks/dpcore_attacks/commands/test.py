@@ -1,0 +1,126 @@
+"""`dpcore test PLUGIN`: every law and every attack on all that a plugin provides."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpcore.cli.console import guarded, out, show_json, tell
+from dpcore.cli.progress import SlowProgress
+from dpcore.registry.registry import Registry
+from dpcore.registry.user_folder import data_folder
+from dpcore_attacks.attacks.counterexample import saved
+from dpcore_attacks.commands.child import PATIENCE, apart
+from dpcore_attacks.commands.efforts import EffortOption, SecondsOption
+from dpcore_attacks.commands.folder import module_in
+from dpcore_attacks.commands.verdicts import (
+    COUNTEREXAMPLES,
+    NO_PROOF,
+    SYNTHETIC,
+    keep,
+    show_findings,
+    show_verdicts,
+)
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import examine
+
+_SECONDS = 900  # of processor time at effort 1
+
+
+def examine_plugin(
+    plugin: Annotated[
+        str,
+        typer.Argument(
+            help="An admitted plugin, dpcore itself, or the folder of one that is not installed.",
+            show_default=False,
+        ),
+    ],
+    effort: EffortOption = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="A line for every verdict.")] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Where counterexamples go; the user's data folder if left out."),
+    ] = None,
+    patience: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Seconds for which its code may sleep before it is given up as not tested."
+        ),
+    ] = PATIENCE,
+    seconds: SecondsOption = None,
+) -> None:
+    """Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened.
+
+    Its code runs in a process of its own: where that exits, crashes, hangs or takes too much, the
+    plugin is not tested, and the exit code is 1. A folder's code is run as it stands.
+    """
+
+    page = out()
+
+    def work() -> int:
+        if page.fits:
+            os.environ |= {"COLUMNS": str(page.width), "FORCE_COLOR": "1"}  # it is shown here
+        try:
+            with guarded():
+                return _examined(plugin, effort, seed, json, every, save)
+        except typer.Exit as end:
+            return end.exit_code
+
+    with contextlib.ExitStack() as held:
+        bars: list[SlowProgress] = []
+
+        def waiting(seconds: float) -> None:
+            if not bars:  # after the fork: a bar has a thread
+                bars.append(held.enter_context(SlowProgress(None, f"testing {plugin}")))
+
+        allowed = round(_SECONDS * max(1.0, effort))
+        found = apart(work, allowed, patience, waiting=waiting)
+    typer.echo(found.output, nl=False)
+    typer.echo(found.errors, nl=False, err=True)
+    if found.code is None or found.told:
+        tell(f"{plugin} is not tested: {found.told}")
+        raise typer.Exit(1)
+    if found.code:
+        raise typer.Exit(found.code)
+
+
+def _examined(
+    plugin: str, effort: float, seed: int, json: bool, every: bool, save: Path | None
+) -> int:
+    """The report, printed; the exit code."""
+    registry = Registry.default()
+    name = plugin
+    if ("/" in plugin or plugin not in {*registry.entries, *registry.modules}) and Path(
+        plugin
+    ).is_dir():
+        module = module_in(Path(plugin))
+        registry, name = Registry.of(module), module.__name__
+    known = saved(save or data_folder() / COUNTEREXAMPLES)
+    report = examine(name, registry, Effort().times(effort), seed, known=known)
+    files = keep(report.findings, registry, save)
+    if json:
+        found = {**report.to_dict(), "counterexamples": [str(path) for path in files]}
+        show_json(found)
+    else:
+        console = out()
+        show_verdicts(console, report.verdicts, everything=every)
+        show_findings(console, report.findings)
+        for path in files:
+            console.print(f"counterexample: {path}", markup=False)
+        broken = sorted({verdict.law.id for verdict in report.verdicts if verdict.failed})
+        untested = sorted({verdict.subject for verdict in report.verdicts if verdict.untested})
+        verdict = f"breaks {', '.join(broken)}" if broken else "breaks no law"
+        if untested:
+            verdict += f", and {', '.join(untested)} could not be tested"
+        elif not broken and not report.passed:
+            verdict = "provides nothing that was tested"
+        told = f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}"
+        if report.error_rate:
+            told += f" A right plugin fails a statistical check with chance {report.error_rate:.2g}"
+            told += " at most."
+        console.print(told, markup=False)
+    return 0 if report.passed else 1

@@ -1,0 +1,98 @@
+"""How `dpcore test` and `dpcore falsify` show what they found."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpcore.cli.console import columns, note
+from dpcore.registry.registry import Registry
+from dpcore.registry.user_folder import data_folder
+from dpcore_attacks.attack_record import AttackRecordError, record
+from dpcore_attacks.attacks.result import Finding
+from dpcore_attacks.laws.law import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SYNTHETIC = "Only made-up records inside the declared domain were used."
+COUNTEREXAMPLES = "counterexamples"  # in the user's data folder
+NO_PROOF = "What was not broken is not thereby proved."
+
+
+def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: bool) -> None:
+    """A line per law, with its subjects counted; a line per broken subject; or every verdict."""
+    table = columns("law", "outcome", "subjects", "detail")
+    for law in dict.fromkeys(verdict.law for verdict in verdicts):
+        ours = [verdict for verdict in verdicts if verdict.law == law]
+        for verdict in ours:
+            if verdict.failed or verdict.untested or everything:
+                table.add_row(law.id, str(verdict.outcome), verdict.subject, verdict.detail)
+        passed = [verdict for verdict in ours if verdict.outcome is Outcome.PASSED]
+        others = [verdict for verdict in ours if verdict.outcome is Outcome.NOT_APPLICABLE]
+        if passed and not everything:
+            table.add_row(law.id, "passed", str(len(passed)), _summary(passed))
+        if others and not everything:
+            reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in others))
+            table.add_row(law.id, "not applicable", str(len(others)), reasons)
+    console.print(table)
+
+
+def _summary(passed: Sequence[Verdict]) -> str:
+    return passed[0].detail if len(passed) == 1 else ""
+
+
+def show_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """A line per attacked claim; nothing if there is none."""
+    if not findings:
+        return
+    conditional = any(finding.outside is not None for finding in findings)
+    headings = ["attacked", "pairs", "worst ratio", "verdict"]
+    if conditional:
+        headings.append("outside its assumptions")
+    table = columns(*headings)
+    for finding in findings:
+        outside = "" if finding.outside is None else f"{finding.outside:.4g}"
+        worst = f"{finding.worst:.4g}" if finding.pairs else ""
+        row = [finding.name, str(finding.pairs), worst, _verdict(finding)]
+        table.add_row(*row, *([outside] if conditional else []))
+    console.print(table)
+
+
+def _verdict(finding: Finding) -> str:
+    if finding.broken:
+        pair = finding.counterexample
+        return f"BROKEN: {pair.describe()}" if pair is not None else "BROKEN"
+    if finding.fallback_broken:
+        return "BROKEN: 0 is not covered"
+    if finding.failures and finding.case.learner.total:
+        return f"NOT TOTAL: {finding.failure}"
+    return f"not attacked: {finding.reason}" if finding.reason else "stands so far"
+
+
+def failed(finding: Finding) -> bool:
+    """Whether an attack found something wrong."""
+    not_total = bool(finding.failures) and finding.case.learner.total
+    return finding.broken or finding.fallback_broken or not_total
+
+
+def keep(findings: Sequence[Finding], registry: Registry, folder: Path | None) -> list[Path]:
+    """Remember the attacks, and save the counterexamples of broken claims; their files."""
+    try:
+        record(findings, registry, datetime.datetime.now(datetime.UTC).date())
+    except AttackRecordError as error:
+        note(str(error))
+    broken = [f for f in findings if f.broken and f.counterexample is not None]
+    folder = folder or data_folder() / COUNTEREXAMPLES
+    saved = []
+    for number, finding in enumerate(broken, start=1):
+        assert finding.counterexample is not None
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", finding.name).strip("-")
+        path = folder / f"{number:02d}-{stem[:80]}.npz"
+        finding.counterexample.save(path)
+        saved.append(path)
+    return saved

@@ -1,0 +1,130 @@
+"""The kit: every law and every attack on all that one plugin provides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from dpcore.registry.registry import Registry
+from dpcore_attacks.attacks.counterexample import Counterexample
+from dpcore_attacks.attacks.result import Finding
+from dpcore_attacks.budget import BUDGET
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.examination import BOUNDED, EXAMPLES, TESTABLE, Examination
+from dpcore_attacks.laws.accountants import accountants as accountant_laws
+from dpcore_attacks.laws.accountants import compositions as composition_laws
+from dpcore_attacks.laws.accountants import events as event_laws
+from dpcore_attacks.laws.bounds import amplified as amplified_laws
+from dpcore_attacks.laws.bounds import bounds as bound_laws
+from dpcore_attacks.laws.bounds import sums as sum_laws
+from dpcore_attacks.laws.law import (
+    Outcome,
+    Verdict,
+)
+from dpcore_attacks.laws.learners import cells as cell_laws
+from dpcore_attacks.laws.learners import features as feature_laws
+from dpcore_attacks.laws.learners import kernels as kernel_laws
+from dpcore_attacks.laws.learners import learners as learner_laws
+from dpcore_attacks.laws.mechanisms import laboratory as laboratory_laws
+from dpcore_attacks.laws.mechanisms import mechanisms as mechanism_laws
+from dpcore_attacks.laws.mechanisms import once as once_laws
+from dpcore_attacks.laws.mechanisms import samples as audit_laws
+from dpcore_attacks.laws.oracles import far_points as far_points_laws
+from dpcore_attacks.laws.oracles import few_answers as few_answers_laws
+from dpcore_attacks.laws.oracles import interactive as interactive_laws
+from dpcore_attacks.laws.oracles import one_question as one_question_laws
+from dpcore_attacks.laws.oracles import oracle_words as oracle_words_laws
+
+LAWS = (
+    EXAMPLES,
+    TESTABLE,
+    BOUNDED,
+    *cell_laws.LAWS,
+    *learner_laws.LAWS,
+    *sum_laws.LAWS,
+    *bound_laws.LAWS,
+    *amplified_laws.LAWS,
+    *mechanism_laws.LAWS,
+    *laboratory_laws.LAWS,
+    *interactive_laws.LAWS,
+    *oracle_words_laws.LAWS,
+    *far_points_laws.LAWS,
+    *one_question_laws.LAWS,
+    *few_answers_laws.LAWS,
+    *event_laws.LAWS,
+    *accountant_laws.LAWS,
+    *composition_laws.LAWS,
+    *feature_laws.LAWS,
+    *kernel_laws.LAWS,
+    *audit_laws.LAWS,
+    *once_laws.LAWS,
+)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Report:
+    """Verdicts and findings of one plugin."""
+
+    plugin: str
+    verdicts: tuple[Verdict, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no law is broken, nothing is left untested, and something of it was tested.
+
+        What every run rests on is dpcore's own: it says nothing of a plugin.
+        """
+        own = [verdict for verdict in self.verdicts if verdict.law not in once_laws.LAWS]
+        return any(verdict.outcome is Outcome.PASSED for verdict in own) and not any(
+            verdict.failed or verdict.untested for verdict in self.verdicts
+        )
+
+    @property
+    def error_rate(self) -> float:
+        """The chance, at most, that a right plugin fails any statistical check of this report.
+
+        One budget, of which each check got an equal part beforehand; 0 without such a check.
+        """
+        said = (Outcome.PASSED, Outcome.FAILED)
+        return BUDGET if any(v.law.statistical for v in self.verdicts if v.outcome in said) else 0.0
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, for JSON."""
+        return {
+            "plugin": self.plugin,
+            "passed": self.passed,
+            "error_rate": self.error_rate,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "attacks": [finding.to_dict() for finding in self.findings],
+        }
+
+
+def examine(
+    plugin: str,
+    registry: Registry,
+    effort: Effort | None = None,
+    seed: int = 0,
+    *,
+    until_broken: bool = False,
+    known: Sequence[Counterexample] = (),
+) -> Report:
+    """Put all that an admitted plugin provides to the test. Only made-up records are used.
+
+    Args:
+        effort: Of all attacks and statistical checks; the default effort if None. Other laws come
+            on top.
+        until_broken: End at the first verdict that the plugin does not pass with.
+        known: Counterexamples of other claims, tried first on every claim that they fit.
+
+    Raises:
+        RegistryError: the plugin is not admitted, not installed or broken.
+    """
+    examination = Examination(plugin, registry, effort or Effort(), seed, known)
+    verdicts: list[Verdict] = []
+    for verdict in examination.verdicts():
+        verdicts.append(verdict)
+        if until_broken and (verdict.failed or verdict.untested):
+            break
+    return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(examination.findings))

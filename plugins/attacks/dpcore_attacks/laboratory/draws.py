@@ -1,0 +1,152 @@
+"""Bench: a mechanism at a shape and a scale, released many times at made-up values."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+from dpcore.mechanism import Mechanism, Prepared, from_real, to_real
+from dpcore.query import Query
+from dpcore.randomness import SecretCoins, Stream
+from dpcore.sensitivity import Sensitivity
+from dpcore_attacks.laboratory.noise_streams import Ending, asks
+
+_LOCAL = 12  # streams at which a release must be local
+_ALIKE = 0.02  # of a frequency
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Bench:
+    """What is measured.
+
+    Args:
+        mechanism: Set to a scale.
+        seed: Of all streams.
+    """
+
+    mechanism: Mechanism
+    query: Query
+    sensitivity: Sensitivity
+    seed: int = 0
+
+    def prepared(self) -> Prepared:
+        """The release of any value, as runs use it."""
+        return self.mechanism.prepared(self.query, self.sensitivity)
+
+    def stream(self, number: int) -> Stream:
+        """Of one ask."""
+        return Ending(SecretCoins.rehearsal(20_000 + self.seed).noise(0, self.query.name, number))
+
+    def release(self, value: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
+        """One release of real coordinates."""
+        return self.released(self.prepared(), value, stream)
+
+    def released(
+        self, release: Prepared, value: NDArray[np.float64], stream: Stream
+    ) -> NDArray[np.float64]:
+        """The same by what was prepared before."""
+        return to_real(np.asarray(release(from_real(value, self.query), self.query, stream)))
+
+    def draws(self, value: NDArray[np.float64], count: int, first: int) -> NDArray[np.float64]:
+        """Releases of one value in so many asks, shape (count, coordinates).
+
+        Args:
+            first: Names the asks' words: other numbers, other noise.
+        """
+        release = self.prepared()
+        words = asks(SecretCoins.rehearsal(21_000 + self.seed).noise(0, self.query.name, first))
+        return np.array(
+            [self.released(release, value, told) for told in itertools.islice(words, count)]
+        )
+
+    def takes(self, value: NDArray[np.float64]) -> bool:
+        """Whether a value is released at all."""
+        try:
+            self.release(value, self.stream(0))
+        except DpcoreError:
+            return False
+        return True
+
+    def is_local(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> bool:
+        """Whether each coordinate of the release depends on that of the value and on noise alone.
+
+        Asked at equal streams: where some coordinates move, they come out as where all move, and
+        the others as where none does. Then each coordinate has a law that depends on its own value,
+        and all coordinates of one release are draws of such laws.
+        """
+        if self.mechanism.draws_elsewhere:
+            return False
+        if self.query.distance is Distance.HAMMING:
+            return self._is_local_in_law()
+        release = self.prepared()
+        rng = np.random.default_rng(self.seed)
+        for number in range(_LOCAL):
+            some = rng.random(before.size) < 0.5
+            mixed = np.where(some, after, before)
+            old, new, found = (
+                self.released(release, value, self.stream(number))
+                for value in (before, after, mixed)
+            )
+            if not np.array_equal(found, np.where(some, new, old), equal_nan=True):
+                return False
+        return True
+
+    def _is_local_in_law(self) -> bool:
+        """The same by frequencies: entries of category 0 report alike, whatever the others are.
+
+        A sampler that rejects reads more words for some categories, so that equal streams do not
+        tell.
+        """
+        zero = np.zeros(self.query.real_size)
+        mixed = zero.copy()
+        mixed[1::2] = 1.0
+        alone, among = (self.draws(value, 20, 900)[:, ::2] for value in (zero, mixed))
+        kinds = np.unique(np.concatenate([alone.ravel(), among.ravel()]))
+        apart = max(abs(float((alone == k).mean()) - float((among == k).mean())) for k in kinds)
+        return apart < _ALIKE
+
+
+def bases(distance: Distance, unit: float, size: int, categories: int) -> NDArray[np.float64]:
+    """Values of so many coordinates: half of them 0, the others by turns where floats are coarse,
+    where roundings change their mind, and far away. Categories are taken in turn.
+    """
+    if distance is Distance.HAMMING:
+        return np.arange(size, dtype=np.float64) % categories
+    found = np.zeros(size)
+    turns = np.array(
+        [
+            1.0,
+            -1.0,
+            0.25,
+            7.0,
+            -130.0,
+            1e3,
+            -1e3,
+            1e5,
+            1e6,
+            2.0**11 + 0.5,  # where 16 bits round the one down and its neighbour up
+            2.0**20 + 0.5,
+            2.0**24 + 0.5,  # where 32 bits do
+            2.0**27 + 7.5,
+            -(2.0**30) - 63.5,
+            1e9,
+            2.0**36 + 0.25,
+        ]
+    )
+    odd = found[1::2].size
+    found[1::2] = np.resize(turns, odd)
+    return found * unit
+
+
+def groups(value: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
+    """All coordinates, then those of each value."""
+    yield np.ones(value.size, dtype=bool)
+    kinds = np.unique(value)
+    for kind in kinds if len(kinds) > 1 else ():
+        yield value == kind

@@ -1,0 +1,224 @@
+r"""Excess: certified lower ends of :math:`P(E)-e^\epsilon Q(E)` over many events, from many draws.
+
+Events are made on one part of the draws, chosen on a second and tested on a third, so that only
+those tested share the error rate. Draws come in clusters, the coordinates of one release: besides
+the Clopper-Pearson end of the pooled draws, which is right for independent coordinates, the
+Student end of the clusters' means must agree, which is right for dependent ones too. Where a
+release gives one number, bets on pairs of draws certify more (see `bets`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.events.base import Direction, Event
+from dpcore_attacks.laboratory.betting_bounds import certified_by_bets
+
+EPSILONS = (0.0, 0.05, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+
+_CUTS = 300
+_TESTED = 4  # events that go on to the test
+_LARGEST = 20.0  # epsilon at which anything is compared
+_SUSPICIOUS = 2.5
+_FEW = 40  # different outputs, each of which is an event
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Sample:
+    """One number for each draw, by release.
+
+    Args:
+        p, q: Shape (releases, draws of one), of two neighbours.
+        what: The number, for messages.
+    """
+
+    p: NDArray[np.float64]
+    q: NDArray[np.float64]
+    what: str
+
+    def part(self, start: float, end: float) -> Sample:
+        """The releases between two shares of all."""
+        low, high = round(start * len(self.p)), round(end * len(self.p))
+        return attrs.evolve(self, p=self.p[low:high], q=self.q[low:high])
+
+
+@attrs.frozen(kw_only=True)
+class Excess:
+    """What was certified.
+
+    Args:
+        least: Lower confidence end of the hockey-stick divergence. claimed: By the curve.
+        rate: Chance that any such search certifies too much.
+        doubt: By how many standard errors the largest estimate lies above the curve.
+    """
+
+    least: float
+    claimed: float
+    epsilon: float
+    what: str
+    doubt: float
+    rate: float
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether more draws are worth it: chance does not often explain so much."""
+        return self.doubt > _SUSPICIOUS
+
+    @property
+    def broken(self) -> bool:
+        """Whether the curve lies below."""
+        return self.least > self.claimed * (1 + 1e-9) + 1e-15
+
+
+@attrs.frozen
+class _Event:
+    sample: int
+    turned: bool
+    side: float  # 0: equal to the cut
+    cut: float
+    epsilon: float
+
+
+def excess(
+    samples: Sequence[Sample],
+    event: Event,
+    rate: float,
+    epsilons: tuple[float, ...] | None = None,
+    *,
+    directed: bool = False,
+) -> Excess | None:
+    """The event with the largest certified excess over the curve, both directions; None of none.
+
+    Args:
+        epsilons: Where they are compared; usual ones and the pure epsilon if None.
+        directed: Whether the samples stand in one direction, which is not known: compare with the
+            larger curve. Else either value may come first, and each direction must hold of both.
+    """
+    if epsilons is None:
+        pure = event.pure_epsilon()
+        epsilons = EPSILONS if pure is None else (*EPSILONS, pure)
+    side = max if directed else min
+    curve = {e: side(event.delta(e, d) for d in Direction) for e in epsilons if e < _LARGEST}
+    ranked: list[tuple[float, _Event]] = []
+    for number, sample in enumerate(samples):
+        ranked += _candidates(number, sample, curve)
+    ranked.sort(key=lambda entry: -entry[0])
+    found = [_tested(samples, chosen, curve, rate) for _, chosen in ranked[:_TESTED]]
+    if not found:
+        return None
+    worst = max(found, key=lambda one: one.least - one.claimed)
+    return attrs.evolve(worst, doubt=max(one.doubt for one in found))
+
+
+def visible(draws: int, rate: float) -> float:
+    """The smallest excess at epsilon = 0 that so many draws of either neighbour certify.
+
+    Of an event that one neighbour meets half of the time, as noise with a scale that is wrong has.
+    """
+    tested = 0.6 * draws
+    return 2 * float(scipy.stats.norm.isf(rate / _TESTED / 2)) * 0.5 / math.sqrt(tested)
+
+
+def _candidates(
+    number: int, sample: Sample, curve: dict[float, float]
+) -> list[tuple[float, _Event]]:
+    """Events of one sample that exceed the curve by most standard errors, one an epsilon."""
+    first, second = sample.part(0, 0.2), sample.part(0.2, 0.4)
+    both = np.unique(np.concatenate([first.p.ravel(), first.q.ravel()]))
+    few = len(both) <= _FEW
+    tails = np.concatenate([np.arange(1, 40), np.linspace(40, max(41, len(both) - 40), _CUTS)])
+    picked = np.unique(np.concatenate([tails, len(both) - tails])).astype(int)
+    cuts = both[np.clip(picked, 0, len(both) - 1)] if len(both) > _CUTS else both
+    p, q = np.sort(second.p.ravel()), np.sort(second.q.ravel())
+    if not (p.size and q.size):
+        return []
+    kinds = (1.0, -1.0, 0.0) if few else (1.0, -1.0)
+    sides = [(side, _shares(p, cuts, side), _shares(q, cuts, side)) for side in kinds]
+    found = []
+    for epsilon, claimed in curve.items():
+        best: tuple[float, _Event] | None = None
+        for side, ours, theirs in sides:
+            for turned, (a, b) in enumerate(((ours, theirs), (theirs, ours))):
+                factor = math.exp(epsilon)
+                errors = np.sqrt((a * (1 - a) + 1 / p.size) / p.size) + factor * np.sqrt(
+                    (b * (1 - b) + 1 / q.size) / q.size
+                )
+                score = (a - factor * b - claimed) / errors
+                at = int(np.argmax(score))
+                if best is None or score[at] > best[0]:
+                    chosen = _Event(number, bool(turned), side, float(cuts[at]), epsilon)
+                    best = float(score[at]), chosen
+        if best is not None:
+            found.append(best)
+    return sorted(found, key=lambda entry: -entry[0])[:2]
+
+
+def _shares(
+    ordered: NDArray[np.float64], cuts: NDArray[np.float64], side: float
+) -> NDArray[np.float64]:
+    below = np.searchsorted(ordered, cuts, side="left")
+    upto = np.searchsorted(ordered, cuts, side="right")
+    hits = {1.0: ordered.size - below, -1.0: upto, 0.0: upto - below}[side]
+    return np.asarray(hits / ordered.size)
+
+
+def _tested(
+    samples: Sequence[Sample], chosen: _Event, curve: dict[float, float], rate: float
+) -> Excess:
+    sample = samples[chosen.sample].part(0.4, 1)
+    p, q = (sample.q, sample.p) if chosen.turned else (sample.p, sample.q)
+    inside = [_inside(values, chosen) for values in (p, q)]
+    factor, each = math.exp(chosen.epsilon), rate / _TESTED
+    if inside[0].shape[1] == inside[1].shape[1] == 1:
+        bets = certified_by_bets(inside[0][:, 0], inside[1][:, 0], factor, each / 2)
+        least = max(bets, _between_ends(inside, factor, each / 2))
+    else:
+        least = _between_ends(inside, factor, each)
+    return Excess(
+        least=least,
+        claimed=curve[chosen.epsilon],
+        epsilon=chosen.epsilon,
+        what=sample.what,
+        rate=rate,
+        doubt=_estimate(inside, factor, curve[chosen.epsilon]),
+    )
+
+
+def _between_ends(inside: Sequence[NDArray[np.bool_]], factor: float, rate: float) -> float:
+    low, _ = _ends(inside[0], rate / 2)
+    _, high = _ends(inside[1], rate / 2)
+    return low - factor * high
+
+
+def _estimate(inside: Sequence[NDArray[np.bool_]], factor: float, claimed: float) -> float:
+    """The excess, in standard errors of a sum of shares of clusters."""
+    p, q = (values.mean(axis=1) for values in inside)
+    spread = math.sqrt((p.var() / p.size) + factor**2 * (q.var() / q.size))
+    return float(p.mean() - factor * q.mean() - claimed) / max(spread, 1e-300)
+
+
+def _inside(values: NDArray[np.float64], chosen: _Event) -> NDArray[np.bool_]:
+    if chosen.side == 0:
+        return np.asarray(values == chosen.cut)
+    return np.asarray(chosen.side * values >= chosen.side * chosen.cut)
+
+
+def _ends(inside: NDArray[np.bool_], level: float) -> tuple[float, float]:
+    """The wider of both confidence intervals; each end errs with probability `level`."""
+    hits, count = int(inside.sum()), inside.size
+    low = float(scipy.stats.beta.ppf(level, hits, count - hits + 1)) if hits else 0.0
+    high = float(scipy.stats.beta.isf(level, hits + 1, count - hits)) if hits < count else 1.0
+    clusters = len(inside)
+    if inside.shape[1] > 1 and clusters > 2:
+        means = inside.mean(axis=1)
+        reach = (
+            float(scipy.stats.t.isf(level, clusters - 1)) * means.std(ddof=1) / math.sqrt(clusters)
+        )
+        low, high = min(low, float(means.mean() - reach)), max(high, float(means.mean() + reach))
+    return low, high

@@ -1,0 +1,77 @@
+"""Jumps: values at which the noise of a release changes at once.
+
+At one stream, an additive mechanism adds the same to any value. Where it adds something else to two
+values, halving the way between them leads to where that changes: a tier of sizes, a cut, a branch.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import DpcoreError
+from dpcore_attacks.laboratory.draws import Bench
+
+_STATIONS = (0.3, 1.7, 9.0, 45.0, 210.0, 1.1e3, 5.2e3, 3.1e4, 2.3e5, 1.7e6)
+_HALVINGS = 40
+_LEAST = 0.05  # of the noise's size: a smaller jump is rounding
+_SIZE = 64
+
+_Known = tuple[float, NDArray[np.float64]]
+
+
+@attrs.frozen
+class _Offsets:
+    """What a release adds to a value in every coordinate, at one stream."""
+
+    bench: Bench
+
+    def __call__(self, value: float) -> NDArray[np.float64]:
+        full = np.full(self.bench.query.real_size, value)
+        return np.asarray(self.bench.release(full, self.bench.stream(1)) - full)
+
+
+def jumps(bench: Bench, unit: float, most: int) -> list[float]:
+    """The values with the largest changes, at most so many; none where it refuses fractions.
+
+    Args:
+        bench: With any number of coordinates; fewer are asked for.
+        unit: Of values.
+    """
+    query = attrs.evolve(bench.query, shape=(min(_SIZE, bench.query.real_size),), field="real")
+    offsets = _Offsets(attrs.evolve(bench, query=query))
+    stations = unit * np.array([-s for s in _STATIONS[::-1]] + [*_STATIONS])
+    try:
+        known = [(float(value), offsets(float(value))) for value in stations]
+        found = [_halved(offsets, one, other) for one, other in pairwise(known)]
+    except DpcoreError:
+        return []
+    large = sorted((entry for entry in found if entry[0] > _LEAST), reverse=True)
+    return [value for _, value in large[:most]]
+
+
+def _halved(
+    offsets: _Offsets,
+    one: tuple[float, NDArray[np.float64]],
+    other: tuple[float, NDArray[np.float64]],
+) -> tuple[float, float]:
+    """How large the change is that halving ends at, over the noise, and where it is."""
+    (low, first), (high, last) = one, other
+    if _apart(first, last) <= _LEAST:
+        return 0.0, low
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        between = offsets(middle)
+        if _apart(first, between) >= _apart(between, last):
+            high, last = middle, between
+        else:
+            low, first = middle, between
+    return _apart(first, last), high
+
+
+def _apart(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    size = float(np.abs(first).mean() + np.abs(second).mean())
+    return float(np.abs(first - second).mean()) / max(size, 1e-300)

@@ -1,0 +1,1 @@
+"""Laws: the promises of each interface, one folder an interface."""

@@ -1,0 +1,263 @@
+"""What an accountant promises, checked on events it may meet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from itertools import pairwise
+
+from dpcore.accountant import Accountant, UnsupportedEventError
+from dpcore.accounting.methods.basic import BasicAccountant
+from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.adjacency import REPLACE_LABEL, REPLACE_ONE
+from dpcore.errors import AdjacencyError, NoClaimError
+from dpcore.events.base import Event
+from dpcore.events.gaussian import GaussianEvent, gaussian_epsilon
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+
+COUNTING = Law("accountant.counting", "Composing count times equals composing one at a time.")
+ORDER = Law("accountant.order-irrelevant", "The order of events does not matter.")
+NOISE = Law("accountant.noise-never-costs", "More noise never costs more epsilon.")
+GROWS = Law("accountant.grows", "One event more never costs less, and a smaller delta neither.")
+REFUSES = Law(
+    "accountant.refusal-changes-nothing",
+    "An event of another adjacency is refused, and a refused event changes nothing.",
+)
+TRUTH = Law(
+    "accountant.never-below-truth",
+    "The upper end is never below the least epsilon that is certain: of one event its own curve, "
+    "of Gaussians their exact composition.",
+)
+CONSISTENT = Law(
+    "accountant.consistent", "No method's upper end lies below another's certified lower end."
+)
+
+LAWS = (COUNTING, ORDER, NOISE, GROWS, REFUSES, TRUTH, CONSISTENT)
+
+_DELTAS = (1e-2, 1e-5, 1e-9)
+_MIDDLE = _DELTAS[1:2]
+_ROOM = 1e-9  # relative, for sums taken in another order
+
+
+def accountant_verdicts(
+    make: type[Accountant], events: Sequence[Sequence[Event]] = ()
+) -> list[Verdict]:
+    """All laws of one accountant.
+
+    Args:
+        make: Called with the adjacency, as a spec does.
+        events: Ladders of events with ever more noise, for replace-one; a ladder of Gaussians is
+            always tried.
+    """
+    ladders: list[Sequence[Event]] = [
+        [GaussianEvent(mu=mu, adjacency=REPLACE_ONE) for mu in (2.0, 1.0, 0.3)],
+        *events,
+    ]
+    checks: dict[Law, Callable[[_Ladder], str]] = {
+        COUNTING: _counting,
+        ORDER: _order,
+        NOISE: _noise,
+        GROWS: _grows,
+        REFUSES: _refuses,
+        TRUTH: _truth,
+        CONSISTENT: _consistent,
+    }
+    verdicts = []
+    for ladder in ladders:
+        subject = f"{make.__name__}, {type(ladder[0]).__name__}"
+        trial = _Ladder(make, ladder)
+        for law, check in checks.items():
+            verdicts.append(judge(law, subject, partial(check, trial)))
+    return verdicts
+
+
+class _Ladder:
+    """An accountant with events of ever more noise."""
+
+    def __init__(self, make: type[Accountant], events: Sequence[Event]) -> None:
+        self.make, self.events = make, events
+        self._known: dict[tuple[int, int, float], float] = {}
+        self._empty: Accountant | None = None
+
+    @property
+    def deltas(self) -> Sequence[float]:
+        """Where compositions are compared: several, or one if some event has no short name.
+
+        Where an event is neither a Gaussian nor known by an (epsilon, delta), one composition
+        searches its curve many times over, and laws compare dozens of compositions.
+        """
+        named = (
+            event.gaussian_mu() is not None or event.approximate_claim() is not None
+            for event in self.events
+        )
+        return _DELTAS if all(named) else _MIDDLE
+
+    def empty(self) -> Accountant:
+        """One for all laws: composing leaves it empty, and its work on an event may be kept."""
+        if self._empty is None:
+            self._empty = self.make(REPLACE_ONE)  # type: ignore[call-arg]  # the adjacency
+        return self._empty
+
+    def after(self, *spent: tuple[Event, int]) -> Accountant:
+        """What is left to say after these events.
+
+        Raises:
+            NotApplicableError: the accountant does not support them.
+        """
+        accountant = self.empty()
+        try:
+            for event, count in spent:
+                accountant = accountant.compose(event, count)
+        except UnsupportedEventError as reason:
+            raise NotApplicableError(str(reason)) from None
+        return accountant
+
+    def costs(
+        self, event: Event, count: int, deltas: Sequence[float] | None = None
+    ) -> dict[float, float]:
+        """Upper ends after one of the events, so many times; several laws ask for the same.
+
+        Raises:
+            NotApplicableError: the accountant does not support it.
+        """
+        asked = self.deltas if deltas is None else deltas
+        at = self.events.index(event), count
+        if new := [delta for delta in asked if (*at, delta) not in self._known]:
+            found = self.uppers(self.after((event, count)), new)
+            self._known.update({(*at, delta): upper for delta, upper in found.items()})
+        return {delta: self._known[*at, delta] for delta in asked}
+
+    def uppers(
+        self, accountant: Accountant, deltas: Sequence[float] | None = None
+    ) -> dict[float, float]:
+        """Upper ends by delta, at `deltas` of its own if None; inf where nothing can be said."""
+        found = {}
+        for delta in self.deltas if deltas is None else deltas:
+            try:
+                found[delta] = accountant.epsilon(delta).upper
+            except NoClaimError:
+                found[delta] = math.inf
+        return found
+
+
+def _close(ours: Mapping[float, float], theirs: Mapping[float, float], what: str) -> None:
+    for delta, first in ours.items():
+        second = theirs[delta]
+        if first != second and not abs(first - second) <= _ROOM * max(1.0, abs(first)):
+            raise BrokenLawError(f"at delta={delta:g}: {what}: {first!r} and {second!r}")
+
+
+def _least(ours: Mapping[float, float], least: Mapping[float, float], what: str) -> None:
+    for delta, upper in ours.items():
+        lower = least[delta]
+        if upper < lower * (1 - _ROOM):
+            raise BrokenLawError(f"at delta={delta:g}: {what}: {upper!r} < {lower!r}")
+
+
+def _counting(ladder: _Ladder) -> str:
+    event = ladder.events[1]
+    counted = ladder.uppers(ladder.after((event, 7)))
+    _close(counted, ladder.uppers(ladder.after(*[(event, 1)] * 7)), "7 times, and 7 times once")
+    _close(
+        ladder.uppers(ladder.after((event, 7), (event, 0))), counted, "a count of 0 and without it"
+    )
+    return f"epsilon({_MIDDLE[0]:g})={counted[_MIDDLE[0]]:.4g}"
+
+
+def _order(ladder: _Ladder) -> str:
+    spent = [(event, count) for count, event in enumerate(ladder.events, start=1)]
+    forward, backward = ladder.after(*spent), ladder.after(*spent[::-1])
+    _close(ladder.uppers(forward), ladder.uppers(backward), "forwards and backwards")
+    return ""
+
+
+def _noise(ladder: _Ladder) -> str:
+    for count in (1, 20):
+        costs = [ladder.costs(event, count) for event in ladder.events]
+        for more, less in pairwise(costs):
+            _least(more, less, "the noisier event costs more")
+    return ""
+
+
+def _grows(ladder: _Ladder) -> str:
+    event = ladder.events[1]
+    costs = [ladder.costs(event, count, _DELTAS) for count in (1, 2, 10)]
+    for fewer, more in pairwise(costs):
+        _least(more, fewer, "more events cost less")
+    for found in costs:
+        for larger, smaller in pairwise(found.values()):
+            if smaller < larger * (1 - _ROOM):
+                raise BrokenLawError(f"a smaller delta costs less: {smaller!r} < {larger!r}")
+    return ""
+
+
+def _refuses(ladder: _Ladder) -> str:
+    event = ladder.events[1]
+    spent = ladder.after((event, 2))
+    before = ladder.uppers(spent)
+    foreign = GaussianEvent(mu=1.0, adjacency=REPLACE_LABEL)
+    try:
+        spent.compose(foreign)
+    except AdjacencyError:
+        pass
+    except UnsupportedEventError:
+        raise NotApplicableError("it does not support the Gaussian event of the test") from None
+    else:
+        raise BrokenLawError("an event that only protects labels was accepted for replace-one")
+    for count in (-1, 1.5):
+        try:
+            spent.compose(event, count)  # type: ignore[arg-type]  # on purpose
+        except ValueError:
+            continue
+        raise BrokenLawError(f"count={count!r} was accepted")
+    _close(before, ladder.uppers(spent), "before and after a refusal")
+    return ""
+
+
+def _truth(ladder: _Ladder) -> str:
+    for event in ladder.events:
+        own = {delta: _lower(event, delta) for delta in _DELTAS}
+        once = ladder.costs(event, 1, _DELTAS)
+        _least(once, own, "one event is cheaper than its curve")
+        mu = event.gaussian_mu()
+        if mu is None:
+            continue
+        for count in (2, 50):
+            exact = {d: gaussian_epsilon(d, mu * count**0.5, lower=True) for d in _DELTAS}
+            upper = ladder.costs(event, count, _DELTAS)
+            _least(upper, exact, f"{count} Gaussians are cheaper than exactly composed")
+    return ""
+
+
+def _lower(event: Event, delta: float) -> float:
+    """The event's own lower end; 0 where its curve never falls to `delta`."""
+    try:
+        return event.epsilon(delta).lower
+    except NoClaimError:
+        return 0.0
+
+
+def _consistent(ladder: _Ladder) -> str:
+    compared = 0
+    for number, event in enumerate(ladder.events):
+        if event in ladder.events[:number]:
+            continue
+        ours = cache(ladder.after((event, 5)).epsilon)
+        for other in (BasicAccountant(REPLACE_ONE), GdpAccountant(REPLACE_ONE)):
+            try:
+                theirs = other.compose(event, 5)
+            except UnsupportedEventError:
+                continue
+            for delta in ladder.deltas:
+                try:
+                    first, second = ours(delta), theirs.epsilon(delta)
+                except NoClaimError:
+                    continue
+                compared += 1
+                name = type(other).__name__
+                if first.upper < second.lower * (1 - _ROOM):
+                    raise BrokenLawError(f"upper end {first.upper!r} < {second.lower!r} of {name}")
+                if second.upper < first.lower * (1 - _ROOM):
+                    raise BrokenLawError(f"lower end {first.lower!r} > {second.upper!r} of {name}")
+    return f"{compared} comparisons"

@@ -1,0 +1,105 @@
+"""Accountants on every kind of event of the core, alone, repeated and mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from dpcore.accountant import Accountant, UnsupportedEventError
+from dpcore.accounting.methods.pld import PldAccountant
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.errors import AdjacencyError, NoClaimError
+from dpcore.events.base import Event
+from dpcore.events.concentrated import ZcdpEvent
+from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.randomized_response import ApproximateEvent, PureEvent, RandomizedResponseEvent
+from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+
+CERTIFIED = Law(
+    "accountant.never-below-certified",
+    "Of every composition that it accepts, the upper end is not below a certified lower end, nor "
+    "its lower end above a certified upper one.",
+)
+
+LAWS = (CERTIFIED,)
+
+_DELTAS = (1e-2, 1e-4, 1e-6)
+_ROOM = 1e-9  # relative
+
+Composition = tuple[tuple[Event, int], ...]
+
+
+def compositions(relation: Adjacency) -> Iterator[Composition]:
+    """Single events, many of one, small and large ones, and mixtures."""
+    plain = {"adjacency": relation}
+    gaussian, small = GaussianEvent(mu=1.0, **plain), GaussianEvent(mu=0.02, **plain)
+    laplace, steep = LaplaceEvent(shift=0.5, **plain), LaplaceEvent(shift=3.0, **plain)
+    pure, weak = PureEvent(epsilon=0.5, **plain), PureEvent(epsilon=0.01, **plain)
+    response = RandomizedResponseEvent(epsilon=1.0, classes=4, **plain)
+    approximate = ApproximateEvent(epsilon=0.3, delta=1e-4, **plain)
+    truncated = TruncatedLaplaceEvent(shift=0.3, truncation=1e-3, dimension=1, **plain)
+    rho = ZcdpEvent(rho=0.02, **plain)
+    discrete = DiscreteLaplaceEvent(noise_scale=2.0, shift=1, **plain)
+    coarse = DiscreteGaussianEvent(noise_width=2.0, shift=1, **plain)
+    yield from (((event, 1),) for event in (gaussian, laplace, steep, pure, response, rho))
+    yield from (((event, 1),) for event in (approximate, truncated, discrete, coarse))
+    yield from (((event, 30),) for event in (laplace, pure, response, approximate, discrete))
+    yield from (((event, 250),) for event in (small, weak))
+    yield ((small, 2500),)
+    yield (laplace, 4), (gaussian, 2)
+    yield (gaussian, 1), (pure, 3), (small, 40)
+    yield (pure, 5), (steep, 1)
+    yield (approximate, 3), (pure, 2)
+    yield (rho, 2), (laplace, 2)
+    if relation.membership:
+        sampled = PoissonSampledEvent(event=gaussian, sampling_probability=0.1)
+        some = PoissonSampledEvent(event=laplace, sampling_probability=0.3)
+        yield ((sampled, 1),)
+        yield ((sampled, 50),)
+        yield ((some, 10),)
+        yield (sampled, 10), (gaussian, 1)
+
+
+def certified_verdicts(make: type[Accountant]) -> Iterator[Verdict]:
+    """One verdict for each of two relations."""
+    for relation in (REPLACE_ONE, ADD_REMOVE):
+        yield judge(CERTIFIED, f"{make.__name__}, {relation}", partial(_certified, make, relation))
+
+
+def _certified(make: type[Accountant], relation: Adjacency) -> str:
+    compared = 0
+    for composition in compositions(relation):
+        ours: Accountant = make(relation)  # type: ignore[call-arg]  # as a spec makes it
+        theirs: Accountant = PldAccountant(relation)
+        try:
+            for event, count in composition:
+                ours = ours.compose(event, count)
+        except (UnsupportedEventError, AdjacencyError):
+            continue
+        for event, count in composition:
+            theirs = theirs.compose(event, count)
+        for delta in _DELTAS:
+            try:
+                own, known = ours.epsilon(delta), theirs.epsilon(delta)
+            except NoClaimError:
+                continue
+            compared += 1
+            what = " and ".join(f"{count} x {event!r}" for event, count in composition)
+            if own.upper < known.lower * (1 - _ROOM):
+                raise BrokenLawError(
+                    f"{what} at delta={delta:g}: it quotes {own.upper!r}, at least "
+                    f"{known.lower!r} is certain"
+                )
+            if own.lower > known.upper * (1 + _ROOM) + _ROOM:
+                raise BrokenLawError(
+                    f"{what} at delta={delta:g}: its lower end is {own.lower!r}, at most "
+                    f"{known.upper!r} is certain"
+                )
+    if not compared:
+        raise NotApplicableError(f"it composes none of the core's events under {relation}")
+    return f"{compared} numbers of {len(list(compositions(relation)))} compositions"

@@ -1,0 +1,249 @@
+"""What an event promises: a privacy curve, and representations that never look less lossy."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import ContractError
+from dpcore.events.base import Direction, Event
+from dpcore.events.catalogue import Catalogue
+from dpcore.events.gaussian import gaussian_delta
+from dpcore.events.text import read_event, write_event
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+
+PROBABILITY = Law("event.probability", "The curve is a probability at every epsilon >= 0.")
+NONINCREASING = Law("event.nonincreasing", "The curve never rises with epsilon.")
+CONVEX = Law(
+    "event.convex", "Between its two ends the curve can be convex in e^epsilon with slope >= -1."
+)
+DIRECTIONS = Law(
+    "event.directions-consistent",
+    "At epsilon = 0 both directions can be the same total variation distance.",
+)
+ONE_CURVE = Law(
+    "event.one-curve", "An epsilon is the same as a whole number, as a float and in an array."
+)
+PURE = Law("event.pure-epsilon", "At the pure epsilon both curves have reached 0.")
+MU = Law("event.gaussian-mu", "The Gaussian curve of the stated mu lies nowhere below the event's.")
+RHO = Law("event.zcdp-rho", "The stated rho bounds the Rényi divergences that the curve implies.")
+RENYI = Law("event.renyi", "The stated Rényi bounds dominate the divergences the curve implies.")
+STORED = Law(
+    "event.stored", "A ledger stores the event and rebuilds an equal one, to the last bit."
+)
+
+LAWS = (PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, PURE, MU, RHO, RENYI, STORED)
+
+_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 50.0, 60)])
+_WHOLE = (0, 1, 3)
+_TOLERANCE = 1e-9
+_ORDERS = np.array([1.1, 1.5, 2.0, 4.0, 16.0, 64.0])
+
+
+def stored_verdict(event: Event, subject: str, catalogue: Catalogue) -> Verdict:
+    """Whether a ledger that knows the catalogue can be charged with the event."""
+    return judge(STORED, subject, partial(_stored, event, catalogue))
+
+
+def _stored(event: Event, catalogue: Catalogue) -> str:
+    try:
+        text = json.dumps(write_event(event, catalogue))
+    except ContractError as error:
+        raise BrokenLawError(str(error)) from None
+    again = read_event(json.loads(text), catalogue)
+    if again != event or json.dumps(write_event(again, catalogue)) != text:
+        raise BrokenLawError(f"{event!r} was stored, {again!r} was rebuilt")
+    return text if len(text) < 200 else ""
+
+
+def event_verdicts(event: Event, subject: str) -> list[Verdict]:
+    """All laws of one event's curve."""
+    curves = _Curves(event)
+    checks: dict[Law, Callable[[_Curves], str]] = {
+        PROBABILITY: _probability,
+        NONINCREASING: _nonincreasing,
+        CONVEX: _convex,
+        DIRECTIONS: _directions,
+        ONE_CURVE: _one_curve,
+        PURE: _pure,
+        MU: _mu,
+        RHO: _rho,
+        RENYI: _renyi,
+    }
+    return [judge(law, subject, partial(check, curves)) for law, check in checks.items()]
+
+
+def _one_curve(curves: _Curves) -> str:
+    """Whole numbers are where arrays of integers round curves down to nothing."""
+    event = curves.event
+    for direction in Direction:
+        for whole in _WHOLE:
+            exact = event.delta(float(whole), direction)
+            for told in (event.delta(whole, direction), *event.curve(np.array([whole]), direction)):
+                if not abs(told - exact) <= _TOLERANCE * exact + 2 * event.delta_error:
+                    raise BrokenLawError(
+                        f"{direction.value}: {told:.6g} instead of {exact:.6g} at epsilon={whole}"
+                    )
+    return f"{len(_WHOLE)} epsilons"
+
+
+class _Curves:
+    """An event with its curves, each evaluated once: some cost milliseconds a point."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+
+    @cached_property
+    def upper(self) -> dict[Direction, NDArray[np.float64]]:
+        """The claimed curve at `_EPSILONS`."""
+        return {d: np.array([self.event.delta(float(e), d) for e in _EPSILONS]) for d in Direction}
+
+    @cached_property
+    def lower(self) -> dict[Direction, NDArray[np.float64]]:
+        """The curve's certified lower end at `_EPSILONS`."""
+        return {
+            d: np.array([self.event.delta_lower(float(e), d) for e in _EPSILONS]) for d in Direction
+        }
+
+    @cached_property
+    def implied(self) -> list[tuple[float, float]]:
+        """(order, Rényi divergence that the curve implies)."""
+        return _implied(self.event)
+
+
+def _probability(curves: _Curves) -> str:
+    for direction in Direction:
+        curve = curves.upper[direction]
+        if not (np.isfinite(curve).all() and (curve >= 0).all() and (curve <= 1).all()):
+            raise BrokenLawError(f"{direction.value}: values from {curve.min()} to {curve.max()}")
+    return f"{len(_EPSILONS)} epsilons"
+
+
+def _nonincreasing(curves: _Curves) -> str:
+    for direction in Direction:
+        curve = curves.upper[direction]
+        rise = np.diff(curve) - _TOLERANCE * curve[:-1] - 2 * curves.event.delta_error
+        if (rise > 0).any():
+            at = _EPSILONS[int(np.argmax(rise))]
+            raise BrokenLawError(f"{direction.value}: it rises after epsilon={at:.4g}")
+    return ""
+
+
+def _convex(curves: _Curves) -> str:
+    """A convex truth between both ends: the lower end never lies above a chord of the upper one."""
+    points = np.exp(_EPSILONS[_EPSILONS <= 20])
+    for direction in Direction:
+        upper = curves.upper[direction][: len(points)]
+        lower = curves.lower[direction][: len(points)] * (1 - _TOLERANCE)
+        if (lower[:-1] - upper[1:] > np.diff(points) * (1 + _TOLERANCE)).any():
+            raise BrokenLawError(f"{direction.value}: it falls faster than 1 in e^epsilon")
+        left = (points[2:] - points[1:-1]) / (points[2:] - points[:-2])
+        above = lower[1:-1] - (left * upper[:-2] + (1 - left) * upper[2:])
+        if (above > 0).any():
+            at = _EPSILONS[int(np.argmax(above)) + 1]
+            raise BrokenLawError(f"{direction.value}: not convex around epsilon={at:.4g}")
+    return f"{len(points)} points"
+
+
+def _directions(curves: _Curves) -> str:
+    """Total variation is symmetric: the two intervals at epsilon = 0 must meet."""
+    remove, add = Direction
+    for one, other in ((remove, add), (add, remove)):
+        least, most = float(curves.lower[one][0]), float(curves.upper[other][0])
+        if least > most * (1 + _TOLERANCE):
+            raise BrokenLawError(
+                f"at epsilon=0 {one.value} is at least {least!r}, {other.value} at most {most!r}"
+            )
+    return f"total variation at most {float(curves.upper[remove][0]):.4g}"
+
+
+def _pure(curves: _Curves) -> str:
+    event = curves.event
+    epsilon = event.pure_epsilon()
+    if epsilon is None:
+        raise NotApplicableError("it states no pure epsilon")
+    for direction in Direction:
+        left = event.delta_lower(epsilon * (1 + 1e-12), direction)
+        if left > 1e-15:
+            raise BrokenLawError(f"{direction.value}: {left!r} is left at epsilon={epsilon!r}")
+    return f"epsilon={epsilon:.4g}"
+
+
+def _mu(curves: _Curves) -> str:
+    event = curves.event
+    mu = event.gaussian_mu()
+    if mu is None:
+        raise NotApplicableError("it is not exactly Gaussian")
+    for direction in Direction:
+        for epsilon, truth in zip(_EPSILONS, curves.lower[direction], strict=True):
+            if gaussian_delta(float(epsilon), mu) < truth * (1 - _TOLERANCE):
+                raise BrokenLawError(f"{direction.value}: below the curve at {epsilon:.4g}")
+    return f"mu={mu:.4g}"
+
+
+def _rho(curves: _Curves) -> str:
+    event = curves.event
+    rho = event.zcdp_rho()
+    if rho is None:
+        raise NotApplicableError("it states no rho")
+    for order, implied in curves.implied:
+        if order * rho < implied * (1 - 1e-6):
+            raise BrokenLawError(f"order {order:g}: {order * rho:.6g} < {implied:.6g}")
+    return f"rho={rho:.4g}"
+
+
+def _renyi(curves: _Curves) -> str:
+    event = curves.event
+    stated = event.renyi(_ORDERS)
+    if stated is None:
+        raise NotApplicableError("it states no Rényi bounds")
+    if np.isnan(stated).any() or (stated < 0).any():
+        raise BrokenLawError("a Rényi bound is negative or not a number")
+    closest = math.inf
+    for bound, (order, implied) in zip(stated, curves.implied, strict=True):
+        if bound < implied * (1 - 1e-6):
+            raise BrokenLawError(f"order {order:g}: {bound:.6g} < {implied:.6g}")
+        if implied > 1e-6:
+            closest = min(closest, bound / implied)
+    return f"{len(stated)} orders, closest {closest:.4g} times what the curve implies"
+
+
+def _implied(event: Event) -> list[tuple[float, float]]:
+    r"""(order, lower end of the Rényi divergence that the curve implies), the worse direction.
+
+    .. math:: (\alpha-1) D_\alpha = \log\Big(1+\alpha(\alpha-1)\int_0^\infty
+              e^{(\alpha-1)\epsilon}\delta(\epsilon)
+              + e^{-\alpha\epsilon}\delta'(\epsilon)\,d\epsilon\Big)
+
+    with delta' the other direction (the f-divergence t^alpha as a mixture of hockey sticks:
+    Sason & Verdu 2016, equation 427). A lower sum over cells, on the certified lower end of a
+    falling curve, rounds down. Where the curve is that of several pairs, each of them attains one
+    point of it, and a falling curve is at least as high before that point: the best point counts.
+    """
+    cells = np.concatenate([np.linspace(0, 4, 161), np.linspace(4, 60, 161)[1:]])
+    lower = {
+        direction: np.array([event.delta_lower(float(e), direction) for e in cells[1:]])
+        for direction in Direction
+    }
+    found = []
+    for order in _ORDERS:
+        worst = 0.0
+        for direction, other in (
+            (Direction.REMOVE, Direction.ADD),
+            (Direction.ADD, Direction.REMOVE),
+        ):
+            rate = order - 1
+            exponents = np.minimum(rate * cells, 600.0)
+            up = np.diff(np.exp(exponents)) / rate * lower[direction]
+            down = -np.diff(np.exp(-order * cells)) / order * lower[other]
+            total = float(up.sum() + down.sum())
+            if not event.attained:
+                total = float(np.max(np.expm1(exponents[1:]) / rate * lower[direction]))
+            worst = max(worst, math.log1p(order * rate * total) / rate)
+        found.append((float(order), worst))
+    return found

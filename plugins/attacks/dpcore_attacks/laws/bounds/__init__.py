@@ -1,0 +1,1 @@
+"""Laws of sensitivity bounds and of sums."""

@@ -1,0 +1,188 @@
+"""What a sampling spares, attacked: outputs of a sampled ask on two neighbours, by many draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.bound import Refused
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+from dpcore.functions.interactive import Interactive
+from dpcore.functions.kernels.base import Expansion
+from dpcore.mechanism import Mechanism, from_real, to_real
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.query import Query
+from dpcore.randomness import SecretCoins
+from dpcore.records.records import Records
+from dpcore.running.ask import cost
+from dpcore.sampling.schemes import Order
+from dpcore.sensitivity import Sensitivity
+from dpcore_attacks.attacks.constructions import FAMILIES, starts
+from dpcore_attacks.attacks.neighbours import Pair, pair_of
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.attacks.statistic import compute
+from dpcore_attacks.laboratory.excess import Sample, excess, visible
+from dpcore_attacks.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
+
+AMPLIFIED = Law(
+    "bound.amplified-holds",
+    "No event of a sampled ask's outputs on two neighbours exceeds the curve with what the "
+    "sampling spares (attacked).",
+    statistical=True,
+)
+
+LAWS = (AMPLIFIED,)
+
+_SCALES = (0.5, 0.2)  # little noise, so that a record in the sample is seen
+_PAIRS = 4 * len(FAMILIES)
+_PILOT = 24  # draws of each pair, to choose the pairs that are worth more
+_TRIED = 2
+_DRAWS = 2  # times the draws of an effort, of either neighbour
+_MORE = 5
+_SMALL = 4  # records: a large share is sampled
+
+
+def amplified_verdict(
+    case: Case, subject: str, seed: int, draws: int, rate: float = RATE
+) -> Verdict:
+    """Of one learner with its mechanisms, at its own size and at a very small one."""
+    return judge(AMPLIFIED, subject, partial(_amplified, case, seed, draws, rate))
+
+
+@attrs.frozen(eq=False)
+class _Sampled:
+    """One ask with its claim, and the mechanism that answers it."""
+
+    case: Case
+    ask: Query
+    claim: Sensitivity
+    mechanism: Mechanism
+
+    def value(
+        self, records: Records, number: int, *, taking: int | None = None
+    ) -> NDArray[np.float64]:
+        """Real coordinates of the statistic of draw `number`; where row `taking` takes part."""
+        sampling = self.ask.sampling
+        assert sampling is not None, "only sampled asks are tried"
+        coins = SecretCoins.rehearsal(number)
+        stream = coins.sampling(0, self.ask.name, 1)
+        seen = (
+            sampling.draw(records, stream)
+            if taking is None
+            else sampling.attacked(records, taking, stream)
+        )
+        own = coins.learner(0, self.ask.name, 1)
+        found = compute(self.case.learner, self.ask, seen, self.case.public, own)
+        assert not isinstance(found, Expansion), "functions are not sampled"
+        return to_real(np.asarray(found).astype(self.ask.dtype))
+
+
+def _amplified(case: Case, seed: int, draws: int, rate: float) -> str:
+    sizes = [case] if case.domain.at_most is None else [case, case.at_size(_SMALL)]
+    asked = [sampled for sized in sizes for sampled in _asks(sized, seed)]
+    if not asked:
+        raise NotApplicableError("it asks nothing of a sample that its price counts on")
+    each = rate / (len(asked) * len(_SCALES))
+    for sampled in asked:
+        for scale in _SCALES:
+            _compare(sampled, scale, seed, draws, each)
+    least = visible(_DRAWS * draws, each)
+    tried = len(asked) * len(_SCALES)
+    return f"{tried} comparisons; a delta that is {least:.2g} too small would have been seen"
+
+
+def _asks(case: Case, seed: int) -> Iterator[_Sampled]:
+    claims = case.safe_claims()
+    rng = np.random.default_rng(seed)
+    for query, claim in () if isinstance(claims, Refused) else claims:
+        mechanism = case.mechanisms.get(query.name, Gaussian(noise="float"))
+        unpriced = query.sampling is None or isinstance(query.sampling, Order)
+        if unpriced or not isinstance(claim, Sensitivity) or isinstance(mechanism, Interactive):
+            continue
+        if query.distance not in (Distance.L1, Distance.L2, Distance.LINF):
+            continue
+        for ask in asks_of(case, query.name, rng)[:1]:
+            yield _Sampled(case, ask, claim, cast(Mechanism, mechanism))
+
+
+def _compare(sampled: _Sampled, scale: float, seed: int, draws: int, rate: float) -> None:
+    ask, claim = sampled.ask, sampled.claim
+    assert ask.sampling is not None, "only sampled asks are tried"
+    try:
+        mechanism = sampled.mechanism.at(scale, ask, claim)
+        event = cost(mechanism, ask, claim)
+    except DpcoreError:
+        return
+    release = mechanism.prepared(ask, claim)
+
+    def outputs(
+        records: Records, along: NDArray[np.float64], start: int, count: int
+    ) -> NDArray[np.float64]:
+        found = np.empty((count, 1))
+        for k in range(count):
+            value = from_real(sampled.value(records, start + k), ask)
+            noise = SecretCoins.rehearsal(start + k).noise(0, ask.name, 1)
+            found[k, 0] = to_real(np.asarray(release(value, ask, noise))) @ along
+        return found
+
+    for number, (pair, along) in enumerate(_telling(sampled, seed)):
+        for count, start in ((_DRAWS * draws, 1), (_MORE * _DRAWS * draws, 5)):
+            first = (10 * seed + start) * 10_000_000 + number * 1_000_000
+            sample = Sample(
+                p=outputs(pair.after, along, first, count),
+                q=outputs(pair.before, along, first + 500_000, count),
+                what="the answers along the movement",
+            )
+            found = excess([sample], event, rate / (2 * _TRIED), directed=True)
+            if found is not None and found.broken:
+                raise BrokenLawError(
+                    f"n={len(pair.after)}, noise at scale {scale:g}: by {found.what}, "
+                    f"delta({found.epsilon:g}) >= {found.least:.4g} was seen (chance "
+                    f"{rate:g} of an error), {found.claimed:.4g} is claimed"
+                )
+            if found is None or not found.suspicious:
+                break
+
+
+def _telling(sampled: _Sampled, seed: int) -> list[tuple[Pair, NDArray[np.float64]]]:
+    """Pairs whose samples move most for what other records scatter, with the movement's direction.
+
+    Two of the pairs: one where the others scatter least, and one with the largest movement.
+    """
+    case, rows = sampled.case, Rows(sampled.case.domain)
+    size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20) - 1
+    rng = np.random.default_rng(seed)
+    ranked: list[tuple[float, float, Pair, NDArray[np.float64]]] = []
+    for configuration in islice(starts(rows, max(0, size), rng), _PAIRS):
+        pair = pair_of(attrs.evolve(configuration, position=1.0), rows, case.adjacency)
+        try:
+            before, after = (
+                np.array([sampled.value(r, k, taking=pair.changed) for k in range(_PILOT)])
+                for r in (pair.before, pair.after)
+            )
+        except Exception:  # the laws of learners tell of it
+            continue
+        moved = (after - before).mean(axis=0)
+        length = float(np.linalg.norm(moved))
+        if length > 0:
+            spread = float(((before - before.mean(axis=0)) @ (moved / length)).std())
+            unit = sampled.claim.unit
+            ranked.append((length / (0.3 * unit + spread), length, pair, moved / length))
+    best = sorted(ranked, key=lambda entry: -entry[0])[:1]
+    others = [one for one in sorted(ranked, key=lambda entry: -entry[1]) if one is not best[0]]
+    return [(pair, along) for _, _, pair, along in (best + others)[:_TRIED]]

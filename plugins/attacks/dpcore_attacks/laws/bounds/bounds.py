@@ -1,0 +1,403 @@
+"""What a sensitivity bound promises: by laws on its values, and by attack on the statistic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+import numpy as np
+import scipy
+
+from dpcore.adjacency import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Adjacency,
+    replace_features,
+)
+from dpcore.bound import Refused
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.sampling.hit_law import HitLaw
+from dpcore.sampling.schemes import Order
+from dpcore.sensitivity import AnySensitivity, OverCoins, SensitivityLaw
+from dpcore_attacks.attacks.counterexample import Counterexample
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.result import Finding
+from dpcore_attacks.attacks.setting import Case, Pathwise, asks_of
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Outcome,
+    Verdict,
+    judge,
+)
+from dpcore_attacks.laws.learners.learners import TOTAL
+from dpcore_attacks.laws.learners.variants import variants
+
+FINITE_OR_REFUSED = Law(
+    "bound.finite-or-refused",
+    "For every size and adjacency a bound is a finite number > 0, or refused with a reason.",
+)
+PURE = Law("bound.pure", "Equal arguments give equal bounds.")
+FITS_QUERY = Law(
+    "bound.fits-query", "A bound is about its own learner and in the distance the query names."
+)
+MONOTONE = Law(
+    "bound.monotone-in-adjacency", "A smaller relation never has a larger bound than a larger one."
+)
+ANY_ARGS = Law("bound.any-args", "A bound is the same whatever args an ask carries.")
+READS_PARAMETERS = Law(
+    "bound.reads-parameters",
+    "A bound takes the learner's own parameters, the part's n and the domain, and no copies: it "
+    "holds when any of them changes.",
+)
+HOLDS = Law(
+    "bound.holds", "No pair of neighbours moves the statistic farther than claimed (attacked)."
+)
+LAW_COVERS_ORDERS = Law(
+    "bound.law-covers-orders",
+    "A law over orders gives no movement a smaller chance of being exceeded than the orders drawn "
+    "do, by what the bound says of each order (sampled).",
+    statistical=True,
+)
+COVERS_FALLBACK = Law(
+    "bound.covers-fallback",
+    "A claim that covers 0 bounds every statistic's distance from 0 (attacked).",
+)
+
+LAWS = (
+    FINITE_OR_REFUSED,
+    PURE,
+    FITS_QUERY,
+    MONOTONE,
+    ANY_ARGS,
+    READS_PARAMETERS,
+    LAW_COVERS_ORDERS,
+    HOLDS,
+    COVERS_FALLBACK,
+)
+
+RELATIONS = (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    replace_features(math.inf, label=False),
+    replace_features(0.5, label=True),
+    replace_features(0.5, label=False),
+    replace_features(0.05, label=False),
+    REPLACE_LABEL,
+)
+
+REFUSED_EVERYWHERE = "it is refused for every relation and size"
+
+_COINS = 6  # fresh public keys for a bound that is a probability over them
+_ORDERS = 1000  # drawn against a law, at most
+_RARE = 1e-4  # a count of broken keys that is less likely than this breaks such a bound
+
+
+def bound_verdicts(
+    case: Case,
+    effort: Effort,
+    seed: int = 0,
+    known: Sequence[Counterexample] = (),
+    rate: float = RATE,
+) -> tuple[list[Verdict], tuple[Finding, ...]]:
+    """All laws of one bound at one case's parameters, and the findings of its attacks.
+
+    Half of the effort goes to the relations the bound covers at the case's own size, a quarter to
+    sizes 1 and 2, a quarter to changed parameters.
+    """
+    subject = f"{type(case.bound).__name__} of {type(case.learner).__name__}"
+    checks: dict[Law, Callable[[], str]] = {
+        FINITE_OR_REFUSED: lambda: _finite_or_refused(case),
+        PURE: lambda: _pure(case),
+        FITS_QUERY: lambda: _fits_query(case),
+        MONOTONE: lambda: _monotone(case),
+        ANY_ARGS: lambda: _any_args(case, seed),
+        LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed, rate),
+    }
+    verdicts = [judge(law, subject, check) for law, check in checks.items()]
+    findings = _attack_relations(case, effort, seed, known)
+    still = [f for f in findings if f.pairs and not f.reason]
+    if still and not any(f.worst > 0 for f in still):
+        reason = f"the statistic never moved in {sum(f.pairs for f in still)} pairs"
+        verdicts.append(Verdict(HOLDS, subject, Outcome.NOT_TESTED, reason))
+    verdicts += [_holds(finding) for finding in findings]
+    verdicts += _covers_fallback(findings, subject)
+    varied = _attack_variants(case, effort.share(4), seed, known)
+    verdicts += _failures([*findings, *(finding for _, finding in varied)])
+    verdicts.append(judge(READS_PARAMETERS, subject, lambda: _reads_parameters(varied)))
+    return verdicts, findings + tuple(finding for _, finding in varied)
+
+
+def covered(case: Case) -> Iterator[Case]:
+    """The case under every relation that its bound covers with a bound of its own.
+
+    A smaller relation with the same value is part of the larger one and is left out.
+    """
+    values: list[tuple[Adjacency, tuple[float | HitLaw, ...]]] = []
+    for relation in dict.fromkeys((case.adjacency, *RELATIONS)):
+        other = case.under(relation)
+        claims = other.safe_claims()
+        if isinstance(claims, Refused):
+            continue
+        units = tuple(_movement(claim) for _, claim in claims)
+        if any(relation <= larger and units == found for larger, found in values):
+            continue
+        values.append((relation, units))
+        yield other
+
+
+def _movement(claim: AnySensitivity) -> float | HitLaw:
+    return claim.moved if isinstance(claim, SensitivityLaw) else claim.largest
+
+
+def _finite_or_refused(case: Case) -> str:
+    checked = 0
+    for relation in RELATIONS:
+        for size in (1, 2, 3, 10, 1000, 10**6):
+            other = case.under(relation).at_size(size)
+            claims = other.claims()
+            if isinstance(claims, Refused):
+                if not claims.reason:
+                    raise BrokenLawError(f"{relation}, n={size}: refused without a reason")
+                continue
+            for query, claim in claims:
+                checked += 1
+                if not (math.isfinite(claim.largest) and claim.largest > 0):
+                    raise BrokenLawError(
+                        f"{relation}, n={size}: {query.name!r} has {claim.largest!r}"
+                    )
+    if not checked:
+        raise BrokenLawError(REFUSED_EVERYWHERE)
+    return f"{checked} claims"
+
+
+def _pure(case: Case) -> str:
+    if case.claims() != case.claims():
+        raise BrokenLawError("two calls with equal arguments gave different bounds")
+    return ""
+
+
+def _fits_query(case: Case) -> str:
+    if not case.bound.is_about(case.learner):
+        raise BrokenLawError(f"it is not about {type(case.learner).__name__}")
+    claims = case.claims()
+    if isinstance(claims, Refused):
+        raise NotApplicableError(f"refused: {claims.reason}")
+    for query, claim in claims:
+        if claim.distance is not query.distance:
+            raise BrokenLawError(
+                f"it bounds {claim.distance}, {query.name!r} needs {query.distance}"
+            )
+        if not claim.source:
+            raise BrokenLawError(f"the claim for {query.name!r} names no source")
+    return f"{len(claims)} queries"
+
+
+def _monotone(case: Case) -> str:
+    size = case.domain.at_most or 20
+    units: dict[Adjacency, dict[str, float]] = {}
+    for relation in RELATIONS:
+        claims = case.under(relation).at_size(size).claims()
+        if not isinstance(claims, Refused):
+            units[relation] = {query.name: claim.largest for query, claim in claims}
+    compared = 0
+    for small, ours in units.items():
+        for large, theirs in units.items():
+            if small == large or not small <= large:
+                continue
+            for name in ours.keys() & theirs.keys():
+                compared += 1
+                if ours[name] > theirs[name] * (1 + 1e-12):
+                    raise BrokenLawError(
+                        f"{name!r}: {ours[name]!r} for {small}, but {theirs[name]!r} for {large}"
+                    )
+    if not compared:
+        raise NotApplicableError("it covers no two comparable relations")
+    return f"{compared} comparisons"
+
+
+def _any_args(case: Case, seed: int) -> str:
+    claims = case.claims()
+    if isinstance(claims, Refused):
+        raise NotApplicableError(f"refused: {claims.reason}")
+    rng, compared = np.random.default_rng(seed), 0
+    for query, claim in claims:
+        for ask in asks_of(case, query.name, rng):
+            if ask.args is None:
+                continue
+            compared += 1
+            again = case.bound.sensitivity(ask, case.learner, case.public, case.adjacency)
+            if again != claim:
+                raise BrokenLawError(f"{query.name!r}: the bound changes with the args of an ask")
+    if not compared:
+        raise NotApplicableError("no ask carries args")
+    return f"{compared} asks"
+
+
+def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
+    """Orders drawn as a run draws them, against the law's tail at every atom.
+
+    A right law fails with probability at most `rate`: binomial tails, shared by all atoms.
+    """
+    claims = case.claims()
+    laws = (
+        []
+        if isinstance(claims, Refused)
+        else [(q, c) for q, c in claims if isinstance(c, SensitivityLaw)]
+    )
+    if not laws:
+        raise NotApplicableError("it states no law")
+    closest = 0.0
+    for query, claim in laws:
+        if not isinstance(case.bound, Pathwise):
+            raise BrokenLawError(f"{query.name!r}: no claim for one order (method `along`)")
+        assert isinstance(query.sampling, Order), "a law is over orders"
+        draws = int(np.clip(2e7 / query.sampling.steps, 50, _ORDERS))
+        coins = SecretCoins.rehearsal(seed)
+        moved = np.empty(draws)
+        for number in range(draws):
+            rows = query.sampling.rows(
+                case.domain.records, coins.sampling(0, query.name, number + 1)
+            )
+            moved[number] = case.bound.along(query, case.learner, case.public, rows, 0)
+        levels = (0.0, *claim.law.atoms)
+        for level in levels:
+            exceeded = int(np.count_nonzero(moved > level))
+            stated = min(1.0, claim.law.beyond(level))
+            if scipy.stats.binom.sf(exceeded - 1, draws, stated) < rate / (len(levels) * len(laws)):
+                raise BrokenLawError(
+                    f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
+                    f"{level:.6g}, the law says {stated:.4g}"
+                )
+            if exceeded > draws / 20:
+                closest = max(closest, exceeded / draws / max(stated, 1e-300))
+    return f"closest {closest:.3g} of a stated tail"
+
+
+def _attack_relations(
+    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+) -> tuple[Finding, ...]:
+    """The case's own size under every relation, then sizes 1 and 2; over coins, several keys."""
+    relations = list(covered(case))
+    small = [
+        sized
+        for size in (1, 2)
+        for other in relations
+        if not isinstance((sized := other.at_size(size)).safe_claims(), Refused)
+    ]
+    findings: list[Finding] = []
+    for cases, part in ((relations, effort.share(2)), (small, effort.share(4))):
+        for other in cases:
+            findings.extend(_attack_keys(other, part.share(len(cases)), seed, known))
+    return tuple(findings)
+
+
+def _attack_keys(
+    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+) -> tuple[Finding, ...]:
+    """One attack; for a probability over coins, one per fresh key, of which few may succeed."""
+    claims = case.safe_claims()
+    gammas = [
+        claim.validity.gamma
+        for _, claim in (() if isinstance(claims, Refused) else claims)
+        if isinstance(claim.validity, OverCoins)
+    ]
+    if not gammas:
+        return falsify(case, effort, seed, known=known)
+    found = [
+        falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), effort.share(_COINS), seed)
+        for key in range(_COINS)
+    ]
+    broken = [findings for findings in found if any(f.broken for f in findings)]
+    if broken and _binomial_tail(len(broken), _COINS, max(gammas)) < _RARE:
+        return broken[0]
+    standing = [findings for findings in found if not any(f.broken for f in findings)]
+    return standing[0] if standing else found[0]
+
+
+def _binomial_tail(least: int, trials: int, probability: float) -> float:
+    return math.fsum(
+        math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
+        for k in range(least, trials + 1)
+    )
+
+
+def _holds(finding: Finding) -> Verdict:
+    return Verdict(HOLDS, finding.name, *_outcome(finding))
+
+
+def _outcome(finding: Finding) -> tuple[Outcome, str]:
+    attacked = f"attacked: {finding.pairs} pairs, worst ratio {finding.worst:.4g}"
+    if finding.outside is not None:
+        attacked += f"; outside its assumptions {finding.outside:.4g}"
+    if finding.broken and finding.counterexample is not None:
+        found = finding.counterexample
+        return Outcome.FAILED, f"{attacked} ({found.origin}): {found.describe()}"
+    if finding.reason:
+        return Outcome.NOT_APPLICABLE, f"{finding.reason} ({attacked})"
+    return Outcome.PASSED, attacked
+
+
+def _covers_fallback(findings: Sequence[Finding], subject: str) -> list[Verdict]:
+    claimed = [f for f in findings if f.claim is not None and f.claim.covers_fallback]
+    if not claimed:
+        reason = "it does not say that it covers 0"
+        return [Verdict(COVERS_FALLBACK, subject, Outcome.NOT_APPLICABLE, reason)]
+    return [
+        Verdict(
+            COVERS_FALLBACK,
+            finding.name,
+            Outcome.FAILED if finding.fallback_broken else Outcome.PASSED,
+            f"largest distance from 0: {finding.length:.4g} times the claim",
+        )
+        for finding in claimed
+    ]
+
+
+def _failures(findings: Sequence[Finding]) -> list[Verdict]:
+    """Statistics that failed under attack although the learner is declared total."""
+    return [
+        Verdict(
+            TOTAL, finding.name, Outcome.FAILED, f"{finding.failures} failed: {finding.failure}"
+        )
+        for finding in findings
+        if finding.failures and finding.case.learner.total
+    ]
+
+
+def _attack_variants(
+    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+) -> list[tuple[str, Finding]]:
+    found: list[tuple[str, Case]] = []
+    for what, other in variants(case):
+        if not isinstance(other.safe_claims(), Refused):
+            found.append((what, other))
+    findings = [
+        (what, attrs.evolve(finding, changed=what))
+        for what, other in found
+        for finding in falsify(other, effort.share(len(found)), seed, known=known)
+    ]
+    # a parameter at which nothing works fits no dataset: that says nothing about the bound
+    return [(what, finding) for what, finding in findings if finding.failures < finding.pairs]
+
+
+def _of(finding: Finding) -> str:
+    return f": {finding.counterexample.describe()}" if finding.counterexample else ""
+
+
+def _reads_parameters(findings: Sequence[tuple[str, Finding]]) -> str:
+    if not findings:
+        raise NotApplicableError("the bound is refused for every changed parameter")
+    for what, finding in findings:
+        if finding.broken:
+            raise BrokenLawError(
+                f"with {what} and nothing else changed, the statistic moves {finding.worst:.4g} "
+                f"times the claim{_of(finding)}"
+            )
+    ratios = ", ".join(f"{what}: {finding.worst:.3g}" for what, finding in findings)
+    return f"worst ratios {ratios}"

@@ -1,0 +1,141 @@
+"""What sums that clip persons promise, by equality of bits on made-up records of few persons."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+from dpcore.exact import Exact
+from dpcore.learner import Public
+from dpcore.learning.learners.summing import SummingLearner, sums_exactly
+from dpcore.query import Query
+from dpcore.records.records import Records
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+
+WHOLE = Law(
+    "sum.person-whole",
+    "A sum that clips persons is that of its persons one by one, in any order: equal integers.",
+)
+CLIPPED = Law(
+    "sum.person-clipped",
+    "No person's sum is longer than the clip of a person, in exact rational arithmetic, however "
+    "many records they have.",
+)
+
+LAWS = (WHOLE, CLIPPED)
+
+Total = Callable[[SummingLearner, Query, Records, Public], Exact]
+"""A sum over records that says whose they are."""
+
+_PERSONS = 7
+_MOST = 60  # records of one of them
+_ASKS = 2  # of each query
+
+
+def by_core(learner: SummingLearner, query: Query, records: Records, public: Public) -> Exact:
+    """The sum of every run."""
+    return copy.deepcopy(learner).total_of(query, records, public)
+
+
+def person_sum_verdicts(case: Case, total: Total = by_core, seed: int = 0) -> list[Verdict]:
+    """The laws of one learner whose queries clip persons; none of any other."""
+    asks = _asks(case, seed)
+    if not asks:
+        return []
+    subject = f"{type(case.learner).__name__}, {case.adjacency}"
+    trial = _Trial(case, asks, total, _records(case, seed))
+    return [
+        judge(WHOLE, subject, partial(_whole, trial, seed)),
+        judge(CLIPPED, subject, partial(_clipped, trial)),
+    ]
+
+
+@attrs.frozen(eq=False)
+class _Trial:
+    case: Case
+    asks: tuple[Query, ...]
+    total: Total
+    records: Records
+
+    def of(self, query: Query, rows: NDArray[Any]) -> Exact:
+        learner = self.case.learner
+        assert isinstance(learner, SummingLearner), "its sums are the core's"
+        return self.total(learner, query, self.records.take(rows), self.case.public)
+
+    @property
+    def persons(self) -> NDArray[np.int32]:
+        assert self.records.persons is not None, "they were made up with their persons"
+        return self.records.persons
+
+
+def _asks(case: Case, seed: int) -> tuple[Query, ...]:
+    if not sums_exactly(case.learner):
+        return ()
+    try:
+        planned = case.learner.queries(case.public)
+    except DpcoreError:
+        return ()
+    clipping = [q for q in planned if q.sum is not None and q.sum.person is not None]
+    rng = np.random.default_rng([seed, 5])
+    return tuple(ask for query in clipping for ask in asks_of(case, query.name, rng)[:_ASKS])
+
+
+def _records(case: Case, seed: int) -> Records:
+    """Persons with 1 to many records, mixed; the first has one corner, over and over."""
+    rows, rng = Rows(case.domain), np.random.default_rng([seed, 4])
+    sizes = [_MOST, *rng.integers(1, _MOST, _PERSONS - 1).tolist()]
+    whose = np.repeat(np.arange(_PERSONS, dtype=np.int32), sizes)
+    few = [rows.corners(rng, size) for size in sizes]
+    few[0] = np.repeat(few[0][:1], _MOST, axis=0)
+    few[1::2] = [rows.anywhere(rng, size) for size in sizes[1::2]]
+    order = rng.permutation(whose.size)
+    labels = rng.choice([-1.0, 1.0, 0.3], whose.size) * rows.label_bound
+    labels[:_MOST] = rows.label_bound
+    found = rows.project(np.vstack(few)[order], labels[order])
+    return attrs.evolve(found, persons=whose[order])
+
+
+def _whole(trial: _Trial, seed: int) -> str:
+    rng = np.random.default_rng([seed, 6])
+    for query in trial.asks:
+        everything = trial.of(query, np.arange(len(trial.records)))
+        own = [trial.of(query, np.flatnonzero(trial.persons == one)) for one in range(_PERSONS)]
+        if sum(own[1:], own[0]) != everything:
+            raise BrokenLawError(f"{query.name!r}: the whole is not the sum of single persons")
+        if trial.of(query, rng.permutation(len(trial.records))) != everything:
+            raise BrokenLawError(f"{query.name!r}: another order gives another sum")
+    return f"{len(trial.asks)} sums over {len(trial.records)} records of {_PERSONS} persons"
+
+
+def _clipped(trial: _Trial) -> str:
+    longest = Fraction(0)
+    for query in trial.asks:
+        assert query.sum is not None, "it clips persons"
+        assert query.sum.person is not None, "it clips persons"
+        limit = Fraction(query.sum.person) / Fraction(2) ** query.sum.unit
+        for one in range(_PERSONS):
+            whole = trial.of(query, np.flatnonzero(trial.persons == one)).integers()
+            if query.distance is Distance.L2:
+                far = Fraction(sum(n * n for n in whole)) / limit**2
+            else:
+                sizes = [abs(n) for n in whole]
+                far = Fraction(max(sizes) if query.distance is Distance.LINF else sum(sizes))
+                far /= limit
+            if far > 1:
+                raise BrokenLawError(
+                    f"{query.name!r}: a person's sum is longer than the clip ({float(far):.4g} "
+                    f"times, squared in l2)"
+                )
+            longest = max(longest, far)
+    return f"up to {float(longest):.4g} of the clip (squared in l2)"

@@ -1,0 +1,241 @@
+"""What a learner of exact sums promises, checked by equality of bits on made-up records."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.bound import Refused
+from dpcore.distance import Distance
+from dpcore.errors import UndeclaredError
+from dpcore.exact import Exact
+from dpcore.learning.learners.summing import SummingLearner, sums_exactly
+from dpcore.query import Query
+from dpcore.records.records import Records
+from dpcore_attacks.attacks.movement import ALLOWANCE
+from dpcore_attacks.attacks.rows import Rows, cells_of
+from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
+
+ADDITIVE = Law(
+    "sum.additive",
+    "A sum is that of its records one by one, of any split, and in any order: equal integers.",
+)
+ROW_WISE = Law(
+    "sum.row-wise",
+    "A record contributes the same bits alone, in a block, and among other records, before "
+    "anything is rounded.",
+)
+CLIPPED = Law(
+    "sum.clipped",
+    "No record's sum is longer than the clip, in exact rational arithmetic.",
+)
+SMALL_UNIVERSE = Law(
+    "sum.small-universe",
+    "Among all records of a small universe, none that comes or goes, and none that replaces "
+    "another, moves a sum further than is claimed.",
+)
+
+LAWS = (ADDITIVE, ROW_WISE, CLIPPED, SMALL_UNIVERSE)
+
+_RECORDS = 60
+_ASKS = 4  # of each query
+_UNIVERSE = 150  # records, of which every pair is compared
+
+
+def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
+    """The laws of one learner of exact sums; none of any other learner."""
+    if not sums_exactly(case.learner):
+        return []
+    subject = f"{type(case.learner).__name__}, {case.adjacency}"
+    checks: dict[Law, Callable[[_Sums], str]] = {
+        ADDITIVE: _additive,
+        ROW_WISE: _row_wise,
+        CLIPPED: _clipped,
+        SMALL_UNIVERSE: _small_universe,
+    }
+    trial = _Sums(case, seed)
+    return [judge(law, subject, partial(check, trial)) for law, check in checks.items()]
+
+
+class _Sums:
+    """Made-up records of one case, and sums over them by learners that have seen nothing else."""
+
+    def __init__(self, case: Case, seed: int) -> None:
+        assert isinstance(case.learner, SummingLearner)
+        self.case, self.learner = case, case.learner
+        self._seed = seed
+
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng([self._seed, 3])
+
+    def records(self) -> Records:
+        """Corners, anything, and some twice, with labels at the ends of their range and within."""
+        rows, rng = Rows(self.case.domain), self.rng()
+        third = _RECORDS // 3
+        raw = np.vstack([rows.corners(rng, third), rows.anywhere(rng, third)])
+        raw = np.vstack([raw, raw[rng.permutation(2 * third)[:third]]])
+        labels = rng.choice([-1.0, 1.0, 0.3, -0.7], len(raw)) * rows.label_bound
+        return one_each(rows.project(raw, labels))
+
+    @cached_property
+    def asks(self) -> list[Query]:
+        try:
+            planned = self.learner.queries(self.case.public)
+        except UndeclaredError as error:
+            raise NotApplicableError(f"it is refused by the plan: {error}") from None
+        found = [asks_of(self.case, query.name, self.rng())[:_ASKS] for query in planned]
+        return [ask for asks in found for ask in asks]
+
+    def total(self, query: Query, records: Records) -> Exact:
+        return copy.deepcopy(self.learner).total_of(query, records, self.case.public)
+
+    def rows(self, query: Query, records: Records) -> NDArray[Any] | None:
+        """The contributions as the learner makes them; None where it fails."""
+        try:
+            found = copy.deepcopy(self.learner).contributions(query, records, self.case.public)
+        except Exception:
+            return None
+        rows = np.asarray(found)
+        return rows if rows.shape == (len(records), *query.shape) else None
+
+
+def one_each(records: Records) -> Records:
+    """Every record is another person's."""
+    return attrs.evolve(records, persons=np.arange(len(records), dtype=np.int32))
+
+
+def _universe(trial: _Sums) -> Records:
+    """All combinations of a few cells of every column, or as many of them as are compared."""
+    domain, rng = trial.case.domain, trial.rng()
+    cells = {name: cells_of(rule) for name, rule in domain.rules.items()}
+    count = math.prod(len(few) for few in cells.values())
+    if count <= _UNIVERSE:
+        picked = list(itertools.product(*cells.values()))
+    else:
+        picked = [
+            tuple(one[rng.integers(len(one))] for one in cells.values()) for _ in range(_UNIVERSE)
+        ]
+    return one_each(domain.project(dict(zip(cells, zip(*picked, strict=True), strict=True))))
+
+
+def _small_universe(trial: _Sums) -> str:
+    """Of an exact sum, what a record moves it by does not depend on the others."""
+    records, shares = _universe(trial), []
+    for adjacency in (ADD_REMOVE, REPLACE_ONE):
+        case = trial.case.under(adjacency)
+        claims = case.safe_claims()
+        if isinstance(claims, Refused):
+            continue
+        there = _Sums(case, 0)
+        claimed = {query.name: claim for query, claim in claims}
+        for query in there.asks:
+            rows = [there.total(query, one).floats().reshape(-1) for one in records.alone()]
+            far = _farthest(np.array(rows), query.distance, adjacency.membership)
+            limit = claimed[query.name].largest
+            if far > limit * (1 + ALLOWANCE):
+                raise BrokenLawError(
+                    f"{query.name!r} moves by {far:.9g} under {adjacency}, {limit:.9g} is claimed"
+                )
+            shares.append(far / limit)
+    if not shares:
+        raise NotApplicableError("it claims nothing of any relation")
+    return f"{len(records)} records, up to {max(shares):.4g} of the claim"
+
+
+def _farthest(rows: NDArray[np.float64], distance: Distance, membership: bool) -> float:
+    """The longest row, or the largest distance of two."""
+    if membership:
+        return float(_lengths(rows, distance).max(initial=0.0))
+    return max(float(_lengths(rows - row, distance).max(initial=0.0)) for row in rows)
+
+
+def _lengths(rows: NDArray[np.float64], distance: Distance) -> NDArray[np.float64]:
+    order = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}[distance]
+    return np.asarray(np.linalg.norm(rows, ord=order, axis=1))
+
+
+def _additive(trial: _Sums) -> str:
+    records, rng, sums = trial.records(), trial.rng(), 0
+    singles = [*records.alone()]
+    for query in trial.asks:
+        whole = trial.total(query, records)
+        one_by_one = [trial.total(query, single) for single in singles]
+        if sum(one_by_one[1:], one_by_one[0]) != whole:
+            raise BrokenLawError(f"{query.name!r}: the whole is not the sum of single records")
+        order = rng.permutation(len(records))
+        if trial.total(query, records.take(order)) != whole:
+            raise BrokenLawError(f"{query.name!r}: another order gives another sum")
+        for cut in (1, int(rng.integers(2, len(records) - 1))):
+            parts = [trial.total(query, records.take(rows)) for rows in (order[:cut], order[cut:])]
+            if parts[0] + parts[1] != whole:
+                raise BrokenLawError(f"{query.name!r}: two parts do not add up to the whole")
+        sums += 1
+    return f"{sums} sums over {len(records)} records"
+
+
+def _row_wise(trial: _Sums) -> str:
+    records, compared = trial.records(), 0
+    order = trial.rng().permutation(len(records))
+    for query in trial.asks:
+        whole = trial.rows(query, records)
+        if whole is None:
+            continue
+        settings = {
+            "in another order": (order, records.take(order)),
+            "among half of them": (order[::2], records.take(order[::2])),
+            **{f"alone ({n})": (np.array([n]), one) for n, one in enumerate(records.alone())},
+        }
+        for setting, (places, some) in settings.items():
+            found = trial.rows(query, some)
+            if found is None:
+                continue
+            if not np.array_equal(found, whole[places], equal_nan=found.dtype.kind in "fc"):
+                raise BrokenLawError(
+                    f"{query.name!r}: a record contributes something else {setting}: it depends on "
+                    f"others, or on its place (a matrix product's rows do)"
+                )
+            compared += len(places)
+    if not compared:
+        raise NotApplicableError("contributions fail on made-up records")
+    return f"{compared} contributions"
+
+
+def _clipped(trial: _Sums) -> str:
+    longest = 0.0
+    for query in trial.asks:
+        assert query.sum is not None, "a total was made before"
+        limit = Fraction(query.sum.clip) / Fraction(2) ** query.sum.unit
+        for record in trial.records().alone():
+            whole = trial.total(query, record).integers()
+            if query.distance is Distance.L2:
+                far = Fraction(sum(n * n for n in whole)) / limit**2
+            else:
+                sizes = [abs(n) for n in whole]
+                size = max(sizes) if query.distance is Distance.LINF else sum(sizes)
+                far = Fraction(size) / limit
+            if far > 1:
+                raise BrokenLawError(
+                    f"{query.name!r}: a record's sum is longer than the clip ({float(far):.4g} "
+                    f"times, squared in l2)"
+                )
+            if query.sum.sign == "non_negative" and min(whole) < 0:
+                raise BrokenLawError(f"{query.name!r}: a contribution is negative")
+            longest = max(longest, float(far))
+    return f"longest: {longest:.6g} of the clip (squared in l2)"

@@ -1,0 +1,254 @@
+"""What an engine promises: the bits that memory gives, however parts lie and whatever happens.
+
+An engine is no component of a plugin, and no spec can name one, so that these laws are not run by
+`dpcore test`. Whoever writes one runs `engine_verdicts` on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import attrs
+import numpy as np
+
+from dpcore.domain.columns import Range
+from dpcore.domain.domain import Domain
+from dpcore.engines.base import Engine, Task
+from dpcore.errors import DpcoreError
+from dpcore.exact import Exact
+from dpcore.randomness import SecretCoins
+from dpcore.records.records import Folded, Records
+from dpcore.records.source import Columns, Part
+from dpcore.sampling.selection import EVERYTHING, Coins, Others, Selection, Smallest
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
+
+COUNTED = Law(
+    "engine.counted",
+    "Loading tells the number of records of each part, in the order of the parts.",
+)
+SAME_BITS = Law(
+    "engine.same-bits",
+    "Totals are those of one block in memory, with parts split, permuted or empty, and run twice.",
+)
+SELECTED = Law(
+    "engine.selected",
+    "A split and a sample take the records at their places in the source, however it is cut.",
+)
+DERIVED = Law(
+    "engine.derived",
+    "What is derived from a block comes back with the bits it had, for its own key alone.",
+)
+SURVIVED = Law(
+    "engine.survived",
+    "After what kills a part of the engine, totals are the same bits, and nothing is added twice.",
+)
+SILENT = Law(
+    "engine.silent",
+    "The message of a task that fails holds nothing that the task's error held.",
+)
+CLOSED = Law(
+    "engine.closed",
+    "An engine that is closed gives no totals, and may be closed again.",
+)
+
+LAWS = (COUNTED, SAME_BITS, SELECTED, DERIVED, SURVIVED, SILENT, CLOSED)
+
+_RECORDS = 600
+_PLACES = -40
+_CUTS: tuple[tuple[int, ...], ...] = ((600,), (1, 599), (200, 0, 150, 250), (37,) * 16 + (8,))
+_DOMAIN = Domain(
+    columns={"a": Range(-1, 1), "b": Range(-1, 1)}, target="y", labels=Range(-1, 1), exact=_RECORDS
+)
+_SECRET = "4815162342"
+
+
+@attrs.frozen(eq=False, repr=False)
+class _Rows(Part):
+    """Some rows of a table, in batches of at most `batch`."""
+
+    columns: dict[str, list[float]]
+    batch: int
+
+    def batches(self) -> Iterator[Columns]:
+        count = len(self.columns["y"])
+        for at in range(0, count, self.batch):
+            yield {name: cells[at : at + self.batch] for name, cells in self.columns.items()}
+
+
+def _summed(block: Records) -> Folded:
+    """Columns and labels, each rounded to 2^-40, and how many records there are."""
+    rows = np.column_stack([block.features, block.labels, np.ones(len(block))])
+    whole = np.rint(np.ldexp(rows, -_PLACES)).astype(np.int64)
+    return (Exact.of(whole.sum(axis=0), _PLACES),)
+
+
+def _from_derived(key: float, block: Records) -> Folded:
+    """The same of the block times a key, through what is derived from it."""
+    made = block.derived((key,), lambda: (block.features * key, block.labels * key, str(key)))
+    features, labels, told = made
+    if told != str(key):
+        raise BrokenLawError("a derived value is another key's")
+    return _summed(Records(features=features, labels=labels))
+
+
+def _fails(block: Records) -> Folded:
+    raise ValueError(f"the record {_SECRET} is wrong")
+
+
+_ZERO = (Exact.zeros((4,), _PLACES),)
+
+
+def engine_verdicts(
+    make: Callable[[], Engine],
+    name: str = "engine",
+    disturb: Callable[[Engine], None] | None = None,
+    seed: int = 3,
+) -> list[Verdict]:
+    """Put an engine to the test.
+
+    Args:
+        make: A new engine, which holds nothing yet.
+        disturb: Kills one of its workers, or whatever may fail under it, between two totals.
+        seed: Of the records that are made up.
+    """
+    trial = _Trial(make, disturb, seed)
+    checks: dict[Law, Callable[[_Trial], str]] = {
+        COUNTED: _counted,
+        SAME_BITS: _same_bits,
+        SELECTED: _selected,
+        DERIVED: _derived,
+        SURVIVED: _survived,
+        SILENT: _silent,
+        CLOSED: _closed,
+    }
+    return [judge(law, name, partial(check, trial)) for law, check in checks.items()]
+
+
+@attrs.frozen(eq=False)
+class _Trial:
+    """Made-up records, and engines that hold them."""
+
+    make: Callable[[], Engine]
+    disturb: Callable[[Engine], None] | None
+    seed: int
+
+    def table(self) -> dict[str, list[float]]:
+        rng = np.random.default_rng(self.seed)
+        return {name: rng.uniform(-1, 1, _RECORDS).tolist() for name in ("a", "b", "y")}
+
+    def parts(self, cut: Sequence[int], batch: int = 50) -> list[Part]:
+        table, found, at = self.table(), list[Part](), 0
+        for rows in cut:
+            own = {name: cells[at : at + rows] for name, cells in table.items()}
+            found.append(_Rows(own, batch))
+            at += rows
+        return found
+
+    def expected(self, kept: Selection = EVERYTHING) -> Exact:
+        records = _DOMAIN.project(self.table())
+        (found,) = _summed(records.take(np.flatnonzero(kept.kept(0, _RECORDS))))
+        return found
+
+
+def _total(engine: Engine, **fields: Selection) -> Exact:
+    (found,) = engine.total(Task(part=_summed, zero=_ZERO, **fields))
+    return found
+
+
+def _counted(trial: _Trial) -> str:
+    for cut in _CUTS:
+        with trial.make() as engine:
+            found = tuple(engine.load(trial.parts(cut), _DOMAIN.project))
+        if found != cut:
+            raise BrokenLawError(f"parts of {cut[:4]} records are told as {found[:4]}")
+    return f"{len(_CUTS)} ways to cut {_RECORDS} records"
+
+
+def _same_bits(trial: _Trial) -> str:
+    expected = trial.expected()
+    for cut in _CUTS:
+        for batch in (7, 1000):
+            for parts in (trial.parts(cut, batch), trial.parts(cut, batch)[::-1]):
+                with trial.make() as engine:
+                    engine.load(parts, _DOMAIN.project)
+                    totals = [_total(engine), _total(engine)]
+                if totals[0] != totals[1]:
+                    raise BrokenLawError("the same task gives another total the second time")
+                if totals[0] != expected:
+                    raise BrokenLawError(
+                        f"{len(cut)} parts in batches of {batch} give another total than memory"
+                    )
+    return f"{4 * len(_CUTS)} layouts"
+
+
+def _selected(trial: _Trial) -> str:
+    secret = SecretCoins.rehearsal(7)
+    out = Smallest.of(secret.runtime("out").by_place, 90, _RECORDS)
+    sample = Coins(secret.runtime("sample").by_place, 1 << 61)
+    places = np.arange(_RECORDS)
+    inside = ~out.kept(0, _RECORDS) & sample.kept(0, _RECORDS)
+    records = _DOMAIN.project(trial.table())
+    (both,) = _summed(records.take(places[inside]))
+    for cut in _CUTS:
+        with trial.make() as engine:
+            engine.load(trial.parts(cut), _DOMAIN.project)
+            if _total(engine, split=Others(out)) != trial.expected(Others(out)):
+                raise BrokenLawError(f"{len(cut)} parts: a split takes other records")
+            if _total(engine, split=Others(out), sample=sample) != both:
+                raise BrokenLawError(f"{len(cut)} parts: a sample takes other records")
+    return f"{int(inside.sum())} of {_RECORDS} records, cut in {len(_CUTS)} ways"
+
+
+def _derived(trial: _Trial) -> str:
+    with trial.make() as engine:
+        engine.load(trial.parts(_CUTS[2]), _DOMAIN.project)
+        for key in (1.0, 0.3, 1.0):
+            (expected,) = _from_derived(key, _DOMAIN.project(trial.table()))
+            for _ in range(2):
+                (found,) = engine.total(Task(part=partial(_from_derived, key), zero=_ZERO))
+                if found != expected:
+                    raise BrokenLawError("a derived value comes back with other bits")
+    return "three keys, twice each"
+
+
+def _survived(trial: _Trial) -> str:
+    if trial.disturb is None:
+        raise NotApplicableError("nothing was given that disturbs it")
+    with trial.make() as engine:
+        engine.load(trial.parts(_CUTS[2]), _DOMAIN.project)
+        for _ in range(3):
+            trial.disturb(engine)
+            if _total(engine) != trial.expected():
+                raise BrokenLawError("the total is another one")
+    return "three times"
+
+
+def _silent(trial: _Trial) -> str:
+    with trial.make() as engine:
+        engine.load(trial.parts(_CUTS[0]), _DOMAIN.project)
+        try:
+            engine.total(Task(part=_fails, zero=_ZERO))
+        except Exception as error:
+            if _SECRET in str(error) or _SECRET in str(error.__cause__):
+                raise BrokenLawError("the message tells what the task's error told") from None
+            return type(error).__name__
+    raise BrokenLawError("a task that fails gives a total")
+
+
+def _closed(trial: _Trial) -> str:
+    engine = trial.make()
+    engine.load(trial.parts(_CUTS[0]), _DOMAIN.project)
+    engine.close()
+    engine.close()
+    try:
+        _total(engine)
+    except DpcoreError as error:
+        return type(error).__name__
+    raise BrokenLawError("a closed engine gives a total")

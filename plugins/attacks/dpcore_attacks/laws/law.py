@@ -1,0 +1,103 @@
+"""Law and Verdict: one promise of an interface, and what a check of it found."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+import attrs
+
+
+@attrs.frozen
+class Law:
+    """One promise.
+
+    Args:
+        id: Stable: `kind.what-holds`. Messages, JSON and docs name a law by it.
+        sentence: What is promised, in one sentence.
+        statistical: Whether a right component may fail it by chance.
+    """
+
+    id: str
+    sentence: str
+    statistical: bool = False
+
+
+RATE = 1e-6
+"""Chance that a right component fails a statistical check by itself; in a report, all of them share
+`dpcore_attacks.budget.BUDGET`."""
+
+
+class Outcome(enum.StrEnum):
+    """What became of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_APPLICABLE = "not applicable"
+    NOT_TESTED = "not tested"
+
+
+@attrs.frozen
+class Verdict:
+    """One law, one subject, one outcome.
+
+    Args:
+        subject: The component, and the instance of it that was checked.
+        detail: Evidence of a failure, the reason why a law does not apply, or what was measured.
+    """
+
+    law: Law
+    subject: str
+    outcome: Outcome
+    detail: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the law is broken."""
+        return self.outcome is Outcome.FAILED
+
+    @property
+    def untested(self) -> bool:
+        """Whether a promise was made that nothing could put to the test: no pass."""
+        return self.outcome is Outcome.NOT_TESTED
+
+    def to_dict(self) -> dict[str, str]:
+        """Plain data, for JSON."""
+        return {
+            "law": self.law.id,
+            "promise": self.law.sentence,
+            "subject": self.subject,
+            "outcome": str(self.outcome),
+            "detail": self.detail,
+        }
+
+
+class BrokenLawError(Exception):
+    """Raised inside a check: the law is broken, and this is the evidence."""
+
+
+class NotTestedError(Exception):
+    """Raised inside a check: the promise was made, and this is why nothing tests it."""
+
+
+class NotApplicableError(Exception):
+    """Raised inside a check: the law says nothing about this subject, and this is why."""
+
+
+def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
+    """Run one check; it returns what it measured, or raises.
+
+    A check that raises anything else is a broken law: what a component throws where it promised a
+    result is evidence too. Only synthetic data is in play, so that the message may be shown.
+    """
+    try:
+        return Verdict(law, subject, Outcome.PASSED, check())
+    except NotApplicableError as reason:
+        return Verdict(law, subject, Outcome.NOT_APPLICABLE, str(reason))
+    except NotTestedError as reason:
+        return Verdict(law, subject, Outcome.NOT_TESTED, str(reason))
+    except BrokenLawError as evidence:
+        return Verdict(law, subject, Outcome.FAILED, str(evidence))
+    except (Exception, SystemExit) as error:
+        lines = str(error).splitlines() or [""]
+        return Verdict(law, subject, Outcome.FAILED, f"{type(error).__name__}: {lines[0]}")

@@ -1,0 +1,1 @@
+"""Laws of learners, feature maps and kernels, and of what they read."""

@@ -1,0 +1,111 @@
+"""What a kernel promises: positive definite, within its norm, and computed to its stated error.
+
+Every theorem about functions rests on these: a kernel whose norm is too small makes each bound in
+its space too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.domain import Domain
+from dpcore.functions.kernels.base import Kernel
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+
+NORM = Law("kernel.norm", "No row of the domain has K(x, x) above the square of the stated norm.")
+ERROR = Law("kernel.error", "The stated error is a number >= 0, not infinite.")
+SYMMETRIC = Law(
+    "kernel.symmetric", "K(x, y), K(y, x) and the diagonal agree to within the stated error."
+)
+PAIRWISE = Law("kernel.pairwise", "K(x, y) depends on x and y alone, to within the stated error.")
+POSITIVE = Law(
+    "kernel.positive-definite",
+    "No matrix of K at rows of the domain has an eigenvalue below what the stated error explains.",
+)
+
+LAWS = (NORM, ERROR, SYMMETRIC, PAIRWISE, POSITIVE)
+
+_SLACK = 2.0**-40  # relative: what eigenvalues and comparisons themselves round
+
+
+@attrs.frozen(eq=False)
+class _Trial:
+    """A kernel at rows far apart, close together and equal."""
+
+    kernel: Kernel
+    domain: Domain
+    rows: NDArray[np.float64]
+
+    @property
+    def tolerance(self) -> float:
+        """How far two computed values of one K(x, y) may lie apart."""
+        norm = self.kernel.norm(self.domain)
+        return 2 * self.kernel.error(self.domain) + _SLACK * norm * norm
+
+
+def kernel_verdicts(kernel: Kernel, domain: Domain, seed: int = 0) -> list[Verdict]:
+    """All laws of one kernel on one domain."""
+    rows, rng = Rows(domain), np.random.default_rng(seed)
+    far = rows.structured(rng)
+    encoded = rows.project(far, np.zeros(len(far))).features
+    near = encoded[:1] + 1e-4 * (encoded[1:20] - encoded[:1])
+    trial = _Trial(kernel, domain, np.vstack([encoded, near, np.zeros((1, encoded.shape[1]))]))
+    checks: dict[Law, Callable[[_Trial], str]] = {
+        NORM: _norm,
+        ERROR: _error,
+        SYMMETRIC: _symmetric,
+        PAIRWISE: _pairwise,
+        POSITIVE: _positive,
+    }
+    subject = f"{type(kernel).__name__}, {rows.width} columns"
+    return [judge(law, subject, partial(check, trial)) for law, check in checks.items()]
+
+
+def _norm(trial: _Trial) -> str:
+    stated = trial.kernel.norm(trial.domain)
+    largest = float(np.max(trial.kernel.diagonal(trial.rows)))
+    if not largest <= stated * stated * (1 + _SLACK):
+        raise BrokenLawError(f"K(x, x) = {largest!r} at a row, the norm {stated!r} is stated")
+    return f"largest {largest:.4g} of {stated * stated:.4g}"
+
+
+def _error(trial: _Trial) -> str:
+    stated = trial.kernel.error(trial.domain)
+    if not 0 <= stated < np.inf:
+        raise BrokenLawError(f"the error {stated!r} is stated")
+    return f"{stated:.3g}"
+
+
+def _symmetric(trial: _Trial) -> str:
+    matrix = trial.kernel(trial.rows, trial.rows)
+    if matrix.shape != (len(trial.rows), len(trial.rows)) or not np.isfinite(matrix).all():
+        raise BrokenLawError(f"{len(trial.rows)} rows gave {matrix.shape}, or no finite numbers")
+    apart = float(np.max(np.abs(matrix - matrix.T)))
+    beside = float(np.max(np.abs(matrix.diagonal() - trial.kernel.diagonal(trial.rows))))
+    if not max(apart, beside) <= trial.tolerance:
+        raise BrokenLawError(
+            f"K(x, y) and K(y, x) differ by {apart:.3g}, the diagonal {beside:.3g}"
+        )
+    return ""
+
+
+def _pairwise(trial: _Trial) -> str:
+    whole = trial.kernel(trial.rows, trial.rows)
+    alone = np.vstack([trial.kernel(row[None, :], trial.rows) for row in trial.rows[:9]])
+    if not float(np.max(np.abs(alone - whole[:9]))) <= trial.tolerance:
+        raise BrokenLawError("K(x, y) is another number with other rows beside it")
+    return ""
+
+
+def _positive(trial: _Trial) -> str:
+    matrix = trial.kernel(trial.rows, trial.rows)
+    least = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0])
+    if not least >= -len(trial.rows) * trial.tolerance:
+        raise BrokenLawError(f"the least eigenvalue is {least:.3g}")
+    return f"least eigenvalue {least:.3g}"

@@ -1,0 +1,344 @@
+"""What a learner promises, checked on made-up records."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable
+from typing import Any, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import UndeclaredError
+from dpcore.functions.learner import FunctionLearner
+from dpcore.learner import AnyLearner, Learner, Model, ScoringModel
+from dpcore.query import Query
+from dpcore.randomness import SecretCoins
+from dpcore.records.records import Records
+from dpcore_attacks.attacks.constructions import starts
+from dpcore_attacks.attacks.neighbours import Pair, pair_of
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case, conversation, seen
+from dpcore_attacks.attacks.statistic import Statistic, compute, is_numeric, same
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.learners import private_side
+
+QUERIES_PURE = Law(
+    "learner.queries-pure", "The planned queries depend on the domain, the coins and mu only."
+)
+ASKS_AS_PLANNED = Law(
+    "learner.asks-as-planned",
+    "Every ask is a planned query with only args set, at most at_most times, and the asks end.",
+)
+STATISTIC_PURE = Law(
+    "learner.statistic-pure",
+    "The statistic depends on its arguments only: not on earlier calls, other records or a "
+    "generator of its own.",
+)
+TOTAL = Law(
+    "learner.total",
+    "A learner declared total returns a finite statistic of the right shape for every dataset.",
+)
+INPUTS_UNCHANGED = Law(
+    "learner.inputs-unchanged", "No method changes the records, args, answers or state it is given."
+)
+PUBLIC_BLIND = Law(
+    "learner.public-blind",
+    "The public part is the same whatever records the private part has seen.",
+)
+MODEL_REPLAYS = Law(
+    "learner.model-replays",
+    "Equal answers give an equal model, in its arrays and its predictions; each row's is its own.",
+)
+
+LAWS = (
+    QUERIES_PURE,
+    ASKS_AS_PLANNED,
+    STATISTIC_PURE,
+    TOTAL,
+    INPUTS_UNCHANGED,
+    PUBLIC_BLIND,
+    MODEL_REPLAYS,
+    *private_side.LAWS,
+)
+
+_PAIRS = 45  # datasets on which totality is tried, five of each construction
+
+
+def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
+    """All laws of one learner at one domain; the case's bound plays no part."""
+    checks: dict[Law, Callable[[_Trial], str]] = {
+        QUERIES_PURE: _queries_pure,
+        ASKS_AS_PLANNED: _asks_as_planned,
+        STATISTIC_PURE: _statistic_pure,
+        TOTAL: _total,
+        INPUTS_UNCHANGED: _inputs_unchanged,
+        PUBLIC_BLIND: _public_blind,
+        MODEL_REPLAYS: _model_replays,
+    }
+    size = case.domain.exact or case.domain.limit or "private"
+    subject = f"{type(case.learner).__name__}, {case.adjacency}, n={size}"
+    trial = _Trial(case, seed)
+    if isinstance(case.learner, FunctionLearner):
+        checks |= {PUBLIC_BLIND: _plan_blind, MODEL_REPLAYS: _no_model}
+    own = [judge(law, subject, _needing_n(check, trial)) for law, check in checks.items()]
+    return own + private_side.private_side_verdicts(case, subject, seed)
+
+
+def _plan_blind(trial: _Trial) -> str:
+    """A function's public part is its plan, which the private part must leave alone."""
+    learner, public = copy.deepcopy(trial.case.learner), trial.case.public
+    (first,) = learner.queries(public)
+    for pair in trial.pairs(5):
+        for records in (pair.before, pair.after):
+            trial.statistic(learner, first, records)
+            if learner.queries(public) != (first,):
+                raise BrokenLawError("the planned function changed once records were seen")
+    return "10 fits"
+
+
+def _no_model(trial: _Trial) -> str:
+    raise NotApplicableError("it publishes no model: a run's answers are replayed by the core")
+
+
+def _needing_n(check: Callable[[_Trial], str], trial: _Trial) -> Callable[[], str]:
+    def run() -> str:
+        try:
+            return check(trial)
+        except UndeclaredError as error:
+            raise NotApplicableError(f"it is refused by the plan: {error}") from None
+
+    return run
+
+
+class _Trial:
+    """One case with reproducible datasets, answers and coins."""
+
+    def __init__(self, case: Case, seed: int) -> None:
+        self.case, self.seed = case, seed
+        self.rows = Rows(case.domain)
+
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng([self.seed, 1])
+
+    def pairs(self, count: int) -> list[Pair]:
+        """Neighbouring datasets of the case's size (20 at most where it is private)."""
+        domain = self.case.domain
+        size = domain.exact or min(domain.limit or 20, 20)
+        found = itertools.islice(starts(self.rows, size - 1, self.rng()), count)
+        return [pair_of(entry, self.rows, self.case.adjacency) for entry in found]
+
+    def answers(self, scale: float = 1.0) -> list[NDArray[Any]]:
+        """What a made-up run answers, in order of asking."""
+        asked = conversation(self.case, None, self.rng(), scale)
+        return [answer.value for _, _, answer in asked]
+
+    def asks(self) -> list[Query]:
+        """The asks of that run, at most twenty of them; a function is asked for as planned."""
+        if isinstance(self.case.learner, FunctionLearner):
+            return list(self.case.learner.queries(self.case.public))
+        asked = [query for _, query, _ in conversation(self.case, None, self.rng(), 1.0)]
+        return asked[:10] + asked[10:][-10:]
+
+    def statistic(self, learner: AnyLearner, query: Query, records: Records) -> Statistic:
+        coins = SecretCoins.rehearsal(self.seed).learner(0, query.name, 1)
+        drawn = seen(query, records, self.seed)
+        return compute(learner, query, drawn, self.case.public, coins)
+
+
+def _speaker(trial: _Trial) -> Learner:
+    """An instance of its own; laws of its state machine are judged where there is one."""
+    return cast(Learner, copy.deepcopy(trial.case.learner))
+
+
+def _queries_pure(trial: _Trial) -> str:
+    learner, public = trial.case.learner, trial.case.public
+    first = learner.queries(public)
+    for again in (learner.queries(public), copy.deepcopy(learner).queries(trial.case.public)):
+        if again != first:
+            raise BrokenLawError("two calls with equal arguments planned different queries")
+    names = [query.name for query in first]
+    if not names or len(set(names)) < len(names):
+        raise BrokenLawError(f"query names must be there and differ, got {names}")
+    if any(query.args is not None for query in first):
+        raise BrokenLawError("a planned query carries args")
+    return f"{len(first)} queries"
+
+
+def _asks_as_planned(trial: _Trial) -> str:
+    planned = {query.name: query for query in trial.case.learner.queries(trial.case.public)}
+    allowed = sum(query.at_most for query in planned.values())
+    for scale in (0.0, 1.0, 1e4):
+        asked: dict[str, int] = {}
+        for _, query, _ in conversation(trial.case, None, trial.rng(), scale):
+            asked[query.name] = asked.get(query.name, 0) + 1
+            if query.name not in planned or attrs.evolve(query, args=None) != planned[query.name]:
+                raise BrokenLawError(
+                    f"the query {query.name!r} was asked but not planned like this"
+                )
+            if asked[query.name] > planned[query.name].at_most:
+                raise BrokenLawError(
+                    f"the query {query.name!r} was planned for "
+                    f"{planned[query.name].at_most} asks, one more came"
+                )
+    return f"at most {allowed} asks"
+
+
+def _statistic_pure(trial: _Trial) -> str:
+    compared = 0
+    for pair in trial.pairs(9):
+        for query in trial.asks():
+            used = copy.deepcopy(trial.case.learner)
+            first = trial.statistic(used, query, pair.before)
+            trial.statistic(used, query, pair.after)
+            np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
+            again = trial.statistic(used, query, pair.before)
+            fresh = trial.statistic(copy.deepcopy(trial.case.learner), query, pair.before)
+            if not same(first, again) or not same(first, fresh):
+                raise BrokenLawError(f"{query.name!r}: equal arguments gave different statistics")
+            compared += 1
+    return f"{compared} statistics"
+
+
+def _total(trial: _Trial) -> str:
+    if not trial.case.learner.total:
+        raise NotApplicableError("it is not declared total; its guarantees assume no_failure")
+    tried = 0
+    queries = trial.asks()
+    for pair in trial.pairs(_PAIRS):
+        for query, records in itertools.product(queries, (pair.before, pair.after)):
+            value = trial.statistic(trial.case.learner, query, records)
+            tried += 1
+            if reason := query.unfit(value):
+                raise BrokenLawError(
+                    f"{query.name!r}: {reason} on a dataset of {len(records)} records"
+                )
+    return f"{tried} statistics"
+
+
+def _inputs_unchanged(trial: _Trial) -> str:
+    for pair in trial.pairs(3):
+        records = pair.before
+        for query in trial.asks():
+            kept = copy.deepcopy(query.args)
+            features, labels = records.features.tobytes(), records.labels.tobytes()
+            trial.statistic(trial.case.learner, query, records)
+            if (features, labels) != (records.features.tobytes(), records.labels.tobytes()):
+                raise BrokenLawError(f"{query.name!r}: the statistic changed its records")
+            if not _equal(kept, query.args):
+                raise BrokenLawError(f"{query.name!r}: the statistic changed the args of the ask")
+    learner = _speaker(trial)
+    asked = 0
+    for state, query, answer in conversation(trial.case, None, trial.rng(), 1.0):
+        if asked == 20:
+            break
+        asked += 1
+        value = answer.value.copy()
+        learner.update(state, answer)
+        if not same(value, answer.value):
+            raise BrokenLawError(f"{query.name!r}: update changed the answer")
+        again = learner.ask(state)
+        if again is None or again != query or not _equal(query.args, again.args):
+            raise BrokenLawError(f"{query.name!r}: update changed the state it was given")
+    return f"{asked} answers"
+
+
+def _equal(first: Any, second: Any) -> bool:
+    if first is None or second is None:
+        return first is second
+    return first.keys() == second.keys() and all(
+        np.array_equal(np.asarray(first[key]), np.asarray(second[key])) for key in first
+    )
+
+
+def _public_blind(trial: _Trial) -> str:
+    """Runs over several neighbours with forced answers, one instance private and public at once."""
+    answers, seen = trial.answers(), []
+    for pair in trial.pairs(5):
+        for records in (pair.before, pair.after):
+            seen.append(_transcript(trial, records, answers))
+            if not all(same(a, b) for a, b in zip(seen[0], seen[-1], strict=False)):
+                raise BrokenLawError(
+                    "with equal answers, the asks or the model differ between neighbours: the "
+                    "public part has seen records"
+                )
+            if len(seen[0]) != len(seen[-1]):
+                raise BrokenLawError(
+                    "with equal answers, neighbours lead to different numbers of asks"
+                )
+    return f"{len(seen)} runs"
+
+
+def _transcript(trial: _Trial, records: Records, answers: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Everything public of one run: the args of every ask, and the model's arrays."""
+    learner = _speaker(trial)
+    case = attrs.evolve(trial.case, learner=learner)
+    state = learner.start(case.public)
+    shown: list[NDArray[Any]] = []
+    numbered = zip(itertools.count(), conversation(case, iter(answers), trial.rng(), 1.0))
+    for number, (_, _, answer) in numbered:
+        query = learner.ask(state)
+        if query is None:
+            break
+        shown.extend(np.asarray(value) for _, value in sorted((query.args or {}).items()))
+        if number < 20:
+            trial.statistic(learner, query, records)
+        state = learner.update(state, answer)
+    arrays = learner.model(state).arrays()
+    return [*shown, *(np.asarray(arrays[name]) for name in sorted(arrays))]
+
+
+def _model_replays(trial: _Trial) -> str:
+    table = _table(trial)
+    models = []
+    for _ in range(2):
+        learner = _speaker(trial)
+        state = learner.start(trial.case.public)
+        for _, _, answer in conversation(trial.case, iter(trial.answers()), trial.rng(), 1.0):
+            state = learner.update(state, answer)
+        if learner.ask(state) is not None:
+            raise BrokenLawError("after all answers, it asks once more")
+        models.append(learner.model(state))
+    first, second = (model.arrays() for model in models)
+    if first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first):
+        raise BrokenLawError("equal answers gave models with different arrays")
+    predicting = [model for model in models if isinstance(model, Model)]
+    if bool(predicting) != trial.case.learner.predicts:
+        raise BrokenLawError("it says otherwise whether it publishes a model")
+    if not predicting:
+        return f"{len(first)} arrays"
+    predictions = [np.asarray(model.predict(table)) for model in predicting]
+    if not same(*predictions):
+        raise BrokenLawError("equal answers gave models that predict differently")
+    found = predictions[0]
+    if found.shape != (7,) or (is_numeric(found) and not np.isfinite(found).all()):
+        raise BrokenLawError(f"predictions for 7 rows have shape {found.shape} or are not finite")
+    _one_by_one(trial, table, *predicting)
+    return f"{len(first)} arrays"
+
+
+def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Model) -> None:
+    """Rows alone, in order and backwards: `best_of` and paid looks rest on each row's own loss."""
+    encoded, scores = trial.case.domain.project(table).features, trial.case.learner.scores
+
+    def told(model: Model, row: int) -> list[NDArray[Any]]:
+        one = {name: cells[row : row + 1] for name, cells in table.items()}
+        own = [np.asarray(model.predict(one))]
+        if scores:
+            own.append(np.asarray(cast(ScoringModel, model).score(encoded[row : row + 1])))
+        return own
+
+    ahead = [told(first, row) for row in range(7)]
+    back = [told(second, row) for row in range(6, -1, -1)][::-1]
+    if not all(
+        same(*pair) for two in zip(ahead, back, strict=True) for pair in zip(*two, strict=True)
+    ):
+        raise BrokenLawError("a row's prediction or score depends on the rows asked before it")
+
+
+def _table(trial: _Trial) -> dict[str, Any]:
+    """Seven rows in the file's units."""
+    raw = trial.rows.anywhere(trial.rng(), 7)
+    return trial.rows.table(raw, np.zeros(7))

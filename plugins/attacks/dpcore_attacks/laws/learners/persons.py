@@ -1,0 +1,152 @@
+"""What a bounding promises: a person's records are chosen by nothing but secret tags."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.stats
+from numpy.typing import NDArray
+
+from dpcore.domain.people import People
+from dpcore.randomness import SecretCoins
+from dpcore.records.bounding import Bounding
+from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+
+AT_MOST = Law("persons.at-most", "Of each person k records are used, or all if there are fewer.")
+ALONE = Law(
+    "persons.alone", "Which of a person's records are used depends on no other person's records."
+)
+CUT = Law("persons.cut", "However records are cut into blocks, the same records are used.")
+VALUE_FREE = Law("persons.value-free", "Which records are used depends on no value in them.")
+ONCE = Law("persons.once", "A run uses the same records in every query.")
+EVEN = Law("persons.even", "Each of a person's records is used equally often.")
+
+LAWS = (AT_MOST, ALONE, CUT, VALUE_FREE, ONCE, EVEN)
+
+Block = Mapping[str, Sequence[Any]]
+Choose = Callable[[People, Sequence[Block], SecretCoins], NDArray[np.intp]]
+"""Places of the used records of some blocks, ascending, at a run's secret coins."""
+
+VALUE = "value"
+_TRIALS = 20
+_DRAWS = 400
+_RARE = 1e-9  # chance that a right choice is called uneven
+
+
+def by_bounding(people: People, blocks: Sequence[Block], secret: SecretCoins) -> NDArray[np.intp]:
+    """The choice of every run."""
+    bounding = Bounding(people.records, secret.runtime("people").by_place)
+    for block in blocks:
+        bounding.add(block[people.column])
+    return bounding.used(bounding.places).rows
+
+
+def person_verdicts(
+    people: People, choose: Choose = by_bounding, seed: int = 0
+) -> tuple[Verdict, ...]:
+    """The laws of one choice."""
+    checks = {
+        AT_MOST: _at_most, ALONE: _alone, CUT: _cut,
+        VALUE_FREE: _value_free, ONCE: _once, EVEN: _even,
+    }  # fmt: skip
+    subject = f"at most {people.records} records a person"
+    return tuple(
+        judge(law, subject, partial(check, people, choose, np.random.default_rng(seed)))
+        for law, check in checks.items()
+    )
+
+
+Check = Callable[[People, Choose, np.random.Generator], str]
+
+
+def _table(people: People, rng: np.random.Generator) -> Block:
+    """Persons with 1 to 3k records, mixed."""
+    sizes = rng.integers(1, 3 * people.records + 1, 8)
+    ids = np.repeat([f"p{number}" for number in range(8)], sizes)
+    rng.shuffle(ids)
+    return {people.column: ids.tolist(), VALUE: rng.uniform(-1, 1, ids.size).tolist()}
+
+
+def _coins(rng: np.random.Generator) -> SecretCoins:
+    return SecretCoins.rehearsal(int(rng.integers(1 << 31)))
+
+
+def _of(person: str, ids: Sequence[Any], rows: NDArray[np.intp]) -> list[int]:
+    return [int(row) for row in rows if ids[row] == person]
+
+
+def _at_most(people: People, choose: Choose, rng: np.random.Generator) -> str:
+    for _ in range(_TRIALS):
+        table = _table(people, rng)
+        ids = table[people.column]
+        used = Counter(ids[row] for row in choose(people, [table], _coins(rng)))
+        for person, has in Counter(ids).items():
+            if used[person] != min(has, people.records):
+                raise BrokenLawError(f"{used[person]} of a person's {has} records are used")
+    return f"{_TRIALS} tables"
+
+
+def _alone(people: People, choose: Choose, rng: np.random.Generator) -> str:
+    """Every other record becomes a stranger's, or one of a few persons'; places stay."""
+    for _ in range(_TRIALS):
+        table, coins = _table(people, rng), _coins(rng)
+        ids = table[people.column]
+        before = choose(people, [table], coins)
+        others = [f"o{number % int(rng.integers(1, 9))}" for number in range(len(ids))]
+        strange = [one if one == "p0" else other for one, other in zip(ids, others, strict=True)]
+        after = choose(people, [{**table, people.column: strange}], coins)
+        if _of("p0", ids, before) != _of("p0", strange, after):
+            raise BrokenLawError("other persons' records change which of a person's are used")
+    return f"{_TRIALS} tables"
+
+
+def _cut(people: People, choose: Choose, rng: np.random.Generator) -> str:
+    for _ in range(_TRIALS):
+        table, coins = _table(people, rng), _coins(rng)
+        count = len(table[people.column])
+        whole = choose(people, [table], coins)
+        cuts = [0, *sorted(rng.integers(0, count, int(rng.integers(1, 5))).tolist()), count]
+        blocks = [
+            {name: column[first:last] for name, column in table.items()}
+            for first, last in pairwise(cuts)
+        ]
+        if not np.array_equal(whole, choose(people, blocks, coins)):
+            raise BrokenLawError("records that are cut into blocks are chosen otherwise")
+    return f"{_TRIALS} tables"
+
+
+def _value_free(people: People, choose: Choose, rng: np.random.Generator) -> str:
+    for _ in range(_TRIALS):
+        table, coins = _table(people, rng), _coins(rng)
+        other = {**table, VALUE: rng.uniform(-1, 1, len(table[VALUE])).tolist()}
+        if not np.array_equal(choose(people, [table], coins), choose(people, [other], coins)):
+            raise BrokenLawError("with other values other records are used")
+    return f"{_TRIALS} tables"
+
+
+def _once(people: People, choose: Choose, rng: np.random.Generator) -> str:
+    for _ in range(_TRIALS):
+        table, coins = _table(people, rng), _coins(rng)
+        if not np.array_equal(choose(people, [table], coins), choose(people, [table], coins)):
+            raise BrokenLawError("a second query of the same run sees other records")
+    return f"{_TRIALS} tables"
+
+
+def _even(people: People, choose: Choose, rng: np.random.Generator) -> str:
+    """One person with 2k records; each is used with chance 1/2."""
+    size = 2 * people.records
+    table: Block = {people.column: ["p0"] * size, VALUE: list(range(size))}
+    found = np.zeros(size, dtype=int)
+    for _ in range(_DRAWS):
+        found[choose(people, [table], _coins(rng))] += 1
+    worst = min(scipy.stats.binomtest(int(hits), _DRAWS, 0.5).pvalue for hits in found)
+    if worst < _RARE / size:
+        raise BrokenLawError(
+            f"of equal chances, records are used {found.min()} to {found.max()} times in {_DRAWS}"
+        )
+    return f"{_DRAWS} choices"

@@ -1,0 +1,102 @@
+"""Variants: a case with one number changed, where a bound that copies a number goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import attrs
+
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError
+from dpcore.functions.kernels.base import Kernel
+from dpcore.learning.features.base import FeatureMap
+from dpcore_attacks.attacks.setting import Case
+
+_MORE = "one_more_column_"
+_SMALL, _LARGE = 60, 300  # records: statistics of many cost the cube of their number
+
+
+def variants(case: Case) -> Iterator[tuple[str, Case]]:
+    """The case with one number changed: of the learner or its kernel, the size, the labels, the
+    columns.
+    """
+    for what, learner in _one_number_changed(case.learner):
+        yield what, attrs.evolve(case, learner=learner)
+    size = case.domain.at_most or 100
+    more = 10 * size if size < _SMALL else 2 * size if size < _LARGE else size // 3
+    for other_size in (max(1, size // 10), more):
+        yield f"n={other_size}", case.at_size(other_size)
+    if case.domain.labelled and case.domain.classes < 3:
+        labels = case.domain.labels
+        wide = Range(labels.centre - 3 * labels.half_width, labels.centre + 3 * labels.half_width)
+        yield "labels=3x", attrs.evolve(case, domain=attrs.evolve(case.domain, labels=wide))
+    if case.domain.norm is not None:
+        longer = attrs.evolve(case.domain, norm=3 * case.domain.norm)
+        yield "norm=3x", attrs.evolve(case, domain=longer)
+    yield from _other_columns(case)
+
+
+def other_domains(domain: Domain) -> Iterator[Domain]:
+    """One column, eight columns, a column of categories more, no norm or one: for what is tested on
+    a domain alone.
+    """
+    ranges = {name: c for name, c in domain.columns.items() if type(c) is Range}
+    if ranges != dict(domain.columns) or not ranges:
+        return
+    some = dict(list(ranges.items())[:1])
+    eight = some | {f"{_MORE}{k}": Range(-1, 1) for k in range(7)}
+    mixed = ranges | {f"{_MORE}group": Categories(("a", "b", "c"))}
+    for columns in (some, eight, mixed):
+        if columns != ranges:
+            with suppress(ParameterError, ValueError):
+                yield attrs.evolve(domain, columns=columns)
+    with suppress(ParameterError, ValueError):
+        yield attrs.evolve(domain, norm=None if domain.norm is not None else 1.0)
+
+
+def accepted(part: FeatureMap | Kernel, domain: Domain) -> Iterator[Domain]:
+    """The domain, and the others that a feature map or a kernel accepts."""
+    yield domain
+    for other in other_domains(domain):
+        try:
+            part.norm(other)
+        except Exception:  # it is about other columns
+            continue
+        yield other
+
+
+def _other_columns(case: Case) -> Iterator[tuple[str, Case]]:
+    """Three columns more, and the first column alone, where all are plain ranges: what counts
+    categories is about one column of them.
+    """
+    known = dict(case.domain.columns)
+    if not known or any(type(column) is not Range for column in known.values()):
+        return
+    more = {f"{_MORE}{k}": Range(-1, 1) for k in range(3)}
+    found = {"three columns more": known | more}
+    if len(known) > 1:
+        found["one column"] = dict(list(known.items())[:1])
+    for what, columns in found.items():
+        with suppress(ParameterError, ValueError):
+            yield what, attrs.evolve(case, domain=attrs.evolve(case.domain, columns=columns))
+
+
+def _one_number_changed(component: Any) -> Iterator[tuple[str, Any]]:
+    """Copies with one numeric field at a tenth and at ten times, those of a kernel included."""
+    for field in attrs.fields(type(component)):
+        value = getattr(component, field.name)
+        changes: list[tuple[str, Any]] = []
+        if isinstance(value, Kernel) and attrs.has(type(value)):
+            changes = [(f"{field.name}.{what}", k) for what, k in _one_number_changed(value)]
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            for factor in (0.1, 10.0):
+                to = max(1, int(value * factor)) if isinstance(value, int) else value * factor
+                changes += [(f"{field.name}={to:g}", to)] if to != value else []
+        for what, changed in changes if field.init else []:
+            try:
+                yield what, attrs.evolve(component, **{field.alias: changed})
+            except (ParameterError, ValueError):
+                continue

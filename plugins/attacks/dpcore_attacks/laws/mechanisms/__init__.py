@@ -1,0 +1,1 @@
+"""Laws of mechanisms: what noise is drawn, and how loud it is."""

@@ -1,0 +1,143 @@
+"""What all coordinates of a release tell together: a movement spread over many, a common scale."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+from dpcore.events.base import Event
+from dpcore_attacks.laboratory.draws import Bench
+from dpcore_attacks.laboratory.excess import Sample, excess, visible
+from dpcore_attacks.laboratory.noise_streams import Told
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError
+from dpcore_attacks.laws.mechanisms.statistical_trial import STAGES, Trial, told
+
+TOGETHER = Law(
+    "mechanism.event-of-all-coordinates",
+    "No event of all coordinates together exceeds the curve: none of a movement spread over them, "
+    "none that looks at how loud a release is (attacked).",
+    statistical=True,
+)
+
+_SIZES = {64: (20_000, 1_300_000), 16: (12_000, 300_000)}
+"""Coordinates, as many as a release has without more noise in each; of either value, releases if
+each takes few words, and words.
+"""
+
+_AS_LOUD = 1.5  # times the noise of one alone
+_FEWEST = 2_000
+_LOOKS = 400  # draws to see how loud one coordinate is
+_BINS = 24
+_QUIET = (0.05, 0.3, 0.5)  # shares of the quietest releases that are looked at alone
+
+
+def together(trial: Trial) -> str:
+    """One movement in the first coordinate and one over all; scores are learnt on other releases,
+    as the events are.
+    """
+    if trial.distance in (Distance.PSD_ROWS, Distance.RKHS, Distance.HAMMING):
+        raise NotApplicableError(f"no generic test is known for {trial.distance}")
+    bench, event = _bench(trial)
+    size = bench.query.real_size
+    before = np.zeros(size)
+    steps = {
+        f"one of {size} coordinates moves": (trial.unit * np.eye(size)[0], _by_loudness),
+        f"all of {size} coordinates move": (np.full(size, _part(trial, size)), _by_likelihood),
+    }
+    if trial.distance is Distance.L1:
+        steps.popitem()
+    steps = {where: step for where, step in steps.items() if bench.takes(step[0])}
+    if not steps:
+        raise NotApplicableError("it refuses the values that were made up")
+    reading = Told(bench.stream(0))
+    bench.release(before, reading)
+    releases, words = _SIZES[size]
+    affordable = min(releases, max(_FEWEST, words // max(1, reading.count)))
+    first = max(_FEWEST // 2, round(affordable * trial.effort))
+    doubts: dict[str, float] = {}
+    for stage, (times, least) in enumerate(STAGES):
+        count, start = times * first, 3_000_000 + 100_000_000 * stage
+        steps = {
+            where: step for where, step in steps.items() if doubts.get(where, math.inf) > least
+        }
+        if not steps:
+            break
+        q = bench.draws(before, count, start)
+        for number, (where, (after, scored)) in enumerate(steps.items(), start=1):
+            p = bench.draws(after, count, start + 20_000_000 * number)
+            found = excess(scored(p, q), event, trial.rate / (2 * len(STAGES)))
+            if found is not None and found.broken:
+                raise BrokenLawError(told(found, where, trial.rate))
+            doubts[where] = -math.inf if found is None else found.doubt
+    seen = visible(first, trial.rate / (2 * len(STAGES)))
+    return f"{2 * first} releases; a delta that is {seen:.2g} too small would have been seen"
+
+
+def _bench(trial: Trial) -> tuple[Bench, Event]:
+    """With many coordinates, so that they tell how loud a release is; with fewer, where noise grows
+    with their number, as that for an l2 claim of a pure epsilon does, or most outputs are 0.
+    """
+    most, fewest = _SIZES
+    for size in (most, fewest):
+        try:
+            bench = trial.bench(size, 1.0)
+            event = trial.event(bench)
+            if size == fewest or 0 < _spread(bench) <= _AS_LOUD * _spread(trial.bench(1, 1.0)):
+                return bench, event
+        except DpcoreError as refusal:
+            reason = f"it refuses {size} coordinates: {refusal}"
+    raise NotApplicableError(reason)
+
+
+def _spread(bench: Bench) -> float:
+    """What half of the outputs lie within, at 0."""
+    size = bench.query.real_size
+    return float(np.median(np.abs(bench.draws(np.zeros(size), max(20, _LOOKS // size), 2_900_000))))
+
+
+def _part(trial: Trial, size: int) -> float:
+    """What each coordinate moves by, where all do."""
+    return trial.unit / math.sqrt(size) if trial.distance is Distance.L2 else trial.unit
+
+
+def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
+    """The sum of likelihoods, learnt of each coordinate by bins on a quarter of the releases."""
+    learnt = len(p) // 4
+    ours, theirs = (
+        _likelihoods(p[:learnt], q[:learnt], outputs[learnt:])[:, None] for outputs in (p, q)
+    )
+    return [Sample(p=ours, q=theirs, what="the likelihood of all outputs")]
+
+
+def _likelihoods(
+    p: NDArray[np.float64], q: NDArray[np.float64], outputs: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sums over coordinates of a bin's log-ratio in p and q, shape (releases,)."""
+    cuts = np.unique(np.quantile(np.concatenate([p.ravel(), q.ravel()]), np.linspace(0, 1, _BINS)))
+    ours, theirs = (
+        np.bincount(np.searchsorted(cuts, values.ravel()), minlength=len(cuts) + 1) + 1.0
+        for values in (p, q)
+    )
+    ratios = np.log(ours / ours.sum()) - np.log(theirs / theirs.sum())
+    return np.asarray(ratios[np.searchsorted(cuts, outputs)].sum(axis=1))
+
+
+def _by_loudness(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
+    """The first output: of all releases, and of those whose others lie near their values."""
+    loud = [np.abs(values[:, 1:]).mean(axis=1) for values in (p, q)]
+    samples = [Sample(p=p[:, :1], q=q[:, :1], what="one output")]
+    pilot = np.concatenate([values[: len(values) // 5] for values in loud])
+    lowest = min(float(p.min()), float(q.min())) - 1.0
+    for share in _QUIET:
+        limit = float(np.quantile(pilot, share))
+        ours, theirs = (
+            np.where(size <= limit, values[:, 0], lowest)[:, None]
+            for size, values in zip(loud, (p, q), strict=True)
+        )
+        what = f"one output, where the others are among the {share:.0%} quietest"
+        samples.append(Sample(p=ours, q=theirs, what=what))
+    return samples

@@ -1,0 +1,313 @@
+"""What a mechanism's noise must be at any value, scale and shape, measured in the laboratory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+from dpcore.mechanism import Mechanism
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.laboratory.draws import Bench, groups
+from dpcore_attacks.laboratory.excess import Sample, excess, visible
+from dpcore_attacks.laboratory.step_statistics import jumps
+from dpcore_attacks.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
+from dpcore_attacks.laws.mechanisms.choices import CHOICES, choices
+from dpcore_attacks.laws.mechanisms.joint_moves import TOGETHER, together
+from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
+from dpcore_attacks.laws.mechanisms.noise_stream import ENTROPY, TAILS, entropy, tails
+from dpcore_attacks.laws.mechanisms.statistical_trial import (
+    MORE,
+    SCALES,
+    STAGES,
+    Trial,
+    local,
+    rounded,
+    told,
+)
+
+ANY_VALUE = Law(
+    "mechanism.event-at-any-value",
+    "No event of one coordinate exceeds the curve: at no value, scale or shape, by no atom "
+    "(attacked with pooled draws).",
+    statistical=True,
+)
+LOW_BITS = Law(
+    "mechanism.exact-outputs",
+    "Where `exact` is claimed, the last digits of outputs tell no values apart (attacked).",
+    statistical=True,
+)
+NOT_SHARED = Law(
+    "mechanism.noise-not-shared",
+    "No two coordinates have the same noise (attacked).",
+    statistical=True,
+)
+NOT_AS_IT_IS = Law(
+    "mechanism.value-not-released",
+    "No coordinate comes out exactly as it went in, now and then, where its neighbour never does.",
+)
+LAWS = (ENTROPY, NOT_SHARED, TAILS, LOW_BITS, NOT_AS_IT_IS, ANY_VALUE, CHOICES, TOGETHER)
+
+_WIDE = 4096  # coordinates of one release
+_STARTS = (1, 200_000, 500_000)  # of the stages' streams
+_JUMPS = 3
+_OFTEN = 10  # releases
+_RELATIONS = 3  # at most, besides that of the claim
+
+
+def laboratory_verdicts(
+    mechanism: Mechanism,
+    case: MechanismCase,
+    seed: int = 0,
+    draws: int | None = None,
+    rate: float = RATE,
+) -> list[Verdict]:
+    """All laws of one mechanism, in every variant of its integer fields, to the first broken one.
+
+    Args:
+        case: One that it accepts.
+        draws: As `mechanism_verdicts` takes them; pooled draws are many times as many.
+        rate: Chance that a right mechanism fails any one of them.
+    """
+    effort = (draws or Effort().draws) / Effort().draws
+    found = []
+    for name, variant in variants(mechanism, case):
+        trial = Trial(
+            case=attrs.evolve(case, mechanism=variant), seed=seed, effort=effort, rate=rate
+        )
+        checks = {law: CHECKS[law] for law in LAWS if law != TOGETHER or variant is mechanism}
+        for law, check in checks.items():
+            found.append(judge(law, name, partial(check, trial)))
+            if found[-1].failed:
+                return found
+    return found
+
+
+def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, Mechanism]]:
+    """The mechanism, and with each of its whole numbers changed that calibration leaves alone."""
+    name = type(mechanism).__name__
+    yield name, mechanism
+    for field in attrs.fields(cast(Any, type(mechanism))):
+        value = getattr(mechanism, field.name)
+        typed = str(field.type).replace(" ", "")
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not field.init or not (whole or (value is None and typed in ("int|None", "None|int"))):
+            continue
+        for other in (3, 7):
+            if other == value:
+                continue
+            try:
+                changed = cast(
+                    Mechanism, attrs.evolve(cast(Any, mechanism), **{field.alias: other})
+                )
+                varied = attrs.evolve(case, mechanism=changed).at(1.0)
+                varied.event(case.query, case.sensitivity)
+            except (DpcoreError, ValueError, TypeError):
+                continue
+            if varied != attrs.evolve(case, mechanism=mechanism).at(1.0):  # else calibrated away
+                yield f"{name}, {field.name}={other}", changed
+
+
+def _samples(
+    bench: Bench, before: NDArray[np.float64], after: NDArray[np.float64], count: int, start: int
+) -> list[Sample]:
+    """The offsets of outputs, of all coordinates and of each value's, and whether an output at 0 is
+    one that was seen before.
+    """
+    p, q = bench.draws(after, count, start), bench.draws(before, count, start + count)
+    categories = bench.query.distance is Distance.HAMMING
+    found = []
+    for inside in groups(before):
+        value = before[inside][0]
+        whole = bool(inside.all())
+        if categories:
+            for other in np.unique(after[inside]):
+                both = inside & (after == other)
+                what = f"outputs of {value:g} and {other:g}"
+                if not whole or len(np.unique(before)) == 1:
+                    found.append(Sample(p=p[:, both], q=q[:, both], what=what))
+            continue
+        offsets = p[:, inside] - before[inside], q[:, inside] - before[inside]
+        what = "outputs at all values" if whole else f"outputs at {value:g}"
+        found.append(Sample(p=offsets[0], q=offsets[1], what=what))
+        if not whole and value == 0:
+            found += _seen_before(*offsets)
+    return found
+
+
+def _seen_before(p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[Sample]:
+    """1 where an output is one of those that a fifth of the releases of one value gave."""
+    fifth = round(0.2 * len(p))
+    p, q = rounded(p), rounded(q)
+    ours, theirs = np.unique(p[:fifth]), np.unique(q[:fifth])
+    for what, known, other in (("after", ours, theirs), ("before", theirs, ours)):
+        alone = np.setdiff1d(known, other)
+        yield Sample(
+            p=np.isin(p, alone).astype(float),
+            q=np.isin(q, alone).astype(float),
+            what=f"outputs that were seen {what} the movement alone",
+        )
+
+
+def _any_value(trial: Trial) -> str:
+    draws, kinds = 0, len(SCALES) + 2
+    for scale in SCALES:
+        bench, before, after = local(trial, scale, _WIDE)
+        where = f"at scale {scale:g}, {_WIDE} coordinates"
+        draws += _compared(trial, bench, (before, after), where, trial.rate / kinds)
+    bench, before, after = local(trial, 1.0, _WIDE)
+    for other in trial.under_others(bench):
+        where = f"under {other.sensitivity.adjacency}, {_WIDE} coordinates"
+        rate = trial.rate / kinds / _RELATIONS
+        draws += _compared(trial, other, (before, after), where, rate)
+    if trial.distance is not Distance.HAMMING:
+        for value in jumps(bench, trial.unit, _JUMPS):
+            low = np.full(_WIDE, value - 0.5 * trial.unit)
+            where = f"between values around {value:.6g}, where the noise changes"
+            rate = trial.rate / kinds / _JUMPS
+            draws += _compared(trial, bench, (low, low + trial.unit), where, rate)
+    seen = visible(trial.releases() * _WIDE, trial.rate / kinds)
+    return f"{draws} draws; a delta that is {seen:.2g} too small would have been seen"
+
+
+def _compared(
+    trial: Trial,
+    bench: Bench,
+    values: tuple[NDArray[np.float64], NDArray[np.float64]],
+    where: str,
+    rate: float,
+) -> int:
+    """How many draws were compared: more where the first ones are suspicious."""
+    draws, doubt = 0, math.inf
+    for (times, least), start in zip(STAGES, _STARTS, strict=True):
+        if doubt <= least:
+            break
+        count = times * trial.releases()
+        samples = _samples(bench, *values, count, start)
+        found = excess(samples, trial.event(bench), rate / len(STAGES))
+        draws += 2 * count * _WIDE
+        if found is not None and found.broken:
+            raise BrokenLawError(told(found, where, trial.rate))
+        doubt = -math.inf if found is None else found.doubt
+    return draws
+
+
+def _low_bits(trial: Trial) -> str:
+    if trial.case.mechanism.arithmetic != "exact":
+        raise NotApplicableError("it does not claim to be exact")
+    for scale in SCALES[:2]:
+        bench, _, _ = local(trial, scale, _WIDE)
+        if trial.distance is Distance.HAMMING:
+            raise NotApplicableError("its outputs are categories")
+        zero, count = np.zeros(_WIDE), trial.releases(40)
+        samples = []
+        for base in (0.0, 1.0):
+            p = _last_digit(bench.draws(zero + base + 1, count, 7000))
+            q = _last_digit(bench.draws(zero + base, count, 8000))
+            samples.append(Sample(p=p, q=q, what=f"the last binary digit of outputs at {base:g}"))
+        found = excess(samples, trial.event(bench), trial.rate / 2)
+        if found is not None and found.broken:
+            raise BrokenLawError(told(found, f"at scale {scale:g}", trial.rate))
+    seen = visible(trial.releases(40) * _WIDE, trial.rate / 2)
+    return f"a delta that is {seen:.2g} too small would have been seen"
+
+
+def _not_as_it_is(trial: Trial) -> str:
+    """Releases in which any coordinate is its own value: many of one neighbour's, none of the
+    other's. A rule: outputs that are numbers by chance are not such a number again and again.
+    """
+    bench, before, after = local(trial, SCALES[-1], _WIDE)
+    if trial.distance is Distance.HAMMING:
+        raise NotApplicableError("its outputs are categories")
+    own = 0
+    for count, start in ((trial.releases(), 2_000_000), (MORE * trial.releases(), 3_000_000)):
+        own, others = (
+            int((bench.draws(value, count, begin) == before).any(axis=1).sum())
+            for value, begin in ((before, start), (after, start + count))
+        )
+        if others or not own:
+            break
+        if own >= _OFTEN:
+            raise BrokenLawError(
+                f"{own} of {count} releases of {_WIDE} coordinates hold a value as it is, and none "
+                f"of the same values moved by the claim does"
+            )
+    return "no value came out more often than its neighbours"
+
+
+def _last_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The exponent of the last binary digit that is 1; 0 of zero."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.abs(mantissa * 2.0**53).astype(np.int64)
+    last = whole & -whole
+    digit = np.log2(np.where(last > 0, last, 1).astype(np.float64)) + exponent - 53
+    return np.asarray(np.where(whole == 0, 0.0, digit))
+
+
+def _not_shared(trial: Trial) -> str:
+    """The two coordinates whose noises go together most, put to the test by themselves."""
+    if trial.distance in (Distance.PSD_ROWS, Distance.RKHS):
+        raise NotApplicableError(f"no generic test is known for {trial.distance}")
+    size = 2048
+    try:
+        bench = trial.bench(size, 1.0)
+        event = trial.event(bench)
+    except DpcoreError as refusal:
+        raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
+    zero, count = np.zeros(size), max(60, trial.releases(120))
+    seen = bench.draws(zero, count, 30_000)
+    away = seen - seen.mean(axis=0)
+    sizes = np.sqrt((away * away).sum(axis=0))
+    if not (sizes > 0).any():
+        raise NotApplicableError("its outputs do not vary")
+    away = away[:, sizes > 0] / sizes[sizes > 0]
+    together = np.triu(away.T @ away, 1)
+    worst = np.unravel_index(int(np.argmax(np.abs(together))), together.shape)
+    first, second = np.flatnonzero(sizes > 0)[list(worst)]
+    sign = 1.0 if together[worst] > 0 else -1.0
+    step = np.zeros(size)
+    step[first] = 1.0
+    if trial.distance not in (Distance.L1, Distance.HAMMING):
+        step[second] = -sign
+    if trial.distance is Distance.L2:
+        step /= math.sqrt(2)
+    if not bench.takes(step):
+        step = np.trunc(step)
+        step[first] = 1.0
+        step[second] = 0.0
+    p, q = (
+        bench.draws(value, 4 * count, start)[:, [first, second]] @ np.array([1.0, -sign])
+        for value, start in ((step, 40_000), (zero, 50_000))
+    )
+    sample = Sample(p=p[:, None], q=q[:, None], what=f"coordinates {first} and {second} together")
+    found = excess([sample], event, trial.rate)
+    if found is not None and found.broken:
+        raise BrokenLawError(told(found, f"{size} coordinates", trial.rate))
+    return f"largest correlation {abs(float(together[worst])):.2f} of {size} coordinates"
+
+
+CHECKS: Mapping[Law, Callable[[Trial], str]] = {
+    ENTROPY: entropy,
+    NOT_SHARED: _not_shared,
+    TAILS: tails,
+    LOW_BITS: _low_bits,
+    NOT_AS_IT_IS: _not_as_it_is,
+    ANY_VALUE: _any_value,
+    CHOICES: choices,
+    TOGETHER: together,
+}
+"""What puts each law to the test, cheap ones first."""

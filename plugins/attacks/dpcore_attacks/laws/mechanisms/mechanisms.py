@@ -1,0 +1,381 @@
+"""What a mechanism promises: its noise, its shape, and an event that its own outputs bear out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice, pairwise
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import REPLACE_ONE
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+from dpcore.events.base import Direction, Event
+from dpcore.mechanism import Mechanism, from_real, to_real
+from dpcore.query import Query
+from dpcore.randomness import SecretCoins
+from dpcore.sensitivity import Sensitivity
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.laboratory.certify import certified, smallest
+from dpcore_attacks.laboratory.noise_streams import asks
+from dpcore_attacks.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
+
+SHAPE = Law("mechanism.shape", "A release has the query's shape and is real where the query is.")
+FINITE = Law("mechanism.finite", "A release of finite values is finite, for values of any size.")
+NOISE_ONLY = Law(
+    "mechanism.noise-only",
+    "A release depends on the value and its noise stream: equal streams give equal releases, and "
+    "the value itself is not changed.",
+)
+PREPARED = Law(
+    "mechanism.prepared-agrees",
+    "What `prepared` returns releases, ask after ask, exactly what `release` does.",
+)
+EVERY_COORDINATE = Law(
+    "mechanism.every-coordinate", "Noise reaches every real coordinate, imaginary parts included."
+)
+ASKS_INDEPENDENT = Law(
+    "mechanism.asks-independent", "Two asks on equal records give independent answers."
+)
+ADJACENCY = Law("mechanism.event-adjacency", "An event is about the sensitivity's adjacency.")
+EVENT_MATCHES = Law(
+    "mechanism.event-matches-noise",
+    "No event of the outputs on two values at the claimed distance exceeds the curve (attacked).",
+    statistical=True,
+)
+FALLS_IN_SCALE = Law("mechanism.loss-falls-in-scale", "The curve never rises with the scale.")
+
+LAWS = (
+    SHAPE,
+    FINITE,
+    NOISE_ONLY,
+    PREPARED,
+    EVERY_COORDINATE,
+    ASKS_INDEPENDENT,
+    ADJACENCY,
+    EVENT_MATCHES,
+    FALLS_IN_SCALE,
+)
+
+_REPLICATES = 200
+_EPSILONS = (0.0, 0.3, 1.0, 2.0)
+_SCALES = (0.3, 1.0, 3.0, 30.0)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class MechanismCase:
+    """A mechanism, calibrated or not, with a query and a sensitivity that it accepts."""
+
+    mechanism: Mechanism
+    query: Query
+    sensitivity: Sensitivity
+
+    def at(self, scale: float) -> Mechanism:
+        """The mechanism at a scale; as it is if its noise is explicit."""
+        return self.mechanism.at(scale, self.query, self.sensitivity)
+
+    @property
+    def name(self) -> str:
+        """Class, shape and field, for messages."""
+        shape = "x".join(map(str, self.query.shape))
+        return f"{type(self.mechanism).__name__}, {self.query.field} {shape}"
+
+
+def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
+    """Queries of several shapes, real and complex, with and without a solver error; of matrices,
+    claims of 1 and of 0.01.
+
+    Combinations that the mechanism refuses are left out.
+    """
+    if mechanism.answers is not Query:
+        return  # queries of a kind of its own, which its plugin tests
+    matrix = mechanism.distance is Distance.PSD_ROWS
+    shapes: tuple[tuple[int, ...], ...] = ((4, 4), (3, 3)) if matrix else ((1,), (2, 3))
+    queries = [Query(name="law", shape=s, distance=mechanism.distance) for s in shapes]
+    if not matrix:
+        queries.append(Query(name="law", shape=(3,), distance=mechanism.distance, field="complex"))
+    for number, query in enumerate(queries):
+        claim = Sensitivity(
+            value=1.0, distance=mechanism.distance, adjacency=REPLACE_ONE, source="made up"
+        )
+        case = MechanismCase(mechanism=mechanism, query=query, sensitivity=claim)
+        try:
+            case.at(1.0).event(query, claim)
+            if number > 0 and matrix:  # beside lam0 = 1, say: many samples at every scale
+                claim = attrs.evolve(claim, value=0.01)
+                case = attrs.evolve(case, sensitivity=claim)
+            elif number > 0 and _takes_fractions(case):
+                claim = attrs.evolve(claim, value=0.05, solver_error=0.01 if number == 1 else 0.0)
+                case = attrs.evolve(case, sensitivity=claim)
+        except DpcoreError:
+            continue
+        except Exception:
+            yield case  # no refusal: the laws will say what it raised
+        else:
+            yield case
+
+
+def _takes_fractions(case: MechanismCase) -> bool:
+    """Whether values need not be integers."""
+    try:
+        _release(case, _start(case) + 0.5, 0)
+    except DpcoreError:
+        return False
+    return True
+
+
+def mechanism_verdicts(
+    case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
+) -> list[Verdict]:
+    """All laws of one mechanism at one query.
+
+    Args:
+        draws: Of its outputs at each value, for the law of its event; those of the default effort
+            if None.
+        rate: Chance that a right mechanism fails the law of its event.
+    """
+    checks: dict[Law, Callable[[MechanismCase, int], str]] = {
+        SHAPE: _shape,
+        FINITE: _finite,
+        NOISE_ONLY: _noise_only,
+        PREPARED: _prepared,
+        EVERY_COORDINATE: _every_coordinate,
+        ASKS_INDEPENDENT: _asks_independent,
+        EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws, rate=rate),
+    }
+    found = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    return found + priced_verdicts(case, seed)
+
+
+def priced_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
+    """The laws about events alone, which hold for interactive mechanisms too."""
+    checks = {ADJACENCY: _adjacency, FALLS_IN_SCALE: _falls_in_scale}
+    return [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+
+
+def events_of(case: MechanismCase) -> Iterator[tuple[float, Event]]:
+    """Events at several scales."""
+    for scale in _SCALES:
+        yield scale, case.at(scale).event(case.query, case.sensitivity)
+
+
+def _start(case: MechanismCase, size: float = 0.0) -> NDArray[Any]:
+    """A value to release: a Gram matrix for `psd_rows`, else a constant."""
+    value: NDArray[Any] = np.full(case.query.shape, size, dtype=case.query.dtype)
+    if case.query.distance is Distance.PSD_ROWS:
+        value = value + np.eye(case.query.shape[0])
+    return value
+
+
+def _release(
+    case: MechanismCase, value: NDArray[Any], seed: int, number: int = 1, scale: float = 1.0
+) -> NDArray[Any]:
+    noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, number)
+    mechanism = case.at(scale)
+    if mechanism.draws_elsewhere:  # no law can compare the two, so that runs' way is the one tested
+        release = mechanism.prepared(case.query, case.sensitivity)
+        return np.asarray(release(value, case.query, noise))
+    return np.asarray(mechanism.release(value, case.query, case.sensitivity, noise))
+
+
+def _shape(case: MechanismCase, seed: int) -> str:
+    released = _release(case, _start(case), seed)
+    if released.shape != case.query.shape:
+        raise BrokenLawError(f"released {released.shape} for {case.query.shape}")
+    if np.iscomplexobj(released) != (case.query.field == "complex"):
+        raise BrokenLawError(f"released {released.dtype} for a {case.query.field} query")
+    return ""
+
+
+def _finite(case: MechanismCase, seed: int) -> str:
+    sizes = {Distance.HAMMING: [0.0, 1.0], Distance.PSD_ROWS: [0.0, 1.0, 1e6]}.get(
+        case.query.distance, [0.0, 1.0, -1e6, 1e9]
+    )
+    for size in sizes:
+        for scale in (1e-3, 1.0, 1e3):
+            if not np.isfinite(_release(case, _start(case, size), seed, scale=scale)).all():
+                raise BrokenLawError(f"not finite for values of size {size:g} at scale {scale:g}")
+    return f"values up to {max(sizes):g}"
+
+
+def _noise_only(case: MechanismCase, seed: int) -> str:
+    value = _start(case, 1.0)
+    kept = value.copy()
+    first = _release(case, value, seed)
+    np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
+    _release(case, value, seed, number=2)
+    if not np.array_equal(kept, value):
+        raise BrokenLawError("release changed the value it was given")
+    if case.mechanism.draws_elsewhere:
+        raise NotApplicableError("its noise is another library's, and is not drawn from the stream")
+    if not np.array_equal(first, _release(case, value, seed)):
+        raise BrokenLawError("equal values and equal streams gave different releases")
+    return ""
+
+
+def _prepared(case: MechanismCase, seed: int) -> str:
+    """The first ask comes back at the end, after others have used the same preparation."""
+    if case.mechanism.draws_elsewhere:
+        raise NotApplicableError("its noise is another library's: `prepared` alone was tested")
+    last = 1.0 if case.query.distance is Distance.HAMMING else 2.0  # two categories at least
+    asks = [(number, size) for number, size in enumerate((0.0, 1.0, 0.0, last))]
+    for scale in (0.3, 1.0, 30.0):
+        release = case.at(scale).prepared(case.query, case.sensitivity)
+        for number, size in [*asks, asks[0]]:
+            value = _start(case, size)
+            noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, number)
+            found = release(value, case.query, noise)
+            if not np.array_equal(found, _release(case, value, seed, number, scale)):
+                raise BrokenLawError(f"ask {number} at scale {scale:g} is released differently")
+    return f"{len(asks) + 1} asks at 3 scales"
+
+
+def _replicates(case: MechanismCase, seed: int, number: int) -> NDArray[np.float64]:
+    """Releases of one value under different keys, shape (replicates, real coordinates)."""
+    value, query = _start(case), case.query
+    release = case.at(1.0).prepared(query, case.sensitivity)
+    noises = (
+        SecretCoins.rehearsal(1000 * seed + k).noise(0, query.name, number)
+        for k in range(_REPLICATES)
+    )
+    return np.array([to_real(np.asarray(release(value, query, noise))) for noise in noises])
+
+
+def _every_coordinate(case: MechanismCase, seed: int) -> str:
+    released = _replicates(case, seed, 1)
+    still = np.flatnonzero(np.ptp(released, axis=0) == 0)
+    if still.size == released.shape[1] and _constant(case, released[0], seed):
+        raise NotApplicableError("the release is the same for every value: it says nothing")
+    if still.size:
+        raise BrokenLawError(
+            f"real coordinate {still[0]} of {released.shape[1]} was the same in "
+            f"{_REPLICATES} releases"
+        )
+    return f"{released.shape[1]} real coordinates"
+
+
+def _constant(case: MechanismCase, released: NDArray[np.float64], seed: int) -> bool:
+    """Whether other values are released as the same thing."""
+    others = (_start(case, size) for size in (1.0, 2.0))
+    return all(np.array_equal(to_real(_release(case, value, seed)), released) for value in others)
+
+
+def _asks_independent(case: MechanismCase, seed: int) -> str:
+    """Correlation of the signs of the deviations, coordinate by coordinate; six deviations."""
+    first, second = (_replicates(case, seed, number) for number in (1, 2))
+    if np.array_equal(first, second) and _constant(case, first[0], seed):
+        raise NotApplicableError("the release is the same for every value: it says nothing")
+    if np.array_equal(first, second):
+        raise BrokenLawError("the second ask gave the same answers as the first")
+    worst = 0.0
+    for ours, theirs in zip(first.T, second.T, strict=True):
+        above = ours > ours.mean(), theirs > theirs.mean()
+        if any(side.all() or not side.any() for side in above):
+            continue
+        worst = max(worst, abs(float(np.corrcoef(*above)[0, 1])))
+    if worst > 6 / math.sqrt(_REPLICATES):
+        raise BrokenLawError(f"the noises of two asks have correlation {worst:.3f}")
+    return f"largest correlation {worst:.3f} of {_REPLICATES} pairs"
+
+
+def _adjacency(case: MechanismCase, seed: int) -> str:
+    event = case.at(1.0).event(case.query, case.sensitivity)
+    if event.adjacency != case.sensitivity.adjacency:
+        raise BrokenLawError(f"the event is about {event.adjacency}")
+    return str(event.adjacency)
+
+
+def _steps(case: MechanismCase) -> Iterator[NDArray[np.float64]]:
+    """Movements by the whole claim: in one real coordinate, in the last, and in all of them."""
+    size, unit = case.query.real_size, case.sensitivity.unit
+    one = np.eye(size)
+    if case.query.distance is Distance.HAMMING:
+        yield one[0]
+        return
+    yield unit * one[0]
+    if size > 1:
+        yield -unit * one[-1]
+    spread = {Distance.L1: unit / size, Distance.L2: unit / math.sqrt(size), Distance.LINF: unit}
+    if size > 1:
+        yield np.full(size, spread[case.query.distance])
+
+
+def _releasable(case: MechanismCase, seed: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The step, cut down to integers where the mechanism takes no others."""
+    try:
+        _release(case, _moved(case, step), seed)
+    except DpcoreError:
+        return np.trunc(step)
+    return step
+
+
+def _moved(case: MechanismCase, step: NDArray[np.float64]) -> NDArray[Any]:
+    """A value, moved by a step in real coordinates."""
+    return np.asarray(_start(case) + from_real(step, case.query))
+
+
+def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> str:
+    """Thresholds on the outputs' component along the movement, chosen on one half of the draws and
+    tested on the other by Clopper-Pearson ends whose error rates add up to `rate`.
+
+    All movements start at one value, whose releases serve them all.
+    """
+    if case.query.distance in (Distance.PSD_ROWS, Distance.RKHS):
+        raise NotApplicableError(f"no generic test is known for {case.query.distance}")
+    steps = [step for step in map(partial(_releasable, case, seed), _steps(case)) if step.any()]
+    event = case.at(1.0).event(case.query, case.sensitivity)
+    level = rate / (len(steps) * len(_EPSILONS) * 2 * 2)
+    closest = 0.0
+    release = case.at(1.0).prepared(case.query, case.sensitivity)
+    coins = SecretCoins.rehearsal(seed)
+
+    def released(value: NDArray[Any], side: int) -> NDArray[np.float64]:
+        words = asks(coins.noise(1, case.query.name, 2 + side))
+        found = (release(value, case.query, told) for told in islice(words, draws))
+        return np.array([to_real(np.asarray(outputs)) for outputs in found])
+
+    unmoved = released(_start(case), 0)  # the same for every movement
+    for number, step in enumerate(steps):
+        scores = [outputs @ step for outputs in (unmoved, released(_moved(case, step), 1))]
+        for direction, (p, q) in zip(Direction, (scores, scores[::-1]), strict=True):
+            for epsilon in _EPSILONS:
+                least = certified(p, q, epsilon, level)
+                claimed = min(event.delta(epsilon, d) for d in Direction)
+                closest = max(closest, least / claimed if claimed > 0 else 0.0)
+                if least > claimed * (1 + 1e-9):
+                    raise BrokenLawError(
+                        f"movement {number}, epsilon={epsilon:g}: delta >= {least:.4g} was seen "
+                        f"(chance {rate:g} of an error), {claimed:.4g} is claimed "
+                        f"({direction.value})"
+                    )
+    seen = smallest(draws, level)
+    return (
+        f"{draws * (1 + len(steps))} releases, certified up to {closest:.3g} of the claim; a delta "
+        f"that is {seen:.2g} too small would have been seen"
+    )
+
+
+def _falls_in_scale(case: MechanismCase, seed: int) -> str:
+    events = list(events_of(case))
+    for (small, more), (large, less) in pairwise(events):
+        for direction in Direction:
+            for epsilon in _EPSILONS:
+                ours, theirs = less.delta(epsilon, direction), more.delta(epsilon, direction)
+                if ours > theirs * (1 + 1e-9) + 1e-15:
+                    raise BrokenLawError(
+                        f"delta({epsilon:g}) is {theirs!r} at scale {small:g} and {ours!r} at "
+                        f"scale {large:g}"
+                    )
+    return f"{len(events)} scales"

@@ -1,0 +1,147 @@
+"""What a mechanism makes of the words of its stream: noise with tails, and enough of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+from dpcore.events.base import Direction
+from dpcore_attacks.laboratory.draws import Bench
+from dpcore_attacks.laboratory.noise_streams import Runs, Told
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError
+from dpcore_attacks.laws.mechanisms.statistical_trial import Trial, local, rounded
+
+TAILS = Law(
+    "mechanism.noise-has-tails", "Noise has no largest size, or the curve says what that costs."
+)
+ENTROPY = Law(
+    "mechanism.enough-entropy",
+    "A release of many coordinates depends on at least 128 bits of its noise stream.",
+)
+
+BITS = 128
+"""That noise of many numbers must depend on."""
+
+SEED_WORDS = 8
+"""As many or fewer words may be a seed."""
+
+_NOTHING = 1e-30  # of a delta
+
+
+def tails(trial: Trial) -> str:
+    """Words with long runs of equal bits give extremes of any inversion; where one size of noise is
+    the largest again and again, whatever the value, outputs beyond it tell neighbours apart.
+    """
+    bench, _, _ = local(trial, 1.0, 1024)
+    if trial.distance is Distance.HAMMING:
+        raise NotApplicableError("its outputs are categories")
+    if trial.case.mechanism.arithmetic == "exact":
+        raise NotApplicableError("its outputs lie on a grid: the law of any value measures them")
+    curve = trial.event(bench)
+    if max(curve.delta(500.0, d) for d in Direction) > _NOTHING:
+        raise NotApplicableError("its curve leaves room for noise that ends")
+    release = bench.prepared()
+    tops: list[float] = []
+    for base in (0.0, 5.0):
+        value = np.full(1024, base)
+        found = [
+            bench.released(release, value, Runs(bench.stream(k), 40)) - value for k in range(12)
+        ]
+        found += [bench.released(release, value, bench.stream(k)) - value for k in range(100)]
+        sizes = np.abs(np.concatenate(found))
+        plain = sizes[-100 * 1024 :]
+        if len(np.unique(rounded(plain))) < 0.9 * len(plain):
+            raise NotApplicableError("its outputs repeat: the law of any value measures them")
+        top = float(sizes.max())
+        alike = int((sizes >= top * (1 - 1e-9)).sum())
+        tops.append(top if alike >= 10 else math.inf)
+    low, high = sorted(tops)
+    if high < math.inf and high <= low * (1 + 1e-6):
+        raise BrokenLawError(
+            f"no noise is larger than {high:.6g} at scale 1, which many draws attain exactly: "
+            f"outputs farther away are impossible for one neighbour and not for the other"
+        )
+    return "no size of noise was the largest twice"
+
+
+def entropy(trial: Trial) -> str:
+    """Bits that change the output, of the words that a release reads."""
+    size = 4 if trial.distance is Distance.PSD_ROWS else 256
+    if trial.distance is Distance.RKHS or trial.case.mechanism.draws_elsewhere:
+        raise NotApplicableError("its noise is not drawn from the stream of one release")
+    bench = _of_any_size(trial, size)
+    value = np.zeros(bench.query.real_size)
+    if trial.distance is Distance.PSD_ROWS:
+        value = np.eye(size).ravel()
+    release = bench.prepared()
+    stream = Told(bench.stream(1))
+    first = bench.released(release, value, stream)
+    words = stream.seen
+    others = [bench.released(release, value, bench.stream(k)) for k in (2, 3)]
+    if stream.count > SEED_WORDS:
+        return f"{stream.count} words for {value.size} coordinates"
+    if all(np.array_equal(first, other) for other in others):
+        raise NotApplicableError("its outputs do not vary")
+    if len(np.unique(first)) <= 2 and not _erratic(bench, value, words):
+        raise NotApplicableError(f"one choice from {stream.count} words")
+    changing = changing_bits(
+        words, first, lambda told: bench.released(release, value, Told(bench.stream(1), told))
+    )
+    if changing < BITS:
+        raise BrokenLawError(
+            f"{value.size} coordinates are made of {stream.count} words, of which {changing} bits "
+            f"change anything: whoever tries all seeds knows the noise"
+        )
+    return f"{changing} bits of {stream.count} words"
+
+
+def changing_bits(
+    words: NDArray[np.uint64],
+    first: NDArray[np.float64],
+    released: Callable[[NDArray[np.uint64]], NDArray[np.float64]],
+) -> int:
+    """How many bits of `words` change what is released, one at a time, from `first`."""
+    changing = 0
+    for word in range(len(words)):
+        for bit in range(64):
+            told = words.copy()
+            told[word] ^= np.uint64(1) << np.uint64(bit)
+            changing += not np.array_equal(first, released(told))
+    return changing
+
+
+def _of_any_size(trial: Trial, size: int) -> Bench:
+    if trial.distance is Distance.PSD_ROWS:
+        case = trial.case
+        return Bench(
+            mechanism=case.at(1.0), query=case.query, sensitivity=case.sensitivity, seed=trial.seed
+        )
+    try:
+        bench = trial.bench(size, 1.0)
+        trial.event(bench)
+    except DpcoreError as refusal:
+        raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
+    return bench
+
+
+def _erratic(bench: Bench, value: NDArray[np.float64], words: NDArray[np.uint64]) -> bool:
+    """Whether a choice changes at every step of its first word, as the choice of a generator does;
+    an inversion changes once for each option at most.
+    """
+    steps = 64
+    small = attrs.evolve(bench, query=attrs.evolve(bench.query, shape=(8,)))
+    release, options = small.prepared(), np.zeros(8)
+    told = np.linspace(0, 1, steps, endpoint=False) * 2.0**64
+    found = []
+    for word in told.astype(np.uint64):
+        given = words.copy()
+        given[0] = word
+        found.append(small.released(release, options, Told(small.stream(1), given)))
+    return sum(not np.array_equal(one, other) for one, other in pairwise(found)) > steps / 3

@@ -1,0 +1,89 @@
+"""What serves once cannot be doubled: the kit copies, pickles and forks it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import pickle
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from dpcore.adjacency import REPLACE_ONE
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.ledger.book import Ledger
+from dpcore.ledger.charge import Charge
+from dpcore.once import Once
+from dpcore.randomness import SecretCoins
+from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+
+NOT_DOUBLED = Law(
+    "once.not-doubled",
+    "Secret coins, reservations and oracles serve in one process alone, and are neither copied nor "
+    "pickled: two of a kind would repeat their noise.",
+)
+
+LAWS = (NOT_DOUBLED,)
+
+
+def not_doubled(subject: str, thing: Once, use: Callable[[], object]) -> Verdict:
+    """The law for one thing.
+
+    Args:
+        use: What it is for; it must succeed here, and fail in a forked process.
+    """
+    return judge(NOT_DOUBLED, subject, partial(_attack, thing, use))
+
+
+def once_verdicts() -> Iterator[Verdict]:
+    """The law for the coins and the reservations that every run rests on."""
+    coins = SecretCoins.draw()
+    yield not_doubled("SecretCoins", coins, lambda: coins.noise(0, "query", 1))
+    charge = Charge.of(GaussianEvent(mu=0.1, adjacency=REPLACE_ONE))
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "kit.ledger"
+        ledger = Ledger.create(place, epsilon=1.0, delta=1e-6, adjacency=REPLACE_ONE)
+        reservation = ledger.reserve(charge)
+        yield not_doubled("Reservation", reservation, lambda: reservation.begin(charge))
+
+
+def _attack(thing: Once, use: Callable[[], object]) -> str:
+    attempts: dict[str, Callable[[], object]] = {
+        "copied": lambda: copy.copy(thing),
+        "deep-copied": lambda: copy.deepcopy(thing),
+        "copied inside another object": lambda: copy.deepcopy([thing]),
+    }
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        attempts[f"pickled by protocol {protocol}"] = partial(pickle.dumps, thing, protocol)
+    for when in ("before", "after"):
+        for what, attempt in attempts.items():
+            if _works(attempt):
+                raise BrokenLawError(f"it was {what}, {when} its use")
+        if hasattr(os, "fork") and _forked(use):
+            raise BrokenLawError(f"a forked process used it, {when} its use here")
+        if when == "before":
+            use()
+    return f"{len(attempts)} copies and a fork, before and after its use"
+
+
+def _works(attempt: Callable[[], object]) -> bool:
+    with contextlib.suppress(Exception):
+        attempt()
+        return True
+    return False
+
+
+def _forked(use: Callable[[], object]) -> bool:
+    """Whether `use` succeeds in a child of this process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads that a child lacks
+        child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if _works(use) else 1)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0

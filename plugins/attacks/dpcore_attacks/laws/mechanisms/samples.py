@@ -1,0 +1,186 @@
+"""What sampled outputs must bear out: of a mechanism, and of every run that an example prices.
+
+The chance that a right component fails any one of these checks is at most `rate`. How much
+they can find is limited by how often they may look: nothing rarer than about 1 in as many samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.distance import Distance
+from dpcore.errors import ContractError, DpcoreError, NoClaimError, ReleaseError
+from dpcore.mechanism import Mechanism, from_real, to_real
+from dpcore.randomness import SecretCoins
+from dpcore.running.ask import Ask
+from dpcore.running.plan import Plan
+from dpcore_attacks.audits.auditor import audit_samples
+from dpcore_attacks.audits.claims import Curve
+from dpcore_attacks.audits.features import NAMES, Comparison
+from dpcore_attacks.audits.run_audit import audit_run, runs_within
+from dpcore_attacks.effort import FEWEST, Effort
+from dpcore_attacks.laboratory.noise_streams import asks
+from dpcore_attacks.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
+from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
+
+CURVE_AUDITED = Law(
+    "mechanism.curve-audited",
+    "No event learned from all coordinates of the outputs together exceeds the curve (audited).",
+    statistical=True,
+)
+RUN_AUDITED = Law(
+    "plugin.run-audited",
+    "No run of an example tells two neighbours apart better than its guarantee allows (audited).",
+    statistical=True,
+)
+
+LAWS = (RUN_AUDITED, CURVE_AUDITED)
+
+_SCALES = (1.0, 0.3)  # much noise and little
+_DELTA = 1e-5  # at which a curve's epsilon is told
+
+
+def curve_audited(
+    case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
+) -> Verdict:
+    """The verdict on one mechanism at one query.
+
+    Args:
+        draws: Of its outputs, a third of them at either value and scale; those of the default
+            effort if None.
+        rate: Chance that a right mechanism fails.
+    """
+    draws = (draws or Effort().draws) // 3
+    check = partial(_curve_audited, case, seed, draws, rate)
+    return judge(CURVE_AUDITED, f"{case.name}, audited", check)
+
+
+def _curve_audited(case: MechanismCase, seed: int, draws: int, rate: float) -> str:
+    """Two values at the claimed distance, spread over all coordinates; at two scales."""
+    if case.query.distance in (Distance.PSD_ROWS, Distance.RKHS):
+        raise NotApplicableError(f"no generic pair is known for {case.query.distance}")
+    told = []
+    for number, scale in enumerate(_SCALES):
+        mechanism = case.at(scale)
+        ask = Ask(query=case.query, sensitivity=case.sensitivity, mechanism=mechanism, share=1.0)
+        claim = Curve.of_event(ask.event(), _DELTA)
+        before, after = _outputs(ask, 2 * seed + number, draws)
+        raw = [f"coordinate {k}" for k in range(case.query.real_size)]
+        (found,) = audit_samples(
+            before, after, claim, confidence=1 - rate / 2, names=[*NAMES, *raw]
+        )
+        if found.broken:
+            raise BrokenLawError(
+                f"at scale {scale:g} {claim.finding(found.measured.strength)}: probabilities of "
+                f"at least {found.measured.p:.4g} and at most {found.measured.q:.4g} by "
+                f"{found.distinguisher} (chance {rate:g} of an error)"
+            )
+        told.append(f"{found.samples} samples at scale {scale:g}")
+    return ", ".join(told)
+
+
+def _step(case: Ask) -> NDArray[np.float64]:
+    """A movement of the claimed size; over all coordinates where the distance is l2 or linf."""
+    size, unit = case.query.real_size, case.sensitivity.largest
+    if case.query.distance is Distance.HAMMING:
+        return np.asarray(np.eye(size)[0])
+    if case.query.distance is Distance.L1:
+        return np.asarray(unit * np.eye(size)[0])
+    spread = unit / math.sqrt(size) if case.query.distance is Distance.L2 else unit
+    return np.full(size, spread)
+
+
+def _outputs(ask: Ask, seed: int, draws: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Features of releases of either value, shape (draws, columns)."""
+    query, compare = ask.query, Comparison(ask)
+    first = np.zeros(query.real_size)
+    second = first + _releasable(ask, _step(ask))
+    coins = SecretCoins.rehearsal(10_000 + seed)
+    release = _mechanism(ask).prepared(query, ask.taken)
+
+    def rows(side: int) -> NDArray[np.float64]:
+        value: NDArray[Any] = from_real((first, second)[side], query)
+        words = asks(coins.noise(side, query.name, 0))
+        found = (to_real(np.asarray(release(value, query, told))) for told in islice(words, draws))
+        return np.array([[*compare.features(flat, first, second), *flat] for flat in found])
+
+    return rows(0), rows(1)
+
+
+def _mechanism(ask: Ask) -> Mechanism:
+    return cast(Mechanism, ask.mechanism)
+
+
+def _releasable(ask: Ask, step: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The step, or one whole number where the mechanism takes no others."""
+    noise = SecretCoins.rehearsal(0).noise(0, ask.query.name, 1)
+    try:
+        _mechanism(ask).release(from_real(step, ask.query), ask.query, ask.taken, noise)
+    except DpcoreError:
+        whole = np.zeros_like(step)
+        whole[0] = math.floor(ask.sensitivity.largest)
+        return whole
+    return step
+
+
+@attrs.frozen(eq=False)
+class Priced:
+    """An example spec's plan."""
+
+    name: str
+    plan: Plan
+
+
+def run_verdicts(
+    examples: Sequence[Priced], effort: Effort, seed: int = 0, rate: float = RATE
+) -> Iterator[Verdict]:
+    """One verdict an example; they share pairs and samples. A run of k answers counts as k."""
+    for example in examples:
+        share = effort.share(len(examples))
+        yield judge(RUN_AUDITED, example.name, partial(_run_audited, example, share, seed, rate))
+
+
+def _run_audited(example: Priced, effort: Effort, seed: int, rate: float) -> str:
+    samples = runs_within(example.plan, effort.samples)
+    if samples < FEWEST:
+        raise NotApplicableError(
+            f"its runs answer so much that the effort covers {samples} of them, an audit needs "
+            f"{FEWEST}: dpcore audit takes them"
+        )
+    effort = attrs.evolve(effort, samples=samples)
+    try:
+        found = audit_run(
+            example.plan,
+            effort,
+            confidence=1 - rate,
+            seed=seed,
+        )
+    except NoClaimError as reason:
+        raise NotApplicableError(str(reason)) from None
+    except ContractError:
+        raise
+    except ReleaseError as reason:  # of a learner that is not total; the others have a law for it
+        raise NotApplicableError(str(reason)) from None
+    best = found.best
+    for audit in found.audits:
+        if audit.broken:
+            raise BrokenLawError(f"{audit.describe()} (chance {rate:g} of an error)")
+    return (
+        f"{best.samples} runs of either neighbour certify epsilon {best.epsilon:.3g} of "
+        f"{best.claimed_epsilon:.3g}"
+    )

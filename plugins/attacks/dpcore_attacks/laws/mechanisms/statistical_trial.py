@@ -1,0 +1,163 @@
+"""Trial: a mechanism with an accepted query and claim, at any number of coordinates and scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, Adjacency, replace_features
+from dpcore.distance import Distance
+from dpcore.errors import DpcoreError
+from dpcore.events.base import Direction, Event
+from dpcore_attacks.laboratory.draws import Bench, bases
+from dpcore_attacks.laboratory.excess import EPSILONS, Excess
+from dpcore_attacks.laws.law import RATE, NotApplicableError
+from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
+
+SCALES = (1.0, 0.27, 3.9, 49.7)
+"""Not round, so that what rounds a scale is seen."""
+STAGES = ((1, -math.inf), (2, 2.5), (6, 2.0))
+"""Times as many draws, where the ones before exceed the curve by so many standard errors: what is
+suspicious by chance seldom is twice.
+"""
+MORE = 6
+"""Times as many draws, at the last stage."""
+
+_RELATIONS: tuple[Adjacency, ...] = (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    replace_features(0.5, label=False),
+)
+
+RELEASES = 100
+"""Of either value, at the default effort."""
+
+_WITH_ERROR = SCALES[2]  # scale at which half of the claim is a solver's error
+_DIGITS = 9  # of outputs that are compared: lower ones are outside of claims about real numbers
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Trial:
+    """A mechanism with an accepted query and claim, and how hard it is tried.
+
+    Args:
+        rate: Chance that a right one fails a law.
+    """
+
+    case: MechanismCase
+    seed: int
+    effort: float
+    rate: float = RATE
+
+    @property
+    def distance(self) -> Distance:
+        """Of the claim."""
+        return self.case.query.distance
+
+    @property
+    def unit(self) -> float:
+        """The claim."""
+        return 1.0
+
+    def bench(self, size: int, scale: float) -> Bench:
+        """With so many real coordinates, at a claim of 1."""
+        query = attrs.evolve(self.case.query, shape=(size,), field="real")
+        claim = attrs.evolve(self.case.sensitivity, value=1.0, solver_error=0.0)
+        made = attrs.evolve(self.case, query=query, sensitivity=claim)
+        if scale == _WITH_ERROR:
+            loose = attrs.evolve(claim, value=0.5, solver_error=0.25)
+            try:
+                other = attrs.evolve(made, sensitivity=loose)
+                other.at(scale).event(query, loose)
+                tried = Bench(mechanism=other.at(scale), query=query, sensitivity=loose)
+                if tried.takes(np.full(size, 0.5)):
+                    made, claim = other, loose
+            except DpcoreError:
+                pass
+        return Bench(mechanism=made.at(scale), query=query, sensitivity=claim, seed=self.seed)
+
+    def event(self, bench: Bench) -> Event:
+        """As it is priced."""
+        return bench.mechanism.event(bench.query, bench.sensitivity)
+
+    def under_others(self, bench: Bench) -> Iterator[Bench]:
+        """The same under relations for which it prices the same noise below what it does here."""
+        known = _least(self.event(bench))
+        for relation in _RELATIONS:
+            claim = attrs.evolve(bench.sensitivity, adjacency=relation)
+            try:
+                mechanism = bench.mechanism.at(1.0, bench.query, claim)
+                other = attrs.evolve(bench, mechanism=mechanism, sensitivity=claim)
+                if (_least(self.event(other)) < known * (1 - 1e-9) - 1e-12).any():
+                    yield other
+            except DpcoreError:
+                continue
+
+    def categories(self, bench: Bench) -> int:
+        """How many a value may have; 0 where values are numbers."""
+        if self.distance is not Distance.HAMMING:
+            return 0
+        return len(np.unique(bench.draws(np.zeros(bench.query.real_size), 3, 800)))
+
+    def neighbours(self, bench: Bench) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Values of every kind, and the same with each coordinate moved by the whole claim."""
+        size, categories = bench.query.real_size, self.categories(bench)
+        before = bases(self.distance, self.unit, size, max(1, categories))
+        if categories:
+            return before, (before + 1) % categories
+        if not bench.takes(before):
+            before = np.rint(before)
+        if not bench.takes(before):
+            before = np.where(np.abs(before) > 1e3, 0.0, before)
+        if not bench.takes(before):
+            before = np.zeros(size)
+        return before, before + self.unit
+
+    def releases(self, most: int = RELEASES) -> int:
+        """How many of either value."""
+        return max(20, round(most * self.effort))
+
+
+def _least(event: Event) -> NDArray[np.float64]:
+    """The curve, of whichever direction is lower."""
+    curves = [event.curve(np.array(EPSILONS), direction) for direction in Direction]
+    return np.asarray(np.min(curves, axis=0))
+
+
+def local(trial: Trial, scale: float, size: int) -> tuple[Bench, Any, Any]:
+    """A bench at which all coordinates of a release are draws, with two values.
+
+    Raises:
+        NotApplicableError: coordinates depend on each other's values.
+    """
+    if trial.distance in (Distance.PSD_ROWS, Distance.RKHS):
+        raise NotApplicableError(f"no generic test is known for {trial.distance}")
+    try:
+        bench = trial.bench(size, scale)
+        trial.event(bench)
+    except DpcoreError as refusal:
+        raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
+    before, after = trial.neighbours(bench)
+    if not bench.takes(before) or not bench.takes(after):
+        raise NotApplicableError("it refuses the values that were made up")
+    if not bench.is_local(before, after):
+        raise NotApplicableError("coordinates of its outputs depend on one another's values")
+    return bench, before, after
+
+
+def told(found: Excess, where: str, rate: float) -> str:
+    """The evidence, for a message; `rate` is the law's chance of an error."""
+    return (
+        f"{where}: by {found.what}, delta({found.epsilon:g}) >= {found.least:.4g} was seen (chance "
+        f"{rate:g} of an error), {found.claimed:.4g} is claimed"
+    )
+
+
+def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """To the digits that claims about real numbers are about."""
+    return np.round(values, _DIGITS)

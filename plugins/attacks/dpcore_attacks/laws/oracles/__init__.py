@@ -1,0 +1,1 @@
+"""Laws of interactive mechanisms: what an oracle's answers tell."""

@@ -1,0 +1,390 @@
+"""What an interactive mechanism promises: its oracle's manners, a price its answers bear out."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Protocol, cast, runtime_checkable
+
+import attrs
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpcore.adjacency import REPLACE_ONE
+from dpcore.errors import DpcoreError, ExhaustedError
+from dpcore.functions.interactive import Interactive, Oracle
+from dpcore.functions.kernels.base import Expansion, Kernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.kernels.linear import LinearKernel
+from dpcore.functions.learner import FunctionQuery
+from dpcore.randomness import SecretCoins
+from dpcore.sensitivity import Refuted, Sensitivity, Validity, WorstCase
+from dpcore_attacks.attacks.oracle_attack import Duel, attack
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.laboratory.certify import smallest
+from dpcore_attacks.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    judge,
+)
+from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase, priced_verdicts
+from dpcore_attacks.laws.mechanisms.once import not_doubled
+
+REPEATS = Law(
+    "interactive.repeats",
+    "A point asked again gets the answer it got, alone or among others, and costs nothing.",
+)
+LIMIT = Law(
+    "interactive.limit",
+    "An oracle answers as many different points as were paid for and refuses the next, and a "
+    "refusal spends nothing.",
+)
+NOISE_KEYED = Law(
+    "interactive.noise-keyed",
+    "Answers depend on the function, the questions and the noise stream, however an oracle is "
+    "opened: equal streams repeat them, other streams do not.",
+)
+VALUE_PRIVATE = Law(
+    "interactive.value-private",
+    "The function stays behind the oracle: no answer is exact, nothing of it is printed, and the "
+    "oracle is neither copied nor pickled.",
+)
+NEVER_RELEASED = Law(
+    "interactive.never-released", "A function is opened, never released as an array."
+)
+EVENT_MATCHES = Law(
+    "interactive.event-matches-answers",
+    "No event of the answers about two functions at the claimed distance, to questions fixed or "
+    "chosen from answers, exceeds the planned events together (attacked).",
+    statistical=True,
+)
+COVARIANCE = Law(
+    "interactive.covariance",
+    "The answers' noise has the covariance that the mechanism states.",
+    statistical=True,
+)
+
+LAWS = (
+    REPEATS,
+    LIMIT,
+    NOISE_KEYED,
+    VALUE_PRIVATE,
+    NEVER_RELEASED,
+    EVENT_MATCHES,
+    COVARIANCE,
+)
+
+_EXHAUSTIBLE = 2000  # questions that the kit asks to see the next one refused
+_PATHS = 400  # oracles behind one check of a covariance
+
+
+@runtime_checkable
+class StatesCovariance(Protocol):
+    """A mechanism that says which covariance its Gaussian answers have."""
+
+    def covariance(
+        self, points: NDArray[np.float64], query: FunctionQuery, sensitivity: Sensitivity
+    ) -> NDArray[np.float64]:
+        """Of the noise at different points, shape (n, p) to (n, n)."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class InteractiveCase:
+    """A mechanism, calibrated or not, with two functions at the claimed distance."""
+
+    mechanism: Interactive
+    query: FunctionQuery
+    sensitivity: Sensitivity
+    before: Expansion
+    after: Expansion
+    points: NDArray[np.float64]
+
+    @property
+    def name(self) -> str:
+        """Class and kernel, for messages."""
+        return f"{type(self.mechanism).__name__}, {type(self.query.kernel).__name__}"
+
+    def as_mechanism(self) -> MechanismCase:
+        """For the laws that are about events alone."""
+        return MechanismCase(
+            mechanism=cast(Any, self.mechanism), query=self.query, sensitivity=self.sensitivity
+        )
+
+    def duel(self) -> Duel:
+        """The two functions behind the mechanism, at a scale where all asks together cost about 1.
+
+        Were it 1 for each of many, their composition would allow whatever a game could see.
+        """
+        scale = math.sqrt(max(1, self.mechanism.asks))
+        return Duel(
+            mechanism=self.mechanism.at(scale, self.query, self.sensitivity),
+            query=self.query,
+            sensitivity=self.sensitivity,
+            before=self.before,
+            after=self.after,
+            candidates=self.points,
+        )
+
+    def oracle(self, seed: int) -> Oracle:
+        """A fresh oracle of the first function."""
+        return self.duel().oracle(self.before, seed)
+
+
+def interactive_cases(
+    mechanism: Interactive, validity: Validity | None = None
+) -> Iterator[InteractiveCase]:
+    """A kernel of constant diagonal, and one whose values grow to kappa = 2.
+
+    Functions far apart and near, with and without errors. What the mechanism refuses is left out.
+
+    Args:
+        validity: Of the made-up claim; worst case if None.
+    """
+    kernels: tuple[tuple[Kernel, float, float], ...] = (
+        (GaussianKernel(bandwidth=0.5), 1.0, 0.0),
+        (LinearKernel(), 2.0, 1e-9),
+    )
+    for kernel, kappa, error in kernels:
+        case = _case(mechanism, kernel, kappa, error, validity or WorstCase())
+        try:
+            case.mechanism.at(1.0, case.query, case.sensitivity).event(case.query, case.sensitivity)
+        except DpcoreError:
+            continue
+        except Exception:
+            yield case  # no refusal: the laws will say what it raised
+        else:
+            yield case
+
+
+def _case(
+    mechanism: Interactive, kernel: Kernel, kappa: float, error: float, validity: Validity
+) -> InteractiveCase:
+    rng = np.random.default_rng(1)
+    points = rng.uniform(-1, 1, (12, 3))
+    points *= kappa / np.maximum(kappa, np.linalg.norm(points, axis=1)[:, None]) * (1 - 1e-12)
+    edge = np.full((1, 3), kappa / math.sqrt(3)) * (1 - 1e-12)
+    points = np.vstack([edge, points])
+    sensitivity = Sensitivity(
+        value=0.05,
+        distance=mechanism.distance,
+        adjacency=REPLACE_ONE,
+        source="made up",
+        validity=validity,
+        solver_error=error,
+    )
+    query = FunctionQuery(
+        name="law",
+        distance=mechanism.distance,
+        kernel=kernel,
+        width=3,
+        kappa=kappa,
+        label_bound=1.0,
+        evaluation_error=1e-13,
+    )
+    before = Expansion(kernel=kernel, points=points[1:3], coefficients=np.array([0.2, -0.1]))
+    away = 0.05 / math.sqrt(float(kernel.diagonal(edge)[0]))
+    after = Expansion(kernel=kernel, points=points[:3], coefficients=np.array([away, 0.2, -0.1]))
+    return InteractiveCase(
+        mechanism=mechanism,
+        query=query,
+        sensitivity=sensitivity,
+        before=before,
+        after=after,
+        points=points,
+    )
+
+
+def interactive_verdicts(
+    case: InteractiveCase, seed: int = 0, draws: int | None = None, rate: float = RATE
+) -> list[Verdict]:
+    """All laws of one interactive mechanism with one kernel.
+
+    Args:
+        draws: Transcripts of each function in each game of the attack; those of the default
+            effort if None.
+        rate: Chance that a right mechanism fails either statistical law.
+    """
+    checks: dict[Law, Callable[[InteractiveCase, int], str]] = {
+        REPEATS: _repeats,
+        LIMIT: _limit,
+        NOISE_KEYED: _noise_keyed,
+        VALUE_PRIVATE: _value_private,
+        NEVER_RELEASED: _never_released,
+        COVARIANCE: partial(_covariance, rate=rate),
+        EVENT_MATCHES: partial(_event_matches, draws=draws, rate=rate),
+    }
+    found = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    oracle, points = case.oracle(seed), _few(case, 1)
+    found.append(not_doubled(case.name, oracle, lambda: oracle.ask(points)))
+    return found + priced_verdicts(case.as_mechanism(), seed)
+
+
+def refuted_evidence(mechanism: Interactive, draws: int | None = None) -> str:
+    """What the attack finds against a mechanism that accepts refuted claims alone, or empty."""
+    for case in interactive_cases(mechanism, Refuted("as printed")):
+        worst = attack(case.duel(), draws=draws)
+        if worst.broken:
+            return f"; as printed, {worst.describe()}"
+    return ""
+
+
+def _few(case: InteractiveCase, most: int) -> NDArray[np.float64]:
+    """Different points, no more than one oracle answers."""
+    return case.points[: min(most, case.mechanism.most_points, len(case.points))]
+
+
+def _repeats(case: InteractiveCase, seed: int) -> str:
+    points = _few(case, 6)
+    oracle = case.oracle(seed)
+    first = [float(oracle.ask(point[None, :])[0]) for point in points]
+    left = oracle.left
+    again = oracle.ask(np.vstack([points[::-1], points]))
+    if not np.array_equal(again, [*first[::-1], *first]):
+        raise BrokenLawError("a point asked again got another answer")
+    for _ in range(3):
+        if float(oracle.ask(points[:1])[0]) != first[0]:
+            raise BrokenLawError("a point asked again and again got another answer")
+    if oracle.left != left:
+        raise BrokenLawError("a repeated question was counted")
+    zero = np.zeros((1, points.shape[1]))
+    other = case.oracle(seed + 1)
+    if other.ask(zero)[0] != other.ask(-zero)[0] or other.asked != 1:
+        raise BrokenLawError("0 and -0 are one point, and got two answers")
+    return f"{len(points)} points"
+
+
+def _limit(case: InteractiveCase, seed: int) -> str:
+    most, oracle = case.mechanism.most_points, case.oracle(seed)
+    if oracle.left != most:
+        raise BrokenLawError(f"{most} points are paid for, a fresh oracle has {oracle.left}")
+    points = _distinct(case, min(most, _EXHAUSTIBLE) + 1)
+    if most > _EXHAUSTIBLE:
+        oracle.ask(points[:50])
+        if oracle.left != most - 50:
+            raise BrokenLawError(f"after 50 of {most} points it has {oracle.left} left")
+        return f"50 of {most}: too many to ask them all"
+    _refuses(oracle, points, "more points at once than were paid for")
+    if oracle.left != most:
+        raise BrokenLawError("a refused question was counted")
+    given = oracle.ask(points[:-1])
+    _refuses(oracle, points[-1:], "the question after the last")
+    if not np.array_equal(oracle.ask(points[:-1]), given):
+        raise BrokenLawError("a refusal changed earlier answers")
+    return f"all of {most}"
+
+
+def _refuses(oracle: Oracle, points: NDArray[np.float64], what: str) -> None:
+    try:
+        oracle.ask(points)
+    except ExhaustedError:
+        return
+    raise BrokenLawError(f"it answered {what}")
+
+
+def _distinct(case: InteractiveCase, count: int) -> NDArray[np.float64]:
+    """That many points of the domain, all different."""
+    shares = np.arange(1, count + 1) / (count + 1)
+    return np.outer(shares, case.points[0])
+
+
+def _noise_keyed(case: InteractiveCase, seed: int) -> str:
+    points = _few(case, 6)
+    first = case.oracle(seed).ask(points)
+    np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
+    if not np.array_equal(case.oracle(seed).ask(points), first):
+        raise BrokenLawError("equal functions, questions and streams gave different answers")
+    if np.array_equal(case.oracle(seed + 1).ask(points), first):
+        raise BrokenLawError("another stream gave the same answers")
+    duel = case.duel()
+    opened, name = duel.mechanism.opener(duel.query, duel.sensitivity), duel.query.name
+    for number in (seed, seed + 1, seed):
+        noise = SecretCoins.rehearsal(number).noise(0, name, 1)
+        if not np.array_equal(
+            opened(case.before, noise).ask(points), case.oracle(number).ask(points)
+        ):
+            raise BrokenLawError("`opener` gave other answers than `open` at equal streams")
+    return f"{len(points)} points"
+
+
+def _value_private(case: InteractiveCase, seed: int) -> str:
+    points, oracle = _few(case, 6), case.oracle(seed)
+    exact = case.before(points)
+    if (np.abs(oracle.ask(points) - exact) <= 1e-12).any():
+        raise BrokenLawError("an answer is the function's own value")
+    for what, attempt in (("copied", copy.copy), ("deep-copied", copy.deepcopy)):
+        _forbidden(oracle, attempt, what)
+    _forbidden(oracle, pickle.dumps, "pickled")
+    shown = repr(oracle) + str(oracle)
+    numbers = (*case.before.coefficients.tolist(), *case.before.points.ravel().tolist())
+    if any(repr(number) in shown for number in numbers):
+        raise BrokenLawError("printing the oracle shows the function")
+    public = {name for name in dir(oracle) if not name.startswith("_")}
+    for name in sorted(public):
+        if isinstance(getattr(oracle, name), Expansion):
+            raise BrokenLawError(f"the oracle hands out the function as {name!r}")
+    return ""
+
+
+def _forbidden(oracle: Oracle, attempt: Callable[[Oracle], object], what: str) -> None:
+    try:
+        attempt(oracle)
+    except Exception:
+        return
+    raise BrokenLawError(f"an oracle was {what}: two of a kind share their noise")
+
+
+def _never_released(case: InteractiveCase, seed: int) -> str:
+    duel = case.duel()
+    release = getattr(duel.mechanism, "release", None)
+    if release is None:
+        return ""
+    noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, 1)
+    try:
+        release(np.zeros(1), case.query, case.sensitivity, noise)
+    except DpcoreError:
+        return ""
+    raise BrokenLawError("release gave an array for a function")
+
+
+def _event_matches(case: InteractiveCase, seed: int, draws: int | None, rate: float) -> str:
+    worst = attack(case.duel(), seed, draws, rate)
+    if worst.broken:
+        raise BrokenLawError(worst.describe())
+    seen = smallest(round(0.75 * (draws or Effort().transcripts)), rate / 100)
+    return (
+        f"{worst.transcripts} transcripts, certified up to {worst.ratio:.3g} of the claim; a delta "
+        f"that is {seen:.2g} too small would have been seen"
+    )
+
+
+def _covariance(case: InteractiveCase, seed: int, rate: float) -> str:
+    """Whitened by the stated covariance, noise is standard normal: its squares and its products."""
+    duel = case.duel()
+    if not isinstance(duel.mechanism, StatesCovariance):
+        raise NotApplicableError("it states none")
+    points = _few(case, 8)
+    stated = duel.mechanism.covariance(points, case.query, case.sensitivity)
+    found = np.array([duel.oracle(case.before, 1000 * seed + k).ask(points) for k in range(_PATHS)])
+    lower = scipy.linalg.cholesky(stated, lower=True)
+    white = scipy.linalg.solve_triangular(lower, (found - case.before(points)).T, lower=True)
+    low, high = (float(scipy.stats.chi2.ppf(p, white.size)) for p in (rate / 4, 1 - rate / 4))
+    total = float((white**2).sum())
+    if not low <= total <= high:
+        raise BrokenLawError(
+            f"the whitened noise has variance {total / white.size:.4g} instead of 1"
+        )
+    products = (white @ white.T / _PATHS - np.eye(len(points))) * math.sqrt(_PATHS)
+    worst = float(np.abs(products / np.sqrt(1 + np.eye(len(points)))).max())
+    limit = (
+        float(scipy.stats.norm.isf(rate / (2 * len(points) ** 2))) + 3
+    )  # a mean of 400 is not normal
+    if worst > limit:
+        raise BrokenLawError(f"two whitened answers are correlated ({worst:.3g} deviations)")
+    return f"{_PATHS} oracles, {len(points)} points"

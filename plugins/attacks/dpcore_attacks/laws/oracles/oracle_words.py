@@ -1,0 +1,59 @@
+"""What an oracle makes of its words: at least 128 bits of them behind many answers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from dpcore.randomness import SecretCoins, Stream
+from dpcore_attacks.laboratory.noise_streams import Told
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.mechanisms.noise_stream import BITS, SEED_WORDS, changing_bits
+from dpcore_attacks.laws.oracles.interactive import InteractiveCase
+
+ORACLE_ENTROPY = Law(
+    "interactive.enough-entropy",
+    "Answers to many questions depend on at least 128 bits of the oracle's noise stream.",
+)
+
+LAWS = (ORACLE_ENTROPY,)
+
+_POINTS = 64
+_FEWEST = 4  # answers: fewer need no 128 bits
+_FEW = 8  # different answers
+
+
+def oracle_entropy_verdict(case: InteractiveCase, seed: int = 0) -> Verdict:
+    """Many points asked of oracles whose streams differ in one bit."""
+    return judge(ORACLE_ENTROPY, case.name, partial(_entropy, case, seed))
+
+
+def _entropy(case: InteractiveCase, seed: int) -> str:
+    duel = case.duel()
+    most = min(_POINTS, duel.mechanism.most_points)
+    if most < _FEWEST:
+        raise NotApplicableError(f"it answers {most} questions")
+    points = np.outer(np.arange(1, most + 1) / (most + 1), case.points[0])
+
+    def stream(number: int) -> Stream:
+        return SecretCoins.rehearsal(25_000 + seed).noise(0, case.query.name, number)
+
+    def answers(told: Stream) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return duel.mechanism.open(case.before, duel.query, duel.sensitivity, told).ask(points)
+
+    told = Told(stream(1))
+    first = answers(told)
+    if told.count > SEED_WORDS:
+        return f"{told.count} words for {most} answers"
+    if len(np.unique(first)) <= min(_FEW, most // 2):
+        raise NotApplicableError("its answers are few different ones")
+    if told.count == 0:
+        raise NotApplicableError("its noise is not drawn from its stream")
+    changing = changing_bits(told.seen, first, lambda words: answers(Told(stream(1), words)))
+    if changing < BITS:
+        raise BrokenLawError(
+            f"{most} answers are made of {told.count} words, of which {changing} bits change "
+            f"anything: whoever tries all seeds knows the noise"
+        )
+    return f"{changing} bits of {told.count} words"

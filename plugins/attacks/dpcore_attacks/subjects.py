@@ -1,0 +1,327 @@
+"""Subjects: instances of a plugin's components to put to the test.
+
+They come from the example specs that the plugin ships (`dpcore_examples`), priced like any spec;
+what no example uses is built from the defaults of its fields, with plain values where there are
+none. What cannot be built either way is reported as untested, which is a broken promise too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import attrs
+import numpy as np
+
+from dpcore.adjacency import REPLACE_ONE, Adjacency
+from dpcore.bound import Refused, SensitivityBound
+from dpcore.domain.columns import Range
+from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError
+from dpcore.events.base import Event
+from dpcore.functions.kernels.base import Expansion, Kernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.functions.learner import FunctionLearner
+from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.learning.bounds.sum import SumBound
+from dpcore.learning.features.base import FeatureMap
+from dpcore.learning.features.identity import Identity
+from dpcore.learning.learners.summing import sums_exactly
+from dpcore.mechanism import AnyMechanism, free_field
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.registry.loading import Loaded
+from dpcore.registry.registry import Registry
+from dpcore.running.plan import Plan
+from dpcore.running.schedule import Scheduled
+from dpcore.sensitivity import AnySensitivity
+from dpcore.spec.spec import Spec, load_spec
+from dpcore_attacks.attacks.rows import Rows
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.attacks.statistic import compute
+from dpcore_attacks.laws.learners.plain_learner import LabelSum, LabelSumAddRemove, PlainMoments
+
+C = TypeVar("C", FeatureMap, Kernel)
+
+_NUMBERS = (1.0, 0.1, 1e-3)  # that are tried by turns where a component needs one
+
+
+def plain_domain() -> Domain:
+    """Three columns and labels in [-1, 1], rows of norm at most 1, 60 records."""
+    return Domain(
+        columns={name: Range(-1, 1) for name in ("a", "b", "c")},
+        target="y",
+        labels=Range(-1, 1),
+        exact=60,
+        norm=1.0,
+    )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Example:
+    """One release of a priced example spec."""
+
+    name: str
+    scheduled: Scheduled
+    plan: Plan
+
+    @property
+    def case(self) -> Case:
+        """The release's learner under the bound in force, at the plan's adjacency and coins."""
+        return Case.of(self.plan, self.scheduled)
+
+
+def examples_of(paths: Mapping[str, Path], registry: Registry) -> Iterator[tuple[str, Spec, Plan]]:
+    """Every example spec, priced.
+
+    Raises:
+        DpcoreError: an example is not valid, or has no price.
+    """
+    for name, path in sorted(paths.items()):
+        spec = load_spec(path, registry)
+        yield name, spec, spec.price(PublicCoins(1))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Subjects:
+    """Instances by component name; an empty tuple where none could be made."""
+
+    learners: Mapping[str, tuple[Case, ...]]
+    bounds: Mapping[str, tuple[Case, ...]]
+    mechanisms: Mapping[str, tuple[AnyMechanism, ...]]
+    features: Mapping[str, tuple[tuple[FeatureMap, Domain], ...]]
+    kernels: Mapping[str, tuple[tuple[Kernel, Domain], ...]]
+    events: Mapping[str, tuple[Event, ...]]
+
+
+def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
+    """Instances of all that a plugin provides.
+
+    A learner without a bound of its own plugin is tested under any bound that an example uses.
+    """
+    bounds = {name: _built(cls) for name, cls in loaded.components["bounds"].items()}
+    cases: dict[str, list[Case]] = {name: [] for name in bounds}
+    learners: dict[str, list[Case]] = {name: [] for name in loaded.components["learners"]}
+    for example in _with_defaults(loaded, examples):
+        learner = example.learner
+        for name, bound in bounds.items():
+            if bound is not None and bound.is_about(learner):
+                cases[name].append(attrs.evolve(example, bound=_definite(bound, example)))
+        if type(learner) in loaded.components["learners"].values():
+            for held in _held(learner):
+                owned = cases.setdefault(f"{type(learner).__name__} / {type(held).__name__}", [])
+                owned.append(attrs.evolve(example, bound=held))
+        for name, cls in loaded.components["learners"].items():
+            if cls is type(learner):
+                learners[name].append(example)
+    return Subjects(
+        learners={name: tuple(found) for name, found in learners.items()},
+        bounds={name: tuple(found) for name, found in cases.items()},
+        mechanisms={
+            name: _instances(cls, [m for e in examples for m in _mechanisms(e)])
+            for name, cls in loaded.components["mechanisms"].items()
+        },
+        features={
+            name: _fields_of(cls, examples) for name, cls in loaded.components["features"].items()
+        },
+        kernels={
+            name: _fields_of(cls, examples) for name, cls in loaded.components["kernels"].items()
+        },
+        events={name: _instances(cls, []) for name, cls in loaded.components["events"].items()},
+    )
+
+
+def kernels_within(cases: Sequence[Case], seed: int) -> list[tuple[Kernel, Domain]]:
+    """Kernels of the functions that learners fit, where no field of them is that kernel."""
+    found: list[tuple[Kernel, Domain]] = []
+    for case in cases:
+        learner = case.learner
+        if not isinstance(learner, FunctionLearner):
+            continue
+        held = [getattr(learner, f.name) for f in attrs.fields(cast(Any, type(learner)))]
+        rows = Rows(case.domain)
+        size = case.domain.exact or min(case.domain.at_most or 5, 5)
+        raw = np.random.default_rng(seed).uniform(-1, 1, (size, rows.width))
+        records = rows.project(raw, np.full(size, 0.5 * rows.label_bound))
+        query, *_ = learner.queries(case.public)
+        secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+        try:
+            value = compute(learner, query, records, case.public, secret)
+        except Exception:  # the laws of learners tell of it
+            continue
+        if isinstance(value, Expansion) and value.kernel not in held:
+            made = (value.kernel, case.domain)
+            found += [] if made in found else [made]
+    return found
+
+
+@attrs.frozen
+class _Plain:
+    """Claims about plain learners, for bounds that rest on those of other learners."""
+
+    adjacency: Adjacency
+
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
+        """Of an exact sum."""
+        yield "sum", SumBound()
+
+    def claim(
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
+    ) -> AnySensitivity | Refused:
+        """As the bound says."""
+        return bound.sensitivity(query, learner, public, self.adjacency)
+
+
+def _definite(bound: SensitivityBound, case: Case) -> SensitivityBound:
+    """With the bounds that it waits for, of other learners; the bound itself if they refuse."""
+    found = bound.about(case.learner, case.public, case.adjacency, _Plain(case.adjacency))
+    return bound if isinstance(found, Refused) else found
+
+
+def _held(learner: AnyLearner) -> Iterator[SensitivityBound]:
+    """Bounds that no plugin registers for this learner: its own, and the core's of exact sums."""
+    yield from (bound for bound in learner.bounds if not isinstance(bound, str))
+    if sums_exactly(learner) and "sum" in learner.bounds:
+        yield SumBound()
+
+
+def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
+    """The examples' learners, and those that no example uses but defaults can build."""
+    used: set[type[AnyLearner]] = set()
+    functions: list[tuple[AnyLearner, Domain, Adjacency]] = []
+    for example in examples:
+        fitted, case = example.scheduled.learner, example.case
+        used.add(type(fitted))
+        if isinstance(fitted, FunctionLearner):  # asks nothing: its mechanism changes nothing
+            facts = (fitted, case.domain, case.adjacency)
+            if facts in functions:
+                continue
+            functions.append(facts)
+        yield case
+    plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum, PlainMoments]
+    for cls in plain:
+        learner = None if cls in used else _built(cls)
+        if learner is not None:
+            yield Case(
+                learner=learner,
+                bound=_Unbounded(),
+                domain=plain_domain(),
+                adjacency=REPLACE_ONE,
+            )
+
+
+class _Unbounded(SensitivityBound):
+    """Stands where a case's bound does not matter."""
+
+    learner = AnyLearner
+
+    def sensitivity(self, *_: Any) -> Refused:
+        """Always."""
+        return Refused("no bound was chosen")
+
+
+def _built(cls: type[Any]) -> Any:
+    """An instance from defaults and, where a field has none, a plain value; or None.
+
+    An integer is 5, a number 1.0 (or 0.1, or 0.001), a feature map the identity, a bound that
+    another one wraps that of a plain sum, candidates are plain sums of moments, a kernel the
+    Gaussian one, a relation replace-one.
+    """
+    plain: dict[Any, Any] = {
+        int: 5,
+        float: 1.0,
+        FeatureMap: Identity(),
+        SensitivityBound: LabelSumAddRemove(),
+        Kernel: GaussianKernel(),
+        Adjacency: REPLACE_ONE,
+        tuple[Learner, ...]: (PlainMoments(), PlainMoments(clip=0.5)),
+    }
+    if not attrs.has(cls):
+        return None if inspect.isabstract(cls) else cls()
+    needed = [f for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
+    own = {field.name: field.type for field in needed}
+    holder = type("Fields", (), {"__annotations__": own, "__module__": cls.__module__})
+    try:
+        hints = typing.get_type_hints(holder)
+    except NameError:
+        return None
+    if any(hints[field.name] not in plain for field in needed):
+        return None
+    for number in _NUMBERS:
+        plain[float] = number
+        try:
+            return cls(**{field.alias: plain[hints[field.name]] for field in needed})
+        except (TypeError, ParameterError):
+            continue
+    return None
+
+
+def _instances(cls: type[Any], used: list[Any]) -> tuple[Any, ...]:
+    """Those in use, without equals; one from defaults if there are none."""
+    found: list[Any] = []
+    for candidate in used:
+        if type(candidate) is cls and candidate not in found:
+            found.append(candidate)
+    default = _built(cls)
+    if default is not None and not found:
+        found.append(default)
+    return tuple(found)
+
+
+def _mechanisms(example: Example) -> list[AnyMechanism]:
+    """As the spec states them, with what the learner's queries supply: not calibrated."""
+    given = example.scheduled.release.mechanism
+    stated = list(given.values()) if isinstance(given, Mapping) else [given]
+    asks = example.scheduled.asks.values()
+    found = []
+    for mechanism in stated:
+        fixed = [ask.query.fixed for ask in asks if type(ask.mechanism) is type(mechanism)]
+        supplied = {
+            name: value
+            for one in fixed
+            for name, value in one.items()
+            if getattr(mechanism, name) is None
+        }
+        found.append(attrs.evolve(cast(Any, mechanism), **supplied))
+    return found
+
+
+def supplied(mechanism: AnyMechanism) -> Iterator[AnyMechanism]:
+    """With plain numbers where it leaves numbers to the learner's query (`Query.fixed`).
+
+    For a mechanism that can do without, this is another one: ask where the first refuses.
+    """
+    own = cast(Any, type(mechanism))
+    left = {
+        field.alias: str(field.type).replace(" ", "")
+        for field in attrs.fields(own)
+        if field.init and field.name != free_field(own) and getattr(mechanism, field.name) is None
+    }
+    whole = {name: 5 for name, hint in left.items() if hint in ("int|None", "None|int")}
+    real = [name for name, hint in left.items() if hint in ("float|None", "None|float")]
+    for number in _NUMBERS if whole or real else ():
+        try:
+            yield attrs.evolve(cast(Any, mechanism), **whole, **dict.fromkeys(real, number))
+        except ParameterError:
+            continue
+
+
+def _fields_of(cls: type[C], examples: list[Example]) -> tuple[tuple[C, Domain], ...]:
+    """What the examples' learners hold of a class; one from defaults if there is none."""
+    used = [
+        (value, example.plan.request.domain)
+        for example in examples
+        for value in _field_values(example.scheduled.learner)
+        if type(value) is cls
+    ]
+    if used:
+        return tuple(used)
+    default = _built(cls)
+    return () if default is None else ((default, plain_domain()),)
+
+
+def _field_values(component: Any) -> list[Any]:
+    return [getattr(component, field.name) for field in attrs.fields(type(component))]

@@ -1,0 +1,18 @@
+"""A paper's tables and figures as specs: run as printed, and compared cell by cell."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpcore import hookimpl
+from dpcore.registry.lazily import Lazily
+
+
+@hookimpl
+def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+    """Run what a paper prints, and compute what it states."""
+    return Lazily(
+        {
+            "reproduce": ("dpcore_experiments.commands.reproduce", "reproduce"),
+            "theory": ("dpcore_experiments.commands.theory", "theory"),
+        }
+    )

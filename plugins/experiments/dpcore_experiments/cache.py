@@ -1,0 +1,98 @@
+"""What an experiment found as a file and a picture, for the operator alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgspec
+
+from dpcore.publish.files import new_folder, private_folder, replace_file
+from dpcore_experiments.compare import Cell
+from dpcore_experiments.experiment import Experiment
+
+WARNING = "NOT PRIVATE: every number here shows the records; keep it"
+
+
+def as_dict(
+    experiment: Experiment, cells: Sequence[Cell], key: int, quick: bool, audit: int
+) -> dict[str, Any]:
+    """Everything that is printed."""
+    text = experiment.text
+    return {
+        "warning": WARNING,
+        "experiment": experiment.name,
+        "source": text.source,
+        "reading": text.reading,
+        "key": key,
+        "quick": quick,
+        "audit": audit,
+        "differs": [msgspec.structs.asdict(one) for one in text.differs],
+        "not_reproducible": text.not_reproducible,
+        "substitute": text.substitute,
+        "cells": [{**attrs.asdict(cell), "within": cell.within} for cell in cells],
+    }
+
+
+def keep(
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    *,
+    key: int,
+    quick: bool,
+    audit: int,
+    runs: Path,
+) -> tuple[Path, str]:
+    """A new folder with `operator/experiment.json` and, where matplotlib is installed, a picture.
+
+    Returns the folder of the files, and why there is no picture if there is none.
+    """
+    folder = new_folder(runs, experiment.name.replace("/", "-"))
+    operator = private_folder(folder / "operator")
+    told = msgspec.json.format(msgspec.json.encode(as_dict(experiment, cells, key, quick, audit)))
+    replace_file(operator / "experiment.json", told + b"\n", private=True)
+    try:
+        picture = drawn(experiment, cells)
+    except ImportError:
+        return operator, "no picture: it needs matplotlib (pip install 'dpcore[report]')"
+    replace_file(operator / "experiment.svg", picture, private=True)
+    return operator, ""
+
+
+def drawn(experiment: Experiment, cells: Sequence[Cell]) -> bytes:
+    """The paper's curves dashed, and what was found with its standard deviations; an SVG.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    import io
+
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    measured = {
+        "mse": "mean squared test error",
+        "error_rate": "share of wrong classes",
+        "risk_gap": "gap of excessive risk",
+        "parity": "distance of two groups' predictions",
+    }
+    axes = figure.add_subplot(
+        xlabel=experiment.text.sweep.over, ylabel=measured[experiment.text.metric]
+    )
+    axes.set_title(f"{experiment.name}, reading {experiment.text.reading}: NOT PRIVATE")
+    for number, series in enumerate(experiment.text.series):
+        mine = sorted((c for c in cells if c.series == series.name), key=lambda cell: cell.at)
+        colour = f"C{number % 10}"
+        at = [cell.at for cell in mine]
+        means, sds = [cell.mean for cell in mine], [cell.sd for cell in mine]
+        axes.errorbar(at, means, yerr=sds, color=colour, marker="o", label=series.name)
+        shown = [(cell.at, cell.paper) for cell in mine if cell.paper is not None]
+        if shown:
+            axes.plot(*zip(*shown, strict=True), color=colour, linestyle="--")
+    axes.set_yscale("log")
+    axes.legend(fontsize="small")
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()

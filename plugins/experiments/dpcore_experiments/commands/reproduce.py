@@ -1,0 +1,138 @@
+"""`dpcore reproduce`: a refuted claim as printed, or a paper's table or figure; not private."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import attrs
+import typer
+
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
+from dpcore.cli.progress import slow_progress
+from dpcore.errors import SpecError
+
+AUDITED = 4  # labels changed in a full run: for the slowest fits, half of the run's own time
+
+
+def reproduce(
+    what: Annotated[
+        str | None,
+        typer.Argument(help="A spec file (YAML), or PAPER/ITEM of --list.", show_default=False),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Use this file or LOADER:NAME instead of the spec's source.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the papers' tables and figures.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few splits, first and last value of the sweep.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(envvar="DPCORE_DATA", help="Folder with the CSV files of a PAPER/ITEM."),
+    ] = None,
+    key: Annotated[
+        int | None, typer.Option(min=0, help="Of all that a PAPER/ITEM draws; its own if left out.")
+    ] = None,
+    audit: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Labels that an audit of every series changes: what is really lost."
+            f" [default: {AUDITED}; 0 under --quick]",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Run a refuted or conditional spec, or a paper's table, as printed. NOT private: keep it.
+
+    Exit code 0 for a table or figure only if every judged number is within its tolerances.
+    """
+    with guarded():
+        if listed:
+            _list(json=json)
+        elif what is None:
+            raise SpecError("a spec or PAPER/ITEM was needed; --list shows what there is")
+        elif what.endswith((".yaml", ".yml")) or Path(what).is_file():
+            _spec(Path(what), source, runs, json=json)
+        elif not _experiment(what, quick, data, key, audit, runs, json=json):
+            raise typer.Exit(1)
+
+
+def _list(*, json: bool) -> None:
+    from dpcore_experiments.experiment import experiments, load_experiment
+
+    told = []
+    for name in experiments():
+        text = load_experiment(name).text
+        files = sorted({d.csv.file for d in text.data.values() if d.csv is not None})
+        told.append({"item": name, "title": text.title, "reading": text.reading, "needs": files})
+    if json:
+        show_json(told)
+        return
+    table = columns("paper/item", "what it shows", "reading", "needs")
+    for one in told:
+        needs = ", ".join(one["needs"]) or "nothing"
+        table.add_row(str(one["item"]), str(one["title"]), str(one["reading"]), needs)
+    out().print(table)
+
+
+def _spec(path: Path, source: str | None, runs: Path, *, json: bool) -> None:
+    from dpcore.spec.spec import load_spec
+
+    loaded = load_spec(path)
+
+    from dpcore.cli.plans import show_plan  # imported for a spec that is right
+    from dpcore.publish.whole_run import reproduce as as_printed
+
+    with slow_progress() as progress:
+        made = as_printed(loaded, source=source, runs=runs, progress=progress)
+    if json:
+        show_json({**made.lock.plan, "reproduced, not private": str(made.kept)})
+        return
+    console = out()
+    show_plan(console, made.guarantee, made.lock)
+    console.print(f"Reproduced, NOT PRIVATE, in {made.kept}", markup=False)
+
+
+def _experiment(
+    name: str,
+    quick: bool,
+    data: Path | None,
+    key: int | None,
+    audit: int | None,
+    runs: Path,
+    *,
+    json: bool,
+) -> bool:
+    """Whether all is within."""
+    from dpcore_experiments.cache import keep
+    from dpcore_experiments.commands.reproduced_view import show, summary
+    from dpcore_experiments.compare import judged
+    from dpcore_experiments.experiment import load_experiment
+    from dpcore_experiments.running import run
+
+    experiment = load_experiment(name)
+    key = experiment.text.key if key is None else key
+    audit = (0 if quick else AUDITED) if audit is None else audit
+    with slow_progress(name) as progress:
+        found = run(experiment, data, quick=quick, key=key, audit=audit, progress=progress)
+    cells = judged(experiment.text, found)
+    kept, note = keep(experiment, cells, key=key, quick=quick, audit=audit, runs=runs)
+    good = all(cell.within is not False for cell in cells)
+    if json:
+        told = [{**attrs.asdict(cell), "within": cell.within} for cell in cells]
+        show_json(
+            {"item": name, "key": key, "audit": audit, "cells": told, "not private, in": str(kept)}
+        )
+        return good
+    console = out()
+    show(console, experiment, cells, audit)
+    console.print(f"{summary(cells)} NOT PRIVATE, in {kept}", markup=False)
+    if note:
+        console.print(note, markup=False)
+    return good

@@ -1,0 +1,118 @@
+"""Printing a paper's table or figure beside what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dpcore.cli.console import columns
+from dpcore_experiments.compare import FAMILY, Cell
+from dpcore_experiments.experiment import Experiment
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit: int) -> None:
+    """The table, a line for every cell, and what is to be known about it.
+
+    Args:
+        audit: How many labels an audit changed; 0 if there was none.
+    """
+    text = experiment.text
+    title = f"{experiment.name}: {text.title}. {text.source}. Reading: {text.reading}."
+    table = columns(
+        "series", text.sweep.over, "paper", "here +- sd", "independent", "within", "not private"
+    )
+    for cell in cells:
+        table.add_row(
+            cell.series,
+            f"{cell.at:g}" if isinstance(cell.at, float) else str(cell.at),
+            _paper(cell),
+            f"{cell.mean:.4g}" + ("" if cell.formula else f" +- {cell.sd:.2g}"),
+            _independent(cell),
+            verdict(cell),
+            private(cell),
+        )
+    console.print(title, markup=False)
+    if text.substitute:
+        console.print(f"SUBSTITUTE: {text.substitute}", markup=False)
+    console.print(table)
+    if any(cell.audited is not None for cell in cells):
+        console.print(
+            f"Loses: an audit changed {audit} labels of the first split, one at a time, with the "
+            "same coins; what the noise does not hide of it is a closed form, rounded down. "
+            "A recorded audit stands where it shows more.",
+            markup=False,
+        )
+    elif any(cell.loses is not None for cell in cells):
+        console.print("Loses: by a recorded audit; --audit N makes one here.", markup=False)
+    honest = dict.fromkeys((c.series, c.claims, c.honest) for c in cells if c.honest)
+    for series, claims, best in honest:
+        console.print(f"{series}: best honest result at epsilon {claims:g}: {best}", markup=False)
+    for one in text.differs:
+        console.print(
+            f"Text and code differ: {one.what}: {_plain(one.text)} in the text, "
+            f"{_plain(one.code)} in the code.",
+            markup=False,
+        )
+    for why in text.not_reproducible:
+        console.print(f"Not reproducible: {why}.", markup=False)
+    for series, reason in dict.fromkeys((c.series, c.unjudged) for c in cells if c.unjudged):
+        console.print(f"{series} is not judged: {reason}.", markup=False)
+    for name in text.also:
+        console.print(f"See also: dpcore reproduce {name}", markup=False)
+    if all(cell.formula for cell in cells):
+        return
+    console.print(
+        f"Within: one split of the paper is as far from the mean as two standard deviations of "
+        f"{cells[0].repeats} splits allow; the independent means differ at {FAMILY:.0%} for all "
+        "cells together.",
+        markup=False,
+    )
+
+
+def _paper(cell: Cell) -> str:
+    if cell.below is not None:
+        return f"below {cell.below:.4g}"
+    return "-" if cell.paper is None else f"{cell.paper:.4g} (+- {cell.tolerance:.2g})"
+
+
+def _plain(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _independent(cell: Cell) -> str:
+    if cell.independent is None:
+        return "-"
+    room = cell.independent_tolerance
+    return f"{cell.independent:.4g}" + ("" if room is None else f" (+- {room:.2g})")
+
+
+def verdict(cell: Cell) -> str:
+    """Yes, no (and of what), or that nothing is judged."""
+    if cell.within is None:
+        return "not judged"
+    wrong = [
+        name
+        for name, told in (("paper", cell.as_paper), ("independent", cell.as_independent))
+        if told is False
+    ]
+    return f"NO: {', '.join(wrong)}" if wrong else "yes"
+
+
+def private(cell: Cell) -> str:
+    """What an audit says of the claim."""
+    if cell.formula:
+        return "a formula of public facts"
+    if cell.claims is None:
+        return "NOT PRIVATE: no noise"
+    loses = "not audited" if cell.loses is None else f"really loses {cell.loses:.4g} or more"
+    return f"NOT PRIVATE: claims {cell.claims:g}, {loses}"
+
+
+def summary(cells: Sequence[Cell]) -> str:
+    """How many cells are within."""
+    judged = [cell for cell in cells if cell.within is not None]
+    good = sum(bool(cell.within) for cell in judged)
+    return f"{good} of {len(judged)} judged cells are within."

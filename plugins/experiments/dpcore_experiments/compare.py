@@ -1,0 +1,177 @@
+r"""Whether what is found is what the paper shows, and what an independent study found.
+
+* The paper shows one split. With r splits here, mean m and standard deviation s, it is within if
+  :math:`|p-m|\le t_{r-1}\,s\sqrt{1+1/r}+h`, where t is the quantile of Student's law that two
+  standard deviations are of the normal law (for many splits the bound is 2 s), and h the error of
+  reading: half of the last printed digit, or a share of the value for numbers from a picture.
+  Where an independent study has a standard deviation too, s is pooled from both.
+* The independent study is within if Student's test with the pooled variance does not tell its mean
+  from ours at 1 % for the whole item: at 1 %/K for each of the item's K cells (Bonferroni). Both
+  repeat one experiment, so that equal variances are part of what is tested.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import scipy
+
+from dpcore_experiments.grammar import ExperimentText
+from dpcore_experiments.running import Found
+
+FAMILY = 0.01  # of an item: the chance that any of its true means is called different
+TWO_SD = 0.5 * math.erfc(2 / math.sqrt(2))  # each side
+
+
+@attrs.frozen(kw_only=True)
+class Cell:
+    """One number of a table or figure, and its verdicts; None where there is nothing to judge.
+
+    Args:
+        loses: The least epsilon that it really loses, of what an audit shows here and a recorded
+            one; audited: the first alone, None if there was none.
+        below: What it must be less than, where only an order is claimed.
+    """
+
+    series: str
+    at: int | float
+    paper: float | None
+    mean: float
+    sd: float
+    repeats: int
+    tolerance: float
+    independent: float | None
+    independent_tolerance: float | None
+    as_paper: bool | None
+    as_independent: bool | None
+    formula: bool
+    claims: float | None
+    loses: float | None
+    audited: float | None
+    below: float | None
+    honest: str
+    unjudged: str
+
+    @property
+    def within(self) -> bool | None:
+        """All verdicts there are; None if there is none."""
+        told = [one for one in (self.as_paper, self.as_independent) if one is not None]
+        return all(told) if told else None
+
+
+def tolerance(sd: float, repeats: int, other: float = 0.0, others: int = 1) -> float:
+    """How far one more split may be from the mean of `repeats`, as far as two sd are.
+
+    Args:
+        other: The same standard deviation as an independent study of `others` splits found it.
+    """
+    freedom = repeats + others - 2
+    pooled = math.sqrt(((repeats - 1) * sd**2 + (others - 1) * other**2) / freedom)
+    student = float(scipy.stats.t.isf(TWO_SD, freedom))
+    return student * pooled * math.sqrt(1 + 1 / repeats)
+
+
+def difference(sd: float, repeats: int, other: float, others: int, level: float) -> float:
+    """How far two means may be apart at a two-sided level: Student's test, pooled variance."""
+    freedom = repeats + others - 2
+    pooled = ((repeats - 1) * sd**2 + (others - 1) * other**2) / freedom
+    student = float(scipy.stats.t.isf(level / 2, freedom))
+    return student * math.sqrt(pooled * (1 / repeats + 1 / others))
+
+
+def judged(text: ExperimentText, found: Sequence[Found]) -> list[Cell]:
+    """A cell for every series at every value."""
+    compared = sum(_study(text, one)[1] is not None for one in found)
+    cells = [_cell(text, one, FAMILY / max(1, compared)) for one in found]
+    cells = _ordered(text, cells)
+    goals = {series.name: series.approaches for series in text.series if series.approaches}
+    last = {(c.series, c.at): c for c in cells if c.at == text.sweep.at[-1]}
+    return [
+        _reaching(cell, last[goals[cell.series], cell.at])
+        if cell.series in goals and (cell.series, cell.at) in last
+        else cell
+        for cell in cells
+    ]
+
+
+def _ordered(text: ExperimentText, cells: Sequence[Cell]) -> list[Cell]:
+    """Cells that must be less than each of some others, told apart at 1 % for the whole item."""
+    goals = {series.name: series.below for series in text.series}
+    means = {(cell.series, cell.at): cell for cell in cells}
+    claims = FAMILY / max(1, sum(len(goals[cell.series]) for cell in cells))
+    return [
+        _less(cell, [means[name, cell.at] for name in goals[cell.series]], 2 * claims)
+        if goals[cell.series]
+        else cell
+        for cell in cells
+    ]
+
+
+def _less(cell: Cell, others: Sequence[Cell], level: float) -> Cell:
+    """One-sided: Student's test, half of a two-sided level."""
+    ends = [o.mean - difference(cell.sd, cell.repeats, o.sd, o.repeats, level) for o in others]
+    return attrs.evolve(cell, below=min(o.mean for o in others), as_paper=cell.mean < min(ends))
+
+
+def _reaching(cell: Cell, goal: Cell) -> Cell:
+    """A cell whose target is what another series has."""
+    room = tolerance(cell.sd, cell.repeats, goal.sd, goal.repeats)
+    near = abs(goal.mean - cell.mean) <= room
+    return attrs.evolve(cell, paper=goal.mean, tolerance=room, as_paper=near)
+
+
+def _study(text: ExperimentText, found: Found) -> tuple[float | None, float | None]:
+    """Mean and sd of the independent study."""
+    study, place = text.series[found.series].independent, text.sweep.at.index(found.at)
+    if study is None:
+        return None, None
+    return study.mean[place], None if study.sd is None else study.sd[place]
+
+
+def _cell(text: ExperimentText, found: Found, level: float) -> Cell:
+    series = text.series[found.series]
+    repeats = len(found.errors)
+    mean, sd = float(np.mean(found.errors)), float(np.std(found.errors, ddof=1))
+    paper = series.paper[text.sweep.at.index(found.at)]
+    study, spread = _study(text, found)
+    room = series.half_digit + series.relative * abs(paper or 0.0)
+    if spread is None or series.independent is None:
+        room += tolerance(sd, repeats)
+    else:
+        room += tolerance(sd, repeats, spread, series.independent.repeats)
+    apart = None
+    if study is not None and series.statement is not None:
+        apart = series.relative * abs(study)  # a formula: both numbers are exact but for digits
+    elif study is not None and series.exact:
+        apart = series.relative * abs(study) + tolerance(sd, repeats)  # exact at each split
+    elif study is not None and spread is not None:
+        assert series.independent is not None
+        apart = difference(sd, repeats, spread, series.independent.repeats, level)
+    counts = not series.unjudged
+    shown = [x for x in (found.loses, series.loses.get(str(found.at))) if x is not None]
+    swept = text.sweep.over == "epsilon" and series.noise is not None
+    return Cell(
+        series=series.name,
+        at=found.at,
+        paper=paper,
+        mean=mean,
+        sd=sd,
+        repeats=repeats,
+        tolerance=room,
+        independent=study,
+        independent_tolerance=apart,
+        formula=series.statement is not None,
+        as_paper=abs(paper - mean) <= room if counts and paper is not None else None,
+        as_independent=abs(study - mean) <= apart
+        if study is not None and apart is not None
+        else None,
+        claims=float(found.at) if series.claims_sweep or swept else series.epsilon,
+        loses=max(shown, default=None),
+        audited=found.loses,
+        below=None,
+        honest=series.honest,
+        unjudged=series.unjudged,
+    )

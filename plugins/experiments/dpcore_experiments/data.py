@@ -1,0 +1,191 @@
+"""Records of an experiment: the user's own file, checked by its bytes, or drawn by a generator."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import SpecError
+from dpcore_experiments.experiment import Experiment, fields
+from dpcore_experiments.grammar import DataText, FileText
+
+Floats = NDArray[np.float64]
+
+
+@attrs.frozen(eq=False)
+class Split:
+    """Records to fit on and records held out, shapes (m, d), (m,), (n, d), (n,).
+
+    Args:
+        groups: Whose each fitted record is, shape (m,); empty names where there are no groups.
+    """
+
+    train_x: Floats
+    train_y: Floats
+    test_x: Floats
+    test_y: Floats
+    groups: NDArray[np.str_]
+
+
+@attrs.frozen(eq=False)
+class Table:
+    """All records of a file or two: shapes (n, d), (n,), (n,)."""
+
+    x: Floats
+    y: Floats
+    groups: NDArray[np.str_]
+
+
+Draw = Callable[[np.random.Generator, int | None], Split]
+
+
+def draws(experiment: Experiment, folder: Path | None) -> dict[str, Draw]:
+    """What draws a split of each data set. All files are read first: there is no partial table.
+
+    Raises:
+        SpecError: a file is missing or altered; the message has its name and checksum.
+    """
+    return {
+        name: _drawing(data, experiment.methods, None if data.csv is None else _read(data, folder))
+        for name, data in experiment.text.data.items()
+    }
+
+
+def _drawing(
+    data: DataText, methods: Mapping[str, Callable[..., Any]], table: Table | None
+) -> Draw:
+    def drawn(coins: np.random.Generator, records: int | None) -> Split:
+        train = data.train if records is None else records
+        if table is None:
+            assert data.generator is not None
+            assert train is not None
+            made = methods[data.generator["name"]]
+            x, y = made(coins, train + data.test, **fields(data.generator, train))
+            given = Table(x, _scaled(y, data.scale_y), np.full(len(y), ""))
+            order = np.arange(len(y))
+        else:
+            given, order = table, coins.permutation(len(table.y))
+        held, fitted = _parts(given.groups[order], data, train)
+        fitted, held = order[fitted], order[held]
+        return Split(
+            given.x[fitted], given.y[fitted], given.x[held], given.y[held], given.groups[fitted]
+        )
+
+    return drawn
+
+
+def _parts(
+    groups: NDArray[np.str_], data: DataText, train: int | None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Places of what is held out, the first of each group, and of what is fitted on."""
+    held, fitted = [], []
+    for name in np.unique(groups):
+        own = np.flatnonzero(groups == name)
+        out = data.test if data.share is None else round(data.share * own.size)
+        held.append(own[:out])
+        fitted.append(own[out : own.size if train is None else out + train])
+    return np.concatenate(held), np.concatenate(fitted)
+
+
+def _read(data: DataText, folder: Path | None) -> Table:
+    """The file, or both."""
+    assert data.csv is not None
+    found, whose = _Columns(), []
+    for name, file in (("csv", data.csv), ("other", data.other)):
+        if file is None:
+            continue
+        rows = _rows(_bytes(file, folder), file)
+        given = [row[data.group] for row in rows] if data.group else [name] * len(rows)
+        whose += given if data.group or data.other else [""] * len(rows)
+        found.add(rows, file.target, data.group if data.group_is == "constant" else "")
+    groups = np.array(whose)
+    alike = np.full(groups.size, "") if data.scale_x == "minmax" else groups
+    x = found.matrix(
+        None if data.scale_x == "none" else alike,
+        constant=data.group_is == "constant" and bool(data.group or data.other),
+    )
+    y = np.array(found.labels)
+    if data.scale_y == "group_minmax":
+        return Table(x, within(y, groups), groups)
+    return Table(x, _scaled(y, data.scale_y), groups)
+
+
+def _bytes(text: FileText, folder: Path | None) -> bytes:
+    expected = f"{text.file} with sha256 {text.sha256}"
+    if folder is None:
+        raise SpecError(f"needs {expected}: name its folder by --data or DPCORE_DATA")
+    try:
+        raw = (folder / text.file).read_bytes()
+    except OSError as error:
+        raise SpecError(f"needs {expected}; it cannot be read ({error.strerror})") from None
+    found = hashlib.sha256(raw).hexdigest()
+    if found != text.sha256:
+        raise SpecError(f"needs {expected}, got sha256 {found}: the file was altered")
+    return raw
+
+
+def _rows(raw: bytes, text: FileText) -> list[dict[str, str]]:
+    rows = list(csv.DictReader(io.StringIO(raw.decode("utf-8-sig")), delimiter=text.delimiter))
+    return rows[: text.rows]
+
+
+@attrs.define(eq=False)
+class _Columns:
+    """Cells by column, of one file after the other."""
+
+    cells: dict[str, list[str]] = attrs.field(factory=dict)
+    labels: list[float] = attrs.field(factory=list)
+
+    def add(self, rows: list[dict[str, str]], target: str, group: str) -> None:
+        """All columns but the target's and the group's."""
+        self.labels += [float(row[target]) for row in rows]
+        for name in rows[0]:
+            if name not in (target, group):
+                self.cells.setdefault(name, []).extend(row[name] for row in rows)
+
+    def matrix(self, alike: NDArray[np.str_] | None, *, constant: bool) -> Floats:
+        """Numeric columns, then every category of a text column as 0 or 1.
+
+        Args:
+            alike: Numbers go to [0, 1] over the records of one name here; None for as they are.
+            constant: Whether a column of ones stands for a column that is left out.
+        """
+        numbers, categories = [], []
+        for cells in self.cells.values():
+            try:
+                numbers.append(np.array(cells, dtype=np.float64))
+            except ValueError:
+                levels = sorted(set(cells))
+                categories += [np.array([c == level for c in cells], float) for level in levels]
+        if alike is not None:
+            numbers = [within(column, alike) for column in numbers]
+        ones = [np.ones(len(self.labels))] if constant else []
+        return np.column_stack([*numbers, *categories, *ones])
+
+
+def within(values: Floats, groups: NDArray[np.str_]) -> Floats:
+    """To [0, 1] over the records of each group."""
+    found = np.empty_like(values)
+    for name in np.unique(groups):
+        found[groups == name] = to_unit(values[groups == name])
+    return found
+
+
+def to_unit(values: Floats) -> Floats:
+    """To [0, 1] by the least and the largest value, which are private: as printed, not sound."""
+    low, high = float(values.min()), float(values.max())
+    return (values - low) / (high - low) if high > low else np.zeros_like(values)
+
+
+def _scaled(y: Floats, how: str) -> Floats:
+    if how == "minmax":
+        return to_unit(y)
+    return y / float(np.linalg.norm(y)) if how == "l2" else y

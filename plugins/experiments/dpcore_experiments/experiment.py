@@ -1,0 +1,161 @@
+"""An experiment: the file, read and checked, with the methods that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
+from dpcore.learning.statement import Statement
+from dpcore.registry.registry import Registry
+from dpcore.registry.shipped import one, shipped
+from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.located import Node, read
+from dpcore.strict_yaml.places import placed
+from dpcore_experiments.grammar import ExperimentSpecText, ExperimentText
+
+_TIMES = re.compile(r"(?:(?P<times>[0-9.]+)\*)?m(?:(?P<plus>[+-][0-9]+))?\Z")
+_OVER = re.compile(r"(?P<over>[0-9.]+)/(?:(?P<by>[0-9]+))?m\Z")
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Experiment:
+    """One table or figure.
+
+    Args:
+        name: PAPER/ITEM.
+        text: The file.
+        methods: What it names, by name.
+        statements: What it names, by name.
+    """
+
+    name: str
+    text: ExperimentText
+    methods: Mapping[str, Callable[..., Any]]
+    statements: Mapping[str, Statement]
+
+
+def load_experiment(name: str, registry: Registry | None = None) -> Experiment:
+    """An experiment that an admitted plugin ships.
+
+    Raises:
+        RegistryError: no such experiment, or a method is missing.
+        SpecError: the file is wrong, at file:line:column.
+    """
+    registry = Registry.default() if registry is None else registry
+    return experiment_of(read(one(registry, "experiments", "experiment", name)), name, registry)
+
+
+def experiments(registry: Registry | None = None) -> dict[str, Path]:
+    """Every shipped experiment by name."""
+    return shipped(Registry.default() if registry is None else registry, "experiments")
+
+
+def experiment_of(node: Node, name: str, registry: Registry) -> Experiment:
+    """From a parsed file."""
+    with placed(node):
+        text = convert(node, ExperimentSpecText).experiment
+        with below("experiment"):
+            return Experiment(
+                name=name,
+                text=text,
+                statements=_statements(text, registry),
+                methods=_methods(text, registry),
+            )
+
+
+def _statements(text: ExperimentText, registry: Registry) -> dict[str, Statement]:
+    known: dict[str, Statement] = shipped(registry, "theory")
+    found = {}
+    for number, series in enumerate(text.series):
+        with below("series", number):
+            if (series.fit is None) == (series.statement is None):
+                raise SpecError("needs data and fit, or statement, and not both")
+            if series.statement is not None:
+                with below("statement"):
+                    name = series.statement.get("name")
+                    if name not in known:
+                        raise RegistryError(
+                            f"no admitted plugin has statement {shown(name)}"
+                            f"{nearest(str(name), known)}",
+                            "name",
+                        )
+                    if series.statement.get("which") not in ("printed", "corrected"):
+                        raise SpecError("needs printed or corrected", "which")
+                    found[name] = known[name]
+    return found
+
+
+def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[..., Any]]:
+    known: dict[str, Callable[..., Any]] = shipped(registry, "methods")
+    found: dict[str, Callable[..., Any]] = {}
+    for name, data in text.data.items():
+        with below("data", name):
+            if (data.csv is None) == (data.generator is None):
+                raise SpecError("needs csv or generator, and not both")
+            if data.generator is not None:
+                with below("generator"):
+                    found |= _method(data.generator, known)
+    for number, series in enumerate(text.series):
+        with below("series", number):
+            if series.fit is not None and series.data not in text.data:
+                raise SpecError(f"no data are called so{nearest(series.data, text.data)}", "data")
+            for key, component in (("fit", series.fit), ("noise", series.noise)):
+                if component is not None:
+                    with below(key):
+                        found |= _method(component, known)
+            names = [one.name for one in text.series]
+            for key, others in (("approaches", [series.approaches]), ("below", series.below)):
+                for other in filter(None, others):
+                    if other not in names:
+                        raise SpecError(f"no series is called so{nearest(other, names)}", key)
+            swept = text.sweep.over == "epsilon" and series.noise is not None
+            if (series.noise is None) != (series.epsilon is None and not swept):
+                raise SpecError("noise and epsilon go together", "epsilon")
+            study = series.independent
+            rows: dict[str, list[float | None]] = {"paper": series.paper}
+            if study is not None:
+                rows["independent.mean"] = study.mean
+                rows |= {} if study.sd is None else {"independent.sd": study.sd}
+            for key, row in rows.items():
+                if len(row) != len(text.sweep.at):
+                    raise SpecError(
+                        f"needs {len(text.sweep.at)} numbers, one for each value of the sweep, "
+                        f"got {len(row)}",
+                        key,
+                    )
+    return found
+
+
+def _method(
+    component: Mapping[str, Any], known: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    name = component.get("name")
+    if not isinstance(name, str):
+        raise SpecError("the key 'name' is missing")
+    if name not in known:
+        raise RegistryError(f"no admitted plugin has method {name!r}{nearest(name, known)}", "name")
+    return {name: known[name]}
+
+
+def fields(component: Mapping[str, Any], records: int) -> dict[str, Any]:
+    """The fields of a component without its name, expressions in m put in."""
+    return {key: _value(key, value, records) for key, value in component.items() if key != "name"}
+
+
+def _value(key: str, value: Any, records: int) -> Any:
+    """A number in m: `a*m+b` or `a/m`, or `a/bm` for a/(b m); whatever else it is, itself."""
+    if not isinstance(value, str) or "m" not in value:
+        return value
+    if match := _TIMES.match(value):
+        found = float(match["times"] or 1) * records + int(match["plus"] or 0)
+        return int(found) if found == int(found) else found
+    if match := _OVER.match(value):
+        return float(match["over"]) / (int(match["by"] or 1) * records)
+    if value[0].isdigit():
+        raise ParameterError("an expression", "a*m+b or a/m", key, value)
+    return value
