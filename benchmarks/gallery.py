@@ -13,9 +13,9 @@ import numpy as np
 import dpcore
 from dpcore.adjacency import ADD_REMOVE
 from dpcore.ledger.book import Ledger
-from dpcore.publish.reporting.ledger import ledger_report
-from dpcore.publish.reporting.page import report
-from dpcore.publish.reporting.shapes import picture
+from dpcore_report.ledger import ledger_report
+from dpcore_report.page import report
+from dpcore_report.shapes import picture
 
 FOLDER = Path(__file__).parents[1] / "docs" / "gallery"
 SHOWN = (("age",), ("plan",), ("hours",), ("plan", "hours"))

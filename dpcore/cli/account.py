@@ -17,6 +17,7 @@ from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
 from dpcore.events.catalogue import Catalogue
 from dpcore.registry.events import catalogue_of
+from dpcore.siblings import sibling
 from dpcore.strict_yaml.located import read
 from dpcore.strict_yaml.places import placed
 
@@ -44,7 +45,7 @@ def account(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Also draw a curve, as .svg, .png or .html (needs dpcore[report])."),
+        typer.Option(help="Also draw a curve, as .svg, .png or .html (needs dpcore-report)."),
     ] = None,
     over: Annotated[
         Axis, typer.Option(help="What the curve runs over; steps repeats the whole list.")
@@ -118,12 +119,12 @@ def _plot(
     if path.suffix not in (".svg", ".png", ".html"):
         raise SpecError(f"--plot needs a file .svg, .png or .html, got {path.suffix!r}")
     try:
-        from dpcore.accounting import drawing  # needs an optional extra
-    except ImportError:
-        raise SpecError("--plot needs matplotlib: pip install dpcore[report]") from None
+        bands = sibling("report", "plots.bands", "--plot")
+    except ImportError as error:
+        raise SpecError(str(error)) from None
     band: Band
     if over is Axis.STEPS:
         band = over_steps(data, delta, repetitions, catalogue)
     else:
         band = over_delta(data, delta, catalogue)
-    drawing.draw(band, path, turned=over is Axis.EPSILON)
+    bands.draw(band, path, turned=over is Axis.EPSILON)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcore.accounting.pictures import axes_or_new
 from dpcore.domain.classes import Classes
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ContractError
 from dpcore.learning.coefficients import line_of
-from dpcore.learning.pictures import draw_coefficients, draw_shape
 from dpcore.learning.shapes import Shaped
 from dpcore.markup import Listing, Sheet, Shown
+from dpcore.siblings import sibling
 
 _MOST_SHAPES = 4  # that are drawn side by side
 
@@ -51,16 +50,18 @@ class ShownModel(Shown):
 
         Raises:
             ContractError: the model is neither a sum of shapes nor a line.
-            ImportError: matplotlib is not installed.
+            ImportError: dpcore-report or matplotlib is not installed.
         """
         model: Any = self
         labels = model.domain.labels
+        axes_or_new = sibling("report", "plots.curves", "plot").axes_or_new
+        plots = sibling("report", "plots.models", "plot")
         if isinstance(model, Shaped):
             shapes = model.shapes()[:_MOST_SHAPES]
             drawn = axes_or_new(axes, len(shapes))
             classes = tuple(map(str, labels.values)) if isinstance(labels, Classes) else ()
             for one, shape in zip(drawn, shapes, strict=False):
-                draw_shape(one, shape, classes)
+                plots.draw_shape(one, shape, classes)
             return drawn
         line = line_of(model)
         if line is None:
@@ -69,5 +70,5 @@ class ShownModel(Shown):
                 "draw"
             )
         drawn = axes_or_new(axes)
-        draw_coefficients(drawn[0], encoded_names(model.domain), line.values)
+        plots.draw_coefficients(drawn[0], encoded_names(model.domain), line.values)
         return drawn

@@ -18,7 +18,6 @@ import attrs
 import msgspec
 
 from dpcore.accounting.filters import BudgetExceededError
-from dpcore.accounting.pictures import axes_or_new
 from dpcore.adjacency import Adjacency
 from dpcore.errors import (
     AdjacencyError,
@@ -33,7 +32,6 @@ from dpcore.ledger.covered import covered, settled
 from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, taken
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
 from dpcore.ledger.left import Left
-from dpcore.ledger.pictures import draw_spending
 from dpcore.ledger.places import path_of, unknown
 from dpcore.ledger.recomputing import (
     COMMITTED,
@@ -49,6 +47,7 @@ from dpcore.markup import Sheet, Shown
 from dpcore.once import Once
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
+from dpcore.siblings import sibling
 
 _KEPT = 2.0**-6  # of delta, for leaks
 _TILTED = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
@@ -240,9 +239,10 @@ class Ledger(Shown):
         return ledger_sheet(self.name, self.total, self.each_row(), self.left())
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw what is spent after each charge, on matplotlib's axes or new ones (`[report]`)."""
-        (drawn,) = axes_or_new(axes)
-        draw_spending(drawn, [one.share for one in taken(self.total, self.each_row())])
+        """Draw what is spent after each charge, on matplotlib's axes or new ones."""
+        (drawn,) = sibling("report", "plots.curves", "Ledger.plot").axes_or_new(axes)
+        plots = sibling("report", "plots.ledgers", "Ledger.plot")
+        plots.draw_spending(drawn, [one.share for one in taken(self.total, self.each_row())])
         return drawn
 
     def note(self, what: str) -> None:

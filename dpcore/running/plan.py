@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.accounting.certainty import Curve
-from dpcore.accounting.pictures import axes_or_new, draw_curve, draw_trade_off
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
@@ -39,6 +38,7 @@ from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictor, Serving
 from dpcore.running.sheets import plan_sheet, released_sheet
 from dpcore.running.silence import silenced
+from dpcore.siblings import sibling
 
 
 def _nothing() -> None: ...
@@ -121,12 +121,13 @@ class Plan(Shown):
             Both axes.
 
         Raises:
-            ImportError: matplotlib is not installed.
+            ImportError: dpcore-report or matplotlib is not installed.
         """
-        left, right = axes_or_new(axes, 2)
+        curves = sibling("report", "plots.curves", "Plan.plot")
+        left, right = curves.axes_or_new(axes, 2)
         curve, told = self.curve(), self.guarantee
-        draw_curve(left, curve, told.epsilon, told.delta)
-        draw_trade_off(right, curve)
+        curves.draw_curve(left, curve, told.epsilon, told.delta)
+        curves.draw_trade_off(right, curve)
         return left, right
 
     @property

@@ -22,8 +22,8 @@ from dpcore.ledger.journal import LedgerError
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from dpcore.publish.reporting import ledger as ledger_page
-from dpcore.publish.reporting import page, shapes
+from dpcore_report import ledger as ledger_page
+from dpcore_report import page, shapes
 
 SPEC = {
     "dpcore": 1,

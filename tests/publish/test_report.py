@@ -14,18 +14,18 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 import dpcore
+import dpcore_report as reporting
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Assumption, Status
 from dpcore.learning.features.error_bars import EvenNoise
-from dpcore.publish import reporting
 from dpcore.running.ask import failure_over_coins
 from dpcore.sensitivity import OverCoins
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from dpcore.publish.reporting import page  # noqa: E402
+from dpcore_report import page  # noqa: E402
 
 EVIL = "<script>alert('1')</script>"
 LOADING = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "video", "image"}
@@ -193,7 +193,7 @@ def test_a_long_table_names_the_file_that_holds_all(run, monkeypatch):
 
 
 def test_without_the_extra_the_command_says_what_to_install(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "dpcore.publish.reporting.page", None)
+    monkeypatch.setitem(sys.modules, "dpcore_report.page", None)
     monkeypatch.delattr(reporting, "page")
     done = CliRunner().invoke(app, ["report", str(run.folder)])
     assert done.exit_code == 2

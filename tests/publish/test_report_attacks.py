@@ -9,8 +9,8 @@ import yaml
 from typer.testing import CliRunner
 
 import dpcore
-from dpcore.cli import report as command
 from dpcore.cli.app import app
+from dpcore_report import command as command
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -13,7 +13,7 @@ from dpcore.ledger.charge import Charge
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from dpcore.publish.reporting import ledger, page
+from dpcore_report import ledger, page
 
 pytestmark = pytest.mark.slow
 

@@ -223,7 +223,7 @@ def test_without_matplotlib_the_error_names_the_extra():
     code = """
 import sys
 sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
-from dpcore.accounting.pictures import axes_or_new
+from dpcore_report.plots.curves import axes_or_new
 try:
     axes_or_new(None)
 except ImportError as error:

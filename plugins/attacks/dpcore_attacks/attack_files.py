@@ -5,16 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import attrs
 import msgspec
 
 from dpcore.errors import ReplayError, SpecError
 from dpcore.publish.lock import Lock
 from dpcore.publish.reading import read_bytes
-from dpcore.publish.reporting.attacks import Attacked
 from dpcore_attacks.attack_report import AttackReport
 from dpcore_attacks.audits.audit_file import Audited, plan_digest
 
 _WRITTEN = "what dpcore audit wrote beside the spec, or what dpcore falsify --json printed"
+
+
+@attrs.frozen(kw_only=True)
+class Attacked:
+    """One line about an attack on exactly the plan of the run.
+
+    Args:
+        what: Was attacked. effort: How hard. found: What came of it. date: ISO 8601.
+        broken: Whether a claim did not hold.
+    """
+
+    what: str
+    effort: str
+    found: str
+    date: str
+    broken: bool
 
 
 def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[Attacked, ...]:

@@ -8,9 +8,9 @@ import attrs
 from markupsafe import Markup
 
 from dpcore.learner import Published
-from dpcore.learning.pictures import draw_shape
 from dpcore.learning.shapes import Shape, Shaped
-from dpcore.publish.reporting.pictures import PEN, drawn
+from dpcore_report.pictures import PEN, drawn
+from dpcore_report.plots.models import draw_shape
 
 _MOST = 12  # pictures of one model
 

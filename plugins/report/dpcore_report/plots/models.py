@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.accounting.pictures import PEN, Pen
 from dpcore.learning.metrics.base import Curve
 from dpcore.learning.shapes import Shape
+from dpcore_report.plots.curves import PEN, Pen
 
 _LONGEST = 24  # characters of a category beside a picture
 _MOST_CATEGORIES = 30

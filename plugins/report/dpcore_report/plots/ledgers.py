@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcore.accounting.pictures import PEN, Pen
+from dpcore_report.plots.curves import PEN, Pen
 
 _STEPS = 1000  # charges that are drawn one by one
 

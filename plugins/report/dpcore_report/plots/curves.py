@@ -32,7 +32,7 @@ def axes_or_new(axes: Any, count: int = 1) -> list[Any]:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError('plots need matplotlib: pip install "dpcore[report]"') from None
+        raise ImportError("plots need matplotlib: pip install matplotlib") from None
     _, made = plt.subplots(1, count, figsize=(4.8 * count, 3.2), layout="constrained")
     return list(np.ravel(np.asarray(made, dtype=object)))
 

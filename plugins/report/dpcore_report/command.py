@@ -1,8 +1,9 @@
 """`dpcore report`: one HTML page of a run, from its public folder alone, or of a ledger."""
 
 import webbrowser
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +15,8 @@ from dpcore.ledger.book import Ledger
 from dpcore.ledger.places import ledger_names, place_of
 from dpcore.publish.files import replace_file
 from dpcore.publish.folder import PUBLIC
+from dpcore.publish.lock import Lock
+from dpcore.siblings import sibling
 
 
 def report(
@@ -54,13 +57,8 @@ def report(
 ) -> None:
     """Write one HTML page of a run, from its public folder alone, or of a ledger."""
     with guarded():
-        try:
-            from dpcore.publish.reporting import ledger, page  # needs an optional extra
-            from dpcore_attacks.attack_files import read_attacks
-        except ImportError:
-            raise SpecError(
-                "a report needs Jinja2 and matplotlib: pip install dpcore[report]"
-            ) from None
+        from dpcore_report import ledger, page  # imported when a page is written
+
         run = Path(what)
         place = place_of(what)
         if (what in ledger_names() or isinstance(place, Path)) and not run.is_dir():
@@ -81,7 +79,7 @@ def report(
                 told = page.report(
                     run,
                     operator=operator,
-                    attacks=lambda lock: read_attacks(attacks or (), lock),
+                    attacks=_reader(attacks),
                     memory=in_bytes(memory),
                     work=in_number(work),
                 )
@@ -92,3 +90,18 @@ def report(
             out().print(str(written), markup=False)
         if browser and not webbrowser.open(written.absolute().as_uri()):
             note("no browser was found: open the file in one")
+
+
+def _reader(files: list[Path] | None) -> Callable[[Lock], Sequence[Any]] | None:
+    """What reads the lines about a locked plan; None where no file is given.
+
+    Raises:
+        SpecError: the distribution that writes such files is not installed.
+    """
+    if not files:
+        return None
+    try:
+        attack_files = sibling("attacks", "attack_files", "--attacks")
+    except ImportError as error:
+        raise SpecError(str(error)) from None
+    return lambda lock: attack_files.read_attacks(files, lock)

@@ -14,8 +14,8 @@ import matplotlib.style
 from matplotlib.figure import Figure
 
 from dpcore.accounting.certainty import Curve
-from dpcore.accounting.pictures import Pen, draw_curve, draw_trade_off
-from dpcore.ledger.pictures import draw_spending
+from dpcore_report.plots.curves import Pen, draw_curve, draw_trade_off
+from dpcore_report.plots.ledgers import draw_spending
 
 _SIZE = (4.8, 3.2)
 INK, LINE = "#010203", "#030201"  # stand for the page's own colours until the picture is drawn

@@ -11,8 +11,8 @@ from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import Taken, latest, taken
 from dpcore.ledger.journal import LedgerError
-from dpcore.publish.reporting.pictures import spending
-from dpcore.publish.reporting.templates import filled
+from dpcore_report.pictures import spending
+from dpcore_report.templates import filled
 
 _ENTRIES = 200  # of the latest that are listed
 _SUMS = {

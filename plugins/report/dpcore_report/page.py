@@ -24,16 +24,15 @@ from dpcore.learning.figures import Figures, Statistics
 from dpcore.publish.folder import PUBLIC, Run
 from dpcore.publish.lock import Lock
 from dpcore.publish.paid import paid, plan_of
-from dpcore.publish.reporting.attacks import Attacked
-from dpcore.publish.reporting.operators import Looked, operators
-from dpcore.publish.reporting.pictures import privacy_curve, trade_off
-from dpcore.publish.reporting.shapes import shapes_of
-from dpcore.publish.reporting.templates import filled
 from dpcore.publish.whole_run import replay
 from dpcore.publish.wording import describe_mechanism, describe_sensitivity
 from dpcore.rounding import up
 from dpcore.running.plan import Plan
 from dpcore.running.serving import Predictions
+from dpcore_report.operators import Looked, operators
+from dpcore_report.pictures import privacy_curve, trade_off
+from dpcore_report.shapes import shapes_of
+from dpcore_report.templates import filled
 
 _MOST_ROWS = 200  # of one table; its file holds all
 _SMALL = 0.01  # deltas above it are drawn, and no line of a table
@@ -44,7 +43,7 @@ def report(
     folder: Path | str,
     *,
     operator: bool = False,
-    attacks: Callable[[Lock], Sequence[Attacked]] | None = None,
+    attacks: Callable[[Lock], Sequence[Any]] | None = None,
     memory: int | None = None,
     work: int | None = None,
 ) -> bytes:
@@ -54,7 +53,8 @@ def report(
 
     Args:
         operator: Add what the operator alone may see, marked as that: NOT covered by the guarantee.
-        attacks: Lines about attacks on a locked plan, handed over beside the run; none if None.
+        attacks: Lines about attacks on a locked plan, handed over beside the run, as
+            `dpcore_attacks.attack_files` reads them; none if None.
         memory, work: As for `replay`.
 
     Raises:
@@ -73,7 +73,7 @@ def report(
     return _filled(run, plan_of(run), looked, attacked).encode()
 
 
-def _filled(run: Run, priced: Plan, looked: Looked | None, attacked: tuple[Attacked, ...]) -> str:
+def _filled(run: Run, priced: Plan, looked: Looked | None, attacked: tuple[Any, ...]) -> str:
     """The template with what it shows; every text is escaped there."""
     told, plan, curve = run.guarantee, run.lock.plan, priced.curve()
     return filled(

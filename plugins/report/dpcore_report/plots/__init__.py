@@ -1,0 +1,1 @@
+"""Plots on axes of matplotlib's: of privacy curves, models and ledgers."""
