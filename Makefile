@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 HOSTS := $(VENV)/hosts
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
+SIBLINGS := $(PLUGINS:%/pyproject.toml=%)
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: demo test test-all test-bridges test-pins lint docs clean
@@ -27,9 +28,6 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	for plugin in $(PLUGINS:%/pyproject.toml=%); do \
-	  $(BIN)/mypy $$plugin/dpcore_* || exit 1; \
-	done
 
 # not --quiet, which hides warnings from --strict
 docs: $(VENV)/.docs
@@ -39,7 +37,7 @@ $(VENV)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpcore needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -e ".[test,sklearn,arrow,dask,report,sql]" $(PLUGINS:%/pyproject.toml=-e %)
+	  -e ".[test,arrow,sql]" -e "plugins/engines[dask]" $(SIBLINGS:%=-e %)
 	touch $@
 
 # without npm the tests of pages in a browser skip, and say so
@@ -50,7 +48,7 @@ $(VENV)/.axe: $(VENV)/.installed
 $(HOSTS)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(HOSTS)
 	$(HOSTS)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -e ".[test,opendp,dp-accounting,diffprivlib,frames]" $(PLUGINS:%/pyproject.toml=-e %)
+	  -e ".[test,frames]" -e "plugins/bridges[opendp,dp-accounting,diffprivlib]" $(SIBLINGS:%=-e %)
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

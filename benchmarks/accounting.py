@@ -1,6 +1,6 @@
 """How fast and how tight is composition, side by side with dp-accounting and prv-accountant?
 
-    pip install 'dpcore[bench]' && python benchmarks/accounting.py [MODE]
+    pip install dp-accounting opendp prv-accountant && python benchmarks/accounting.py [MODE]
 
 MODE is `--prv`, `--fuzz`, `--distinct` or `--calibrate`; those but the first run alone.
 

@@ -2,7 +2,7 @@
 against the least that samples leave possible, at 95 % confidence.
 
     python benchmarks/attacks.py                      prints the table of docs/attacks.md
-    python benchmarks/attacks.py --plot attacks.svg   draws it too (needs dpcore[report])
+    python benchmarks/attacks.py --plot attacks.svg   draws it too (needs matplotlib)
 
 Every run is the runtime's own, on made-up neighbours; nothing is read.
 """

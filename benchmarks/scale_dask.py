@@ -31,12 +31,12 @@ from scale import Made, domain, source_of
 
 import dpcore
 from dpcore.engines.base import Task
-from dpcore.engines.dask import Dask
-from dpcore.engines.dask_cluster import DaskCluster
-from dpcore.engines.dask_workers import answers
 from dpcore.exact import Exact
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_engines.dask import Dask
+from dpcore_engines.dask_cluster import DaskCluster
+from dpcore_engines.dask_workers import answers
 from dpcore_linear import ClippedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_random_features import Ridge

@@ -1,24 +1,13 @@
-"""Private estimators for scikit-learn (the extra `sklearn`), from `dpcore.bridges.sklearn`."""
+"""Private estimators for scikit-learn: `PrivateRegressor`, `PrivateClassifier`, `published` and those
+that plugins declare. Each name is that of `dpcore_bridges.sklearn`.
+"""
 
 from typing import Any
 
-from dpcore.bridges import sklearn as _home
-from dpcore.bridges.sklearn import (
-    ConstantModelWarning,
-    PrivateClassifier,
-    PrivateRegressor,
-    ReleaseWarning,
-    published,
-)
-
-__all__ = [
-    "ConstantModelWarning",
-    "PrivateClassifier",
-    "PrivateRegressor",
-    "ReleaseWarning",
-    "published",
-]
+from dpcore.siblings import sibling
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_home, name)
+    if name.startswith("__"):
+        raise AttributeError(f"module 'dpcore.sklearn' has no attribute {name!r}")
+    return getattr(sibling("bridges", "sklearn", "dpcore.sklearn"), name)

@@ -96,9 +96,7 @@ def columns_of_stream(table: Any) -> dict[str, Any]:
     try:
         import pyarrow
     except ImportError:
-        raise SourceError(
-            "a stream of records needs pyarrow: pip install 'dpcore[arrow]'"
-        ) from None
+        raise SourceError("a stream of records needs pyarrow: pip install pyarrow") from None
     try:
         found = pyarrow.RecordBatchReader.from_stream(table).read_all()
     except Exception as error:  # whatever its maker raises; it may show a cell

@@ -131,7 +131,6 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
     """Engines with bare names."""
     return Lazily(
         {
-            "dask": ("dpcore.engines.dask_cluster", "DaskCluster"),
             "local": ("dpcore.engines.choice", "Local"),
         }
     )

@@ -294,6 +294,10 @@ class Registry:
         used = [self.entries[p].distribution for p in self._loaded if p in self.entries]
         return {name: metadata.version(name) for name in sorted(["dpcore", *used])}
 
+    def provides(self, kind: Kind, name: str) -> bool:
+        """Whether somebody admitted provides a component of this name, installed or not."""
+        return name in self.names(kind)
+
     def known(self, kind: Kind) -> list[Any]:
         """Everything of a kind that installed plugins provide; no run's versions depend on it."""
         apart = Registry(self.entries, self.disabled, self.modules)

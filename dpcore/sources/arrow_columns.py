@@ -24,7 +24,7 @@ BATCH = 1 << 14  # records
 def needs_arrow(what: str) -> None:
     """Raise `SourceError` with the extra's name where pyarrow is not installed."""
     if find_spec("pyarrow") is None:
-        raise SourceError(f"{what} needs pyarrow: pip install 'dpcore[arrow]'")
+        raise SourceError(f"{what} needs pyarrow: pip install pyarrow")
 
 
 @contextlib.contextmanager

@@ -37,9 +37,7 @@ class SklearnData(Location):
         try:
             from sklearn import datasets  # an optional extra
         except ImportError:
-            raise SourceError(
-                "sklearn:... needs scikit-learn: pip install dpcore[sklearn]"
-            ) from None
+            raise SourceError("sklearn:... needs scikit-learn: pip install scikit-learn") from None
         name = self.sklearn
         if name not in _NAMES:
             raise SourceError(f"no data set sklearn:{name}{nearest(name, _NAMES)}", "data.source")

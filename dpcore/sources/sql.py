@@ -55,7 +55,9 @@ class SqlQuery(Location):
         if isinstance(found, Sqlite):
             return SqlSource(rows=SqlitePart(query=self, database=found, reading=reading))
         if find_spec(_DRIVER) is None:
-            raise SourceError(f"{self.name} needs a driver: pip install 'dpcore[sql]'")
+            raise SourceError(
+                f"{self.name} needs a driver: pip install adbc-driver-postgresql pyarrow"
+            )
         return SqlSource(rows=PostgresqlPart(query=self, database=found, reading=reading))
 
 

@@ -22,12 +22,12 @@ from dpcore import (
     Status,
     price,
 )
-from dpcore.bridges.diffprivlib import LedgerAccountant, claim, run_from
 from dpcore.errors import NoClaimError, ParameterError, SourceError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_bridges.diffprivlib import LedgerAccountant, claim, run_from
 
 from doubles import LabelMean, LabelMeanBound, domain, table
 

@@ -16,7 +16,7 @@ PLUGIN = ROOT / "examples" / "third-party" / "opendp-noise"
 HOSTS = ("opendp", "dp_accounting", "diffprivlib")
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [  # the adapter for Opacus needs no host: test_opacus runs its example
-    code for code in FENCE.findall(PAGE.read_text()) if "dpcore.bridges.opacus" not in code
+    code for code in FENCE.findall(PAGE.read_text()) if "dpcore_bridges.opacus" not in code
 ]
 
 

@@ -34,16 +34,6 @@ from dpcore import (
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant, default_orders
-from dpcore.bridges.dp_accounting import (
-    DpcoreAccountant,
-    adjacency_of,
-    from_dp_event,
-    relation_of,
-    spend,
-    to_dp_event,
-)
-from dpcore.bridges.dp_accounting.reading import read
-from dpcore.bridges.events_of import events_of
 from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
 from dpcore.events.composition import ComposedEvent, repeated
 from dpcore.events.concentrated import ZcdpEvent
@@ -64,6 +54,16 @@ from dpcore.events.renyi_curve import RenyiEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_bridges.dp_accounting import (
+    DpcoreAccountant,
+    adjacency_of,
+    from_dp_event,
+    relation_of,
+    spend,
+    to_dp_event,
+)
+from dpcore_bridges.dp_accounting.reading import read
+from dpcore_bridges.events_of import events_of
 
 from doubles import LabelMean, LabelMeanBound, domain
 from oracles.accounting import gaussian_epsilon, response_epsilon

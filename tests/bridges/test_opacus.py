@@ -11,10 +11,10 @@ import pytest
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.bridges.opacus import LedgerAccountant, OpacusAccountant
 from dpcore.errors import AdjacencyError, ParameterError
 from dpcore.events.forms import dpsgd
 from dpcore.ledger.book import Ledger
+from dpcore_bridges.opacus import LedgerAccountant, OpacusAccountant
 
 METHODS = {  # of opacus.accountants.IAccountant
     "step", "get_epsilon", "__len__", "mechanism", "get_optimizer_hook_fn", "state_dict",
@@ -147,6 +147,6 @@ def test_opacus_itself_finds_nothing_missing():
 
 def test_the_example_of_the_page_runs(tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "embedding.md").read_text()
-    (code,) = re.findall(r"^```python\n([^`]*dpcore.bridges.opacus.*?)^```$", page, re.M | re.S)
+    (code,) = re.findall(r"^```python\n([^`]*dpcore_bridges.opacus.*?)^```$", page, re.M | re.S)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     exec(compile(code, "example", "exec"), {})  # our own page

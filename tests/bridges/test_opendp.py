@@ -32,17 +32,6 @@ from dpcore import (
     price,
 )
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
-from dpcore.bridges.opendp import (
-    FromOpenDP,
-    Published,
-    approximate_measurement,
-    event_of,
-    measurement,
-    pure_measurement,
-    renyi_measurement,
-    zcdp_measurement,
-)
-from dpcore.bridges.opendp.groups import approximate_of_group
 from dpcore.errors import (
     AdjacencyError,
     ContractError,
@@ -65,6 +54,17 @@ from dpcore_attacks.laws.mechanisms.mechanisms import (
     mechanism_cases,
     mechanism_verdicts,
 )
+from dpcore_bridges.opendp import (
+    FromOpenDP,
+    Published,
+    approximate_measurement,
+    event_of,
+    measurement,
+    pure_measurement,
+    renyi_measurement,
+    zcdp_measurement,
+)
+from dpcore_bridges.opendp.groups import approximate_of_group
 
 from doubles import Bump, BumpBound, LabelMean, LabelMeanBound, Numbers, domain, table
 from oracles.accounting import gaussian_delta, gaussian_epsilon

@@ -15,7 +15,7 @@ pytest.importorskip("dp_accounting")
 from dp_accounting import NeighboringRelation
 from dp_accounting.pld import pld_privacy_accountant_test as suite
 
-from dpcore.bridges.dp_accounting import DpcoreAccountant
+from dpcore_bridges.dp_accounting import DpcoreAccountant
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "embedding.md"
 

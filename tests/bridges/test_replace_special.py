@@ -18,13 +18,13 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, REPLACE_ONE
-from dpcore.bridges.dp_accounting import DpcoreAccountant, from_dp_event, relation_of
 from dpcore.errors import ContractError, ParameterError
 from dpcore.events.base import Direction
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import write_event
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
+from dpcore_bridges.dp_accounting import DpcoreAccountant, from_dp_event, relation_of
 
 SPECIAL = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
 ADD = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE

@@ -22,7 +22,6 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from dpcore.bridges.sklearn.warned import warn_of_constant
 from dpcore.sklearn import (
     ConstantModelWarning,
     NTKClassifier,
@@ -31,6 +30,7 @@ from dpcore.sklearn import (
     ReleaseWarning,
     SufficientStatisticsRidge,
 )
+from dpcore_bridges.sklearn.warnings import warn_of_constant
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*rehearsal:dpcore.sklearn.ReleaseWarning")
 

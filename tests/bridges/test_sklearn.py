@@ -44,8 +44,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-import dpcore.bridges.sklearn
 import dpcore.sklearn
+import dpcore_bridges.sklearn
 from dpcore.sklearn import (
     KernelRidge,
     NTKClassifier,
@@ -158,11 +158,11 @@ def test_without_its_plugin_an_estimator_says_what_to_install():
 
 @pytest.mark.parametrize("name", ["KernelRidge", "NTKClassifier"])
 def test_an_estimator_of_a_missing_plugin_names_the_plugin(name, monkeypatch):
-    home = getattr(dpcore.bridges.sklearn, name).__module__
+    home = getattr(dpcore_bridges.sklearn, name).__module__
     monkeypatch.delitem(sys.modules, home)
     monkeypatch.setitem(sys.modules, home.split(".")[0], None)
     plugin = home.split(".")[0].replace("_", "-")
-    for module in (dpcore.sklearn, dpcore.bridges.sklearn):
+    for module in (dpcore.sklearn, dpcore_bridges.sklearn):
         with pytest.raises(ImportError, match=f"{name} belongs to the plugin {plugin}: pip"):
             getattr(module, name)
     with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
@@ -415,8 +415,8 @@ def test_the_page_names_every_check_that_is_expected_to_fail():
 
 
 def test_without_scikit_learn_the_package_says_how_to_get_it(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("dpcore.bridges.sklearn")]:
+    for name in [name for name in sys.modules if name.startswith("dpcore_bridges.sklearn")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(ImportError, match=r"pip install dpcore\[sklearn\]"):
-        importlib.import_module("dpcore.bridges.sklearn")
+        importlib.import_module("dpcore_bridges.sklearn")

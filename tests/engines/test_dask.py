@@ -11,11 +11,7 @@ import pytest
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact
 from dpcore.domain.people import People
-from dpcore.engines import dask as module
-from dpcore.engines import dask_workers
 from dpcore.engines.base import BlockError, Task
-from dpcore.engines.bundle import Bundle, Room, contents_of
-from dpcore.engines.dask import Dask
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, RequestError, SourceError
@@ -29,6 +25,10 @@ from dpcore.sources.opening import open_source
 from dpcore.spec.grammar import Csv
 from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts
 from dpcore_attacks.laws.law import Outcome
+from dpcore_engines import dask as module
+from dpcore_engines import dask_workers
+from dpcore_engines.bundle import Bundle, Room, contents_of
+from dpcore_engines.dask import Dask
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_random_features import Ridge
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
@@ -332,7 +332,7 @@ def test_what_is_derived_on_a_worker_serves_the_next_asks(client, monkeypatch):
 def test_a_bundle_travels_without_records_and_is_read_again(tmp_path):
     import cloudpickle
 
-    from dpcore.engines.bundle import Recipe, read
+    from dpcore_engines.bundle import Recipe, read
 
     path = tmp_path / "data.csv"
     written(path, table(50))

@@ -9,13 +9,13 @@ import pytest
 
 import dpcore
 from dpcore.engines.base import BlockError, Task
-from dpcore.engines.dask import Dask
-from dpcore.engines.dask_cluster import DaskCluster
 from dpcore.errors import RequestError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.sources.opening import open_source
 from dpcore.spec.grammar import Csv
+from dpcore_engines.dask import Dask
+from dpcore_engines.dask_cluster import DaskCluster
 from dpcore_linear import ClippedGradient
 
 from doubles import domain, table

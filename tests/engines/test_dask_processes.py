@@ -11,9 +11,6 @@ import pytest
 
 import dpcore
 from dpcore.engines.base import Task
-from dpcore.engines.dask import Dask
-from dpcore.engines.dask_cluster import DaskCluster
-from dpcore.engines.dask_workers import answers
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ReleaseError
 from dpcore.exact import Exact
@@ -21,6 +18,9 @@ from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.sources.opening import open_source
 from dpcore.spec.grammar import Csv
+from dpcore_engines.dask import Dask
+from dpcore_engines.dask_cluster import DaskCluster
+from dpcore_engines.dask_workers import answers
 from dpcore_linear import ClippedGradient
 
 from doubles import domain, table
@@ -116,7 +116,7 @@ def test_the_only_worker_killed_ends_the_wait_and_the_run_does_not_hang(
     source, tmp_path, monkeypatch
 ):
     """Dask leaves its task lying when another worker comes."""
-    monkeypatch.setattr("dpcore.engines.dask_workers.LOOK", 2.0)
+    monkeypatch.setattr("dpcore_engines.dask_workers.LOOK", 2.0)
     with DaskCluster(workers=1).opened(tmp_path) as engine:
         engine.load(source.parts(), domain().project)
         (only,) = processes(engine.client).values()
@@ -128,7 +128,7 @@ def test_the_only_worker_killed_ends_the_wait_and_the_run_does_not_hang(
 
 
 def test_a_cluster_that_ends_is_said_in_one_line(source, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpcore.engines.dask_workers.LOOK", 0.3)
+    monkeypatch.setattr("dpcore_engines.dask_workers.LOOK", 0.3)
     with (
         distributed.LocalCluster(
             n_workers=1,

@@ -230,7 +230,7 @@ except ImportError as error:
     print(error)
 """
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert told.stdout.strip() == 'plots need matplotlib: pip install "dpcore[report]"'
+    assert told.stdout.strip() == "plots need matplotlib: pip install matplotlib"
 
 
 def test_figures_are_shown_with_all_columns():

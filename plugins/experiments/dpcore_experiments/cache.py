@@ -56,7 +56,7 @@ def keep(
     try:
         picture = drawn(experiment, cells)
     except ImportError:
-        return operator, "no picture: it needs matplotlib (pip install 'dpcore[report]')"
+        return operator, "no picture: it needs matplotlib (pip install matplotlib)"
     replace_file(operator / "experiment.svg", picture, private=True)
     return operator, ""
 

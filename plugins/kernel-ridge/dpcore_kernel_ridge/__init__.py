@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore import AnyLearner, AnyMechanism, SensitivityBound, hookimpl
+from dpcore.learning.estimator import Estimator
 from dpcore.learning.statement import Statement
+from dpcore.registry.lazily import Lazily
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge, KernelHuberRidgeBound
 from dpcore_kernel_ridge.one_scalar import OneScalar
@@ -58,3 +60,13 @@ def dpcore_experiments() -> Mapping[str, Path]:
     """The paper's constants: it has no experiments."""
     folder = Path(__file__).parent / "experiments"
     return {"kernel_ridge/constants": folder / "constants.yaml"}
+
+
+@hookimpl
+def dpcore_estimators() -> Mapping[str, type[Estimator]]:
+    """For scikit-learn."""
+    return Lazily(
+        {
+            "KernelRidge": ("dpcore_kernel_ridge.estimators", "KernelRidge"),
+        }
+    )

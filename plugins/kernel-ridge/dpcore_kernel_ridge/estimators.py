@@ -1,17 +1,18 @@
-"""scikit-learn estimators of this plugin's learners; `dpcore.sklearn` imports them from here."""
+"""The scikit-learn estimator that `dpcore.sklearn` makes of this plugin's learner."""
 
 from __future__ import annotations
 
-from dpcore import AnyMechanism, Learner, Registry
-from dpcore.bridges.sklearn.base import component
-from dpcore.bridges.sklearn.named import given, parameters_of
-from dpcore.bridges.sklearn.regressors import Regressor
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from dpcore.learning.estimator import Estimator
+from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge as Ridge
 
 
-@parameters_of(Ridge, regularization=0.1)
-class KernelRidge(Regressor):
+class KernelRidge(Estimator):
     """Kernel ridge behind an oracle: `kernel_ridge.ridge`. It holds the records it was fitted on.
 
     Args:
@@ -19,10 +20,12 @@ class KernelRidge(Regressor):
             Gaussian process answers any number for one price.
     """
 
-    questions: int | None = None
+    learner = "kernel_ridge.ridge"
+    parts = (Ridge,)
+    defaults = MappingProxyType({"regularization": 0.1, "questions": None})
 
-    def _learner(self, registry: Registry) -> Learner:
-        return component(registry, "kernel_ridge.ridge", **given(self, Ridge))
-
-    def _mechanism(self, registry: Registry) -> AnyMechanism | None:
-        return None if self.questions is None else PerQuery(questions=self.questions)
+    @classmethod
+    def mechanism(cls, parameters: Mapping[str, Any]) -> AnyMechanism | None:
+        """Noise for so many questions, or a Gaussian process."""
+        questions = parameters["questions"]
+        return None if questions is None else PerQuery(questions=questions)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore import FeatureMap, Learner, SensitivityBound, hookimpl
+from dpcore.learning.estimator import Estimator
+from dpcore.registry.lazily import Lazily
 from dpcore_linear.affine import Affine
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
@@ -64,3 +66,13 @@ def dpcore_examples() -> Mapping[str, Path]:
         "sufficient_statistics",
     )
     return {f"linear.{name}": folder / f"{name}.yaml" for name in names}
+
+
+@hookimpl
+def dpcore_estimators() -> Mapping[str, type[Estimator]]:
+    """For scikit-learn."""
+    return Lazily(
+        {
+            "SufficientStatisticsRidge": ("dpcore_linear.estimators", "SufficientStatisticsRidge"),
+        }
+    )

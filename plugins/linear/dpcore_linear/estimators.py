@@ -1,24 +1,24 @@
-"""scikit-learn estimators of this plugin's learners; `dpcore.sklearn` imports them from here."""
+"""The scikit-learn estimator that `dpcore.sklearn` makes of this plugin's learner."""
 
 from __future__ import annotations
 
-from dpcore import Learner, Registry
-from dpcore.bridges.sklearn.base import component
-from dpcore.bridges.sklearn.named import given, parameters_of
-from dpcore.bridges.sklearn.regressors import Regressor
+from collections.abc import Mapping
+from typing import Any
+
+from dpcore import FeatureMap
+from dpcore.learning.estimator import Estimator
 from dpcore.learning.features.identity import Identity
 from dpcore_linear.affine import Affine
 from dpcore_linear.sufficient_statistics import SufficientStatistics
 
 
-@parameters_of(SufficientStatistics, Affine)
-class SufficientStatisticsRidge(Regressor):
+class SufficientStatisticsRidge(Estimator):
     """Linear ridge from one release of its sums: `linear.sufficient_statistics`; any adjacency."""
 
-    def _learner(self, registry: Registry) -> Learner:
-        return component(
-            registry,
-            "linear.sufficient_statistics",
-            features=Affine(features=Identity(), **given(self, Affine)),
-            **given(self, SufficientStatistics),
-        )
+    learner = "linear.sufficient_statistics"
+    parts = (SufficientStatistics, Affine)
+
+    @classmethod
+    def features(cls, fields: Mapping[str, Any]) -> FeatureMap:
+        """The columns themselves, and a constant."""
+        return Affine(features=Identity(), **fields)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore.learning.estimator import Estimator
 from dpcore.learning.statement import Statement
+from dpcore.registry.lazily import Lazily
 from dpcore_ntk.central import Central, CentralBound
 from dpcore_ntk.experiment_methods import digits, fit_kernel
 from dpcore_ntk.gram_sampling import GramSampling
@@ -70,3 +72,13 @@ def dpcore_experiments() -> Mapping[str, Path]:
 def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
     """What it runs."""
     return {"ntk.digits": digits, "ntk.fit_kernel": fit_kernel}
+
+
+@hookimpl
+def dpcore_estimators() -> Mapping[str, type[Estimator]]:
+    """For scikit-learn."""
+    return Lazily(
+        {
+            "NTKClassifier": ("dpcore_ntk.estimators", "NTKClassifier"),
+        }
+    )

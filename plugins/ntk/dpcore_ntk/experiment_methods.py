@@ -49,7 +49,7 @@ def digits(coins: np.random.Generator, records: int) -> tuple[Floats, Floats]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise SpecError("ntk.digits needs scikit-learn: pip install 'dpcore[sklearn]'") from None
+        raise SpecError("ntk.digits needs scikit-learn: pip install scikit-learn") from None
     x, y = load_digits(return_X_y=True)
     order = coins.permutation(len(y))[:records]
     return np.asarray(x[order], dtype=np.float64), np.asarray(y[order], dtype=np.float64)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
+from dpcore.learning.estimator import Estimator
 from dpcore.learning.statement import Statement
+from dpcore.registry.lazily import Lazily
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.experiment_groups import fit_ridge
 from dpcore_random_features.experiment_methods import f1, f2, fit_cosines
@@ -86,3 +88,13 @@ def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
 def dpcore_theory() -> Mapping[str, Statement]:
     """The paper's statements, printed and corrected."""
     return STATEMENTS
+
+
+@hookimpl
+def dpcore_estimators() -> Mapping[str, type[Estimator]]:
+    """For scikit-learn."""
+    return Lazily(
+        {
+            "RandomFeaturesRidge": ("dpcore_random_features.estimators", "RandomFeaturesRidge"),
+        }
+    )

@@ -1,19 +1,17 @@
-"""scikit-learn estimators of this plugin's learners; `dpcore.sklearn` imports them from here."""
+"""The scikit-learn estimator that `dpcore.sklearn` makes of this plugin's learner."""
 
 from __future__ import annotations
 
-from dpcore import Learner, Registry
-from dpcore.bridges.sklearn.base import component
-from dpcore.bridges.sklearn.named import given, parameters_of
-from dpcore.bridges.sklearn.regressors import Regressor
+from types import MappingProxyType
+
+from dpcore.learning.estimator import Estimator
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore_random_features.ridge import Ridge
 
 
-@parameters_of(Ridge, CosSin, count=100, regularization=0.1)
-class RandomFeaturesRidge(Regressor):
+class RandomFeaturesRidge(Estimator):
     """Ridge regression on random Fourier features: `random_features.ridge` on `cos_sin`."""
 
-    def _learner(self, registry: Registry) -> Learner:
-        waves = CosSin(**given(self, CosSin))
-        return component(registry, "random_features.ridge", features=waves, **given(self, Ridge))
+    learner = "random_features.ridge"
+    parts = (Ridge, CosSin)
+    defaults = MappingProxyType({"count": 100, "regularization": 0.1})

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore import Learner, hookimpl
+from dpcore.learning.estimator import Estimator
+from dpcore.registry.lazily import Lazily
 from dpcore_tables.shape_functions import ShapeFunctions
 
 
@@ -19,3 +21,14 @@ def dpcore_examples() -> Mapping[str, Path]:
     folder = Path(__file__).parent / "examples"
     names = ("classes", "numbers")
     return {f"tables.{name}": folder / f"{name}.yaml" for name in names}
+
+
+@hookimpl
+def dpcore_estimators() -> Mapping[str, type[Estimator]]:
+    """For scikit-learn."""
+    return Lazily(
+        {
+            "ShapeClassifier": ("dpcore_tables.estimators", "ShapeClassifier"),
+            "ShapeRegressor": ("dpcore_tables.estimators", "ShapeRegressor"),
+        }
+    )

@@ -1,26 +1,21 @@
-"""scikit-learn estimators of this plugin's learner; `dpcore.sklearn` imports them from here."""
+"""The scikit-learn estimators that `dpcore.sklearn` makes of this plugin's learner."""
 
 from __future__ import annotations
 
-from dpcore import Learner, Registry
-from dpcore.bridges.sklearn.base import component
-from dpcore.bridges.sklearn.classifiers import Classifier
-from dpcore.bridges.sklearn.named import given, parameters_of
-from dpcore.bridges.sklearn.regressors import Regressor
+from dpcore.learning.estimator import Estimator
 from dpcore_tables.shape_functions import ShapeFunctions
 
 
-@parameters_of(ShapeFunctions)
-class ShapeRegressor(Regressor):
+class ShapeRegressor(Estimator):
     """Shape functions of columns and pairs: `tables.shape_functions`; any adjacency."""
 
-    def _learner(self, registry: Registry) -> Learner:
-        return component(registry, "tables.shape_functions", **given(self, ShapeFunctions))
+    learner = "tables.shape_functions"
+    parts = (ShapeFunctions,)
 
 
-@parameters_of(ShapeFunctions)
-class ShapeClassifier(Classifier):
+class ShapeClassifier(Estimator):
     """The same for two classes or several, with probabilities."""
 
-    def _learner(self, registry: Registry) -> Learner:
-        return component(registry, "tables.shape_functions", **given(self, ShapeFunctions))
+    learner = "tables.shape_functions"
+    parts = (ShapeFunctions,)
+    classifies = True

@@ -10,9 +10,9 @@ from opendp.metrics import l2_distance
 from opendp.mod import Measurement, enable_features
 
 from dpcore import Distance, Event, Mechanism, Query, Sensitivity, Stream
-from dpcore.bridges.opendp import FromOpenDP
 from dpcore.checks import positive
 from dpcore.mechanism import Arithmetic, free
+from dpcore_bridges.opendp import FromOpenDP
 
 
 def _gaussian(scale: float, size: int) -> Measurement:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcore.bound import SensitivityBound
-from dpcore.bridges.sklearn.base import PrivateEstimator
-from dpcore.bridges.sklearn.chosen import chosen
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
 from dpcore.registry.kinds import BOUND, LEARNER
 from dpcore.registry.registry import Registry
+from dpcore_bridges.sklearn.base import PrivateEstimator
+from dpcore_bridges.sklearn.components import chosen
 
 _USUAL = "tables.shape_functions"
 

@@ -13,12 +13,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from dpcore.bridges.sklearn.any_learner import OfAnyLearner
-from dpcore.bridges.sklearn.base import PrivateEstimator
-from dpcore.bridges.sklearn.declared import classes_of
 from dpcore.domain.classes import Classes
 from dpcore.errors import ParameterError
 from dpcore.learning.probabilities import decision, of_scores, probabilities, scored
+from dpcore_bridges.sklearn.any_learner import OfAnyLearner
+from dpcore_bridges.sklearn.base import PrivateEstimator
+from dpcore_bridges.sklearn.domain import classes_of
 
 
 def _scores(estimator: Classifier) -> bool:

@@ -15,7 +15,6 @@ from diffprivlib.utils import Budget, BudgetError
 from dpcore.accounting.exact import rounded_up
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
-from dpcore.bridges.events_of import require_proved
 from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
 from dpcore.events.base import Event
@@ -24,6 +23,7 @@ from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.total import Spent
 from dpcore.running.plan import Outcome, Plan
+from dpcore_bridges.events_of import require_proved
 
 _LEAST = 1e-300  # stands for an epsilon of 0 beside a delta
 

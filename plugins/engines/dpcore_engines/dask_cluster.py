@@ -11,8 +11,8 @@ from typing import Any, final
 
 from dpcore.engines.base import Engine
 from dpcore.engines.choice import EngineChoice
-from dpcore.engines.dask import Dask
 from dpcore.errors import RequestError
+from dpcore_engines.dask import Dask
 
 _PATIENCE = "20s"
 _ANY_PORT = "127.0.0.1:0"  # Dask always opens one for HTTP, without TLS: 8787 if none is named
@@ -74,7 +74,9 @@ def _require_extra() -> None:
     except ImportError as error:
         missing = str(error.name)
     if missing:
-        raise RequestError(f"{missing} is not installed: pip install 'dpcore[dask]'")
+        raise RequestError(
+            f"{missing} is not installed: pip install cloudpickle cryptography distributed"
+        )
 
 
 def _client(where: Any) -> Any:

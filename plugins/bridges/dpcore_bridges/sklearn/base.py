@@ -16,9 +16,21 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.bridges.sklearn.chosen import mechanisms, predicting
-from dpcore.bridges.sklearn.declared import columns_of, domain_of, labels_of, names_of, require
-from dpcore.bridges.sklearn.intake import (
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Range
+from dpcore.domain.names import encoded_names
+from dpcore.errors import ContractError, ParameterError
+from dpcore.functions.learner import FunctionLearner
+from dpcore.learner import AnyLearner
+from dpcore.learning.coefficients import Line, line_of
+from dpcore.ledger.book import Ledger
+from dpcore.pricing.price import price
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.registry.registry import Registry
+from dpcore.running.plan import Plan
+from dpcore_bridges.sklearn.components import mechanisms, predicting
+from dpcore_bridges.sklearn.domain import columns_of, domain_of, labels_of, names_of, require
+from dpcore_bridges.sklearn.intake import (
     checked_frame,
     collected,
     columns_of_array,
@@ -26,20 +38,7 @@ from dpcore.bridges.sklearn.intake import (
     is_frame,
     no_cell_shown,
 )
-from dpcore.bridges.sklearn.warned import ReleaseWarning, warn_of_constant, warn_of_steps
-from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Range
-from dpcore.domain.names import encoded_names
-from dpcore.errors import ContractError, ParameterError
-from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Learner
-from dpcore.learning.coefficients import Line, line_of
-from dpcore.ledger.book import Ledger
-from dpcore.pricing.price import price
-from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.registry.kinds import LEARNER
-from dpcore.registry.registry import Registry
-from dpcore.running.plan import Plan
+from dpcore_bridges.sklearn.warnings import ReleaseWarning, warn_of_constant, warn_of_steps
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -260,13 +259,3 @@ def opened(ledger: str | Path | Ledger | None, registry: Registry) -> Ledger | N
     if ledger is None or isinstance(ledger, Ledger):
         return ledger
     return Ledger.open(ledger, registry)
-
-
-def component(registry: Registry, name: str, **fields: Any) -> Learner:
-    """A learner by its name, with these fields.
-
-    Raises:
-        RegistryError: its plugin is not installed, or not enabled.
-    """
-    made: Learner = registry.component(LEARNER, name)(**fields)
-    return made

@@ -8,7 +8,6 @@ from dp_accounting import DpEvent
 from dp_accounting import dp_event as dp
 
 from dpcore.accountant import UnsupportedEventError
-from dpcore.bridges.dp_accounting.relations import reach, relation_of
 from dpcore.events.base import Event
 from dpcore.events.catalogue import in_core_terms
 from dpcore.events.composition import ComposedEvent
@@ -20,6 +19,7 @@ from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.rounding import down, up
+from dpcore_bridges.dp_accounting.relations import reach, relation_of
 
 
 def to_dp_event(event: Event) -> DpEvent:

@@ -11,7 +11,6 @@ from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain as OpenDPDomain
 from opendp.mod import Measurement
 
-from dpcore.bridges.opendp.privacy_map import event_of
 from dpcore.checks import positive
 from dpcore.distance import Distance
 from dpcore.errors import ContractError, ParameterError, ReleaseError
@@ -28,6 +27,7 @@ from dpcore.mechanisms.noise.release import Executed
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
+from dpcore_bridges.opendp.privacy_map import event_of
 
 _PROBE = (1.0, 1)  # noise scale and size at which the metric is looked up
 

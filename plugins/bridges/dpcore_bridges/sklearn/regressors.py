@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from dpcore.bridges.sklearn.any_learner import OfAnyLearner
-from dpcore.bridges.sklearn.base import PrivateEstimator
-from dpcore.bridges.sklearn.declared import range_of
 from dpcore.domain.columns import Range
+from dpcore_bridges.sklearn.any_learner import OfAnyLearner
+from dpcore_bridges.sklearn.base import PrivateEstimator
+from dpcore_bridges.sklearn.domain import range_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dpcore.bridges.sklearn.classifiers import PrivateClassifier
-from dpcore.bridges.sklearn.regressors import PrivateRegressor
 from dpcore.domain.classes import Classes
 from dpcore.errors import RequestError
 from dpcore.learner import Model
 from dpcore.publish.folder import Run, load_run
 from dpcore.running.serving import Predictions
+from dpcore_bridges.sklearn.classifiers import PrivateClassifier
+from dpcore_bridges.sklearn.regressors import PrivateRegressor
 
 
 def published(run: Run | Path | str, release: str = "") -> PrivateClassifier | PrivateRegressor:

@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dpcore.engines import dask_workers
 from dpcore.engines.base import BlockError, Encode, Engine, Task
-from dpcore.engines.bundle import Contents, Failure, Recipe, Room, contents_of, read, total_of
-from dpcore.engines.dask_workers import answers
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, MisfitError, ReleaseError, RequestError, SourceError
 from dpcore.records.records import Folded, added
 from dpcore.records.source import Part
+from dpcore_engines import dask_workers
+from dpcore_engines.bundle import Contents, Failure, Recipe, Room, contents_of, read, total_of
+from dpcore_engines.dask_workers import answers
 
 Found = TypeVar("Found")
 
@@ -184,14 +184,18 @@ class Dask(Engine):
         names = tuple(sorted({*_ALWAYS, *_in_use()}))
         own = versions(names)
         if not own["cryptography"]:
-            raise RequestError("workers need dpcore[dask]: secret words travel by cryptography")
+            raise RequestError(
+                "workers need cryptography, by which secret words travel: pip install cryptography"
+            )
         with _told("no answer from the scheduler, so no record was opened", RequestError):
             theirs = answers(self.client, versions, names)
         if not theirs:
             raise RequestError("the cluster has no workers, so no record was opened")
         for found in theirs.values():
             if not isinstance(found, dict):
-                raise RequestError("a worker cannot import dpcore: install dpcore[dask] there")
+                raise RequestError(
+                    "a worker cannot import dpcore_engines: install what is installed here there"
+                )
             for name, version in own.items():
                 if found.get(name) != version:
                     raise RequestError(

@@ -7,13 +7,13 @@ from dp_accounting import DpEvent, NeighboringRelation, PrivacyAccountant
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.bridges.dp_accounting.reading import (
+from dpcore.errors import NoClaimError, ParameterError
+from dpcore_bridges.dp_accounting.reading import (
     RefusedDpEventError,
     from_dp_event,
     not_private,
 )
-from dpcore.bridges.dp_accounting.relations import adjacency_of
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore_bridges.dp_accounting.relations import adjacency_of
 
 _LEAST = 1e-30  # delta: below it, get_delta looks no further
 _STEP = 1e-6  # in the logarithm of delta

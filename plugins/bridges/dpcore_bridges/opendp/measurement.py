@@ -23,9 +23,6 @@ from opendp.measures import (
 from opendp.mod import Measure, Measurement
 
 from dpcore import learner
-from dpcore.bridges.events_of import events_of, require_proved
-from dpcore.bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group
-from dpcore.bridges.opendp.spaces import metric_of, table_domain
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError, ParameterError, ReleaseError
 from dpcore.events.base import Event
@@ -35,6 +32,9 @@ from dpcore.ledger.book import Ledger
 from dpcore.randomness import PublicCoins
 from dpcore.rounding import up
 from dpcore.running.plan import Plan
+from dpcore_bridges.events_of import events_of, require_proved
+from dpcore_bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group
+from dpcore_bridges.opendp.spaces import metric_of, table_domain
 
 _HOST = "OpenDP"
 

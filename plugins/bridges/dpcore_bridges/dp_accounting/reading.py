@@ -12,7 +12,6 @@ from dp_accounting import dp_event as dp
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting.methods.renyi import default_orders
 from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, Adjacency
-from dpcore.bridges.dp_accounting.relations import adjacency_of, reach
 from dpcore.errors import ParameterError
 from dpcore.events.base import Event
 from dpcore.events.composition import ComposedEvent
@@ -34,6 +33,7 @@ from dpcore.events.renyi_curve import RenyiEvent
 from dpcore.events.truncated_batch import TruncatedBatchEvent, too_large
 from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.rounding import down, up
+from dpcore_bridges.dp_accounting.relations import adjacency_of, reach
 
 Counted = tuple[tuple[Event, int], ...]
 
@@ -56,7 +56,7 @@ def from_dp_event(event: DpEvent, relation: NeighboringRelation) -> Counted:
 
     A noise multiplier is noise over C. A sum moves by C under add/remove and by 2 C under
     replace-one. `NoOpDpEvent` is no event at all; no noise is an event with delta = 1. What
-    `REPLACE_SPECIAL` makes of events is proved in `dpcore.bridges.dp_accounting.relations`.
+    `REPLACE_SPECIAL` makes of events is proved in `dpcore_bridges.dp_accounting.relations`.
 
     Discrete Laplace noise with a sensitivity above 1 may be spread over several coordinates,
     for which the curve of one is not a proved bound: it is read as any release of that

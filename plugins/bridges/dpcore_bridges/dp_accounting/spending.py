@@ -4,11 +4,11 @@ from dp_accounting import DpEvent, PrivacyAccountant, RandomizedResponseDpEvent,
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from dpcore.bridges.dp_accounting.relations import reach, relation_of
-from dpcore.bridges.dp_accounting.writing import write
 from dpcore.errors import AdjacencyError
 from dpcore.events.base import Event
 from dpcore.rounding import up
+from dpcore_bridges.dp_accounting.relations import reach, relation_of
+from dpcore_bridges.dp_accounting.writing import write
 
 
 def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:

@@ -1,1 +1,0 @@
-"""Bridges: dpcore inside other toolkits, and theirs inside dpcore. Each needs its own extra."""

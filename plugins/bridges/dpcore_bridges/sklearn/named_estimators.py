@@ -1,0 +1,75 @@
+"""Estimators of one learner, made from what a plugin declares by the hook `dpcore_estimators`.
+
+Their parameters are the fields of the learner and of its parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import attrs
+
+from dpcore.learner import Learner
+from dpcore.learning.estimator import Estimator
+from dpcore.mechanism import AnyMechanism
+from dpcore.registry.kinds import LEARNER
+from dpcore.registry.registry import Registry
+from dpcore_bridges.sklearn.base import PrivateEstimator
+from dpcore_bridges.sklearn.classifiers import Classifier
+from dpcore_bridges.sklearn.regressors import Regressor
+
+_HOME = "dpcore_bridges.sklearn"  # where pickle looks their classes up
+
+
+def fields_of(part: type) -> dict[str, Any]:
+    """The defaults of a component's own fields, by name; None where each component makes its own.
+
+    A feature map is none of them: it is a part of its own.
+    """
+    found: tuple[attrs.Attribute[Any], ...] = attrs.fields(part)
+    return {
+        one.name: None if _made(one.default) else one.default
+        for one in found
+        if one.name != "features"
+    }
+
+
+def _made(default: object) -> bool:
+    return isinstance(default, attrs.Factory)  # type: ignore[arg-type]
+
+
+def given(estimator: PrivateEstimator, part: type) -> dict[str, Any]:
+    """What the estimator was given for the fields of one of its components."""
+    values = {name: getattr(estimator, name) for name in fields_of(part)}
+    own = {one.name for one in attrs.fields(part) if _made(one.default)}
+    return {name: value for name, value in values.items() if value is not None or name not in own}
+
+
+def estimator_of(name: str, declared: type[Estimator]) -> type[PrivateEstimator]:
+    """The estimator class that a plugin declares, under the name by which it is offered."""
+    own = {n: value for part in declared.parts for n, value in fields_of(part).items()}
+    own |= declared.defaults
+    assert attrs.NOTHING not in own.values(), "every parameter of an estimator has a default"
+
+    def _learner(self: PrivateEstimator, registry: Registry) -> Learner:
+        learner, *maps = declared.parts
+        fields = given(self, learner)
+        if maps:
+            fields["features"] = declared.features(given(self, maps[0]))
+        made: Learner = registry.component(LEARNER, declared.learner)(**fields)
+        return made
+
+    def _mechanism(self: PrivateEstimator, registry: Registry) -> AnyMechanism | None:
+        return declared.mechanism({n: getattr(self, n) for n in own})
+
+    body = {
+        "__annotations__": dict.fromkeys(own, Any),
+        "__doc__": declared.__doc__,
+        "__module__": _HOME,
+        "_learner": _learner,
+        "_mechanism": _mechanism,
+        **own,
+    }
+    base = Classifier if declared.classifies else Regressor
+    return dataclass(kw_only=True, eq=False, repr=False)(type(name, (base,), body))

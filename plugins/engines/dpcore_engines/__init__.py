@@ -1,0 +1,13 @@
+"""Engines that hold records elsewhere, and add exact sums there. Dask is an extra of its own."""
+
+from collections.abc import Mapping
+
+from dpcore import hookimpl
+from dpcore.engines.choice import EngineChoice
+from dpcore.registry.lazily import Lazily
+
+
+@hookimpl
+def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
+    """Engines by the name that an operator gives."""
+    return Lazily({"dask": ("dpcore_engines.dask_cluster", "DaskCluster")})
