@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from dpcore.records.records import Records
-from dpcore.spec.spec import Spec, spec_of_text
+from dpcore.specs.spec import Spec, spec_of_text
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.audits.claims import ApproximateDP

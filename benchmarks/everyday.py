@@ -33,9 +33,9 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
+from dpcore_statistics.mechanisms.thresholded import Thresholded
 from dpcore_statistics.private_groups import PrivateGroups
 from dpcore_statistics.quantiles import Quantiles
-from dpcore_statistics.thresholded import Thresholded
 from dpcore_statistics.workload import Workload
 
 LOW, HIGH, RECORDS = 0.0, 100.0, 1000

@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from dpcore.running.private_look import PrivateLook
-from dpcore.spec.spec import spec_of_text
+from dpcore.plan.private_look import PrivateLook
+from dpcore.specs.spec import spec_of_text
 
 RECORDS, COLUMNS = 20_000, 10
 SPEC = f"""\

@@ -38,7 +38,7 @@ from dpcore.sources.by_arrow import by_arrow
 from dpcore.sources.by_lines import by_lines
 from dpcore.sources.form import Form, Wanted
 from dpcore.sources.opening import open_source
-from dpcore.spec.grammar import Csv
+from dpcore.specs.grammar import Csv
 from dpcore_linear import StagedGradient, SufficientStatistics
 from dpcore_linear.integers import BLOCK, clipped_gradients, integer_rows, unit_of
 from dpcore_linear.output_perturbation import OutputPerturbation

@@ -26,7 +26,7 @@ from dpcore.sources.by_lines import by_lines
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
 from dpcore.sources.parquet import ParquetSource
-from dpcore.spec.grammar import Csv
+from dpcore.specs.grammar import Csv
 
 NUMBERS = {f"x{i}": Range(-4, 4) for i in range(4)} | {f"n{i}": Range(0, 1000) for i in range(3)}
 WORDS = {

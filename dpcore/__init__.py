@@ -12,86 +12,82 @@ from dpcore.siblings import sibling
 if TYPE_CHECKING:
     from dpcore.accountant import Accountant as Accountant
     from dpcore.accounting.budget import PrivacyBudget as PrivacyBudget
-    from dpcore.adjacency import ADD_REMOVE as ADD_REMOVE
-    from dpcore.adjacency import REPLACE_LABEL as REPLACE_LABEL
-    from dpcore.adjacency import REPLACE_ONE as REPLACE_ONE
-    from dpcore.adjacency import Adjacency as Adjacency
-    from dpcore.adjacency import replace_features as replace_features
-    from dpcore.bound import Refused as Refused
-    from dpcore.bound import SensitivityBound as SensitivityBound
+    from dpcore.adjacency import (
+        ADD_REMOVE as ADD_REMOVE,
+        REPLACE_LABEL as REPLACE_LABEL,
+        REPLACE_ONE as REPLACE_ONE,
+        Adjacency as Adjacency,
+        replace_features as replace_features,
+    )
+    from dpcore.bound import Refused as Refused, SensitivityBound as SensitivityBound
     from dpcore.distance import Distance as Distance
     from dpcore.domain.classes import Classes as Classes
-    from dpcore.domain.columns import Categories as Categories
-    from dpcore.domain.columns import Range as Range
+    from dpcore.domain.columns import Categories as Categories, Range as Range
     from dpcore.domain.domain import Domain as Domain
     from dpcore.engines.base import Engine as Engine
     from dpcore.errors import DpcoreError as DpcoreError
-    from dpcore.events.base import Direction as Direction
-    from dpcore.events.base import Event as Event
+    from dpcore.events.base import Direction as Direction, Event as Event
     from dpcore.exact import Exact as Exact
-    from dpcore.functions.interactive import Interactive as Interactive
-    from dpcore.functions.interactive import Oracle as Oracle
-    from dpcore.functions.kernels.base import Expansion as Expansion
-    from dpcore.functions.kernels.base import Kernel as Kernel
-    from dpcore.functions.learner import FunctionLearner as FunctionLearner
-    from dpcore.functions.learner import FunctionQuery as FunctionQuery
-    from dpcore.guarantee import Guarantee as Guarantee
-    from dpcore.guarantee import Status as Status
+    from dpcore.functions.interactive import Interactive as Interactive, Oracle as Oracle
+    from dpcore.functions.kernels.base import Expansion as Expansion, Kernel as Kernel
+    from dpcore.functions.learner import (
+        FunctionLearner as FunctionLearner,
+        FunctionQuery as FunctionQuery,
+    )
+    from dpcore.guarantee import Guarantee as Guarantee, Status as Status
     from dpcore.interval import Interval as Interval
-    from dpcore.learner import Answer as Answer
-    from dpcore.learner import AnyLearner as AnyLearner
-    from dpcore.learner import Learner as Learner
-    from dpcore.learner import Model as Model
-    from dpcore.learner import Public as Public
-    from dpcore.learner import Reads as Reads
-    from dpcore.learner import ScoringModel as ScoringModel
-    from dpcore.learning.features.base import FeatureMap as FeatureMap
-    from dpcore.learning.features.base import Features as Features
-    from dpcore.learning.features.model import LinearModel as LinearModel
+    from dpcore.learner import (
+        Answer as Answer,
+        AnyLearner as AnyLearner,
+        Learner as Learner,
+        Model as Model,
+        Public as Public,
+        Reads as Reads,
+        ScoringModel as ScoringModel,
+    )
+    from dpcore.learning.features.base import FeatureMap as FeatureMap, Features as Features
     from dpcore.learning.learners.best_of import BestOf as BestOf
     from dpcore.learning.learners.one_shot import OneShot as OneShot
     from dpcore.learning.learners.summing import SummingLearner as SummingLearner
-    from dpcore.learning.metrics.base import Held as Held
-    from dpcore.learning.metrics.base import Metric as Metric
+    from dpcore.learning.metrics.base import Held as Held, Metric as Metric
     from dpcore.learning.metrics.priced import PricedMetric as PricedMetric
-    from dpcore.ledger.book import Ledger as Ledger
-    from dpcore.ledger.book import Reservation as Reservation
+    from dpcore.learning.models.linear import LinearModel as LinearModel
+    from dpcore.ledger.book import Ledger as Ledger, Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
-    from dpcore.mechanism import AnyMechanism as AnyMechanism
-    from dpcore.mechanism import Mechanism as Mechanism
+    from dpcore.mechanism import AnyMechanism as AnyMechanism, Mechanism as Mechanism
+    from dpcore.plan.request import Release as Release, Request as Request
     from dpcore.pricing.price import price as price
-    from dpcore.publish.folder import Run as Run
-    from dpcore.publish.folder import load_run as load_run
+    from dpcore.publish.folder import Run as Run, load_run as load_run
     from dpcore.publish.session import Session as Session
-    from dpcore.publish.whole_run import replay as replay
-    from dpcore.publish.whole_run import run as run
-    from dpcore.query import Query as Query
-    from dpcore.query import Sum as Sum
-    from dpcore.randomness import LearnerCoins as LearnerCoins
-    from dpcore.randomness import PublicCoins as PublicCoins
-    from dpcore.randomness import SecretCoins as SecretCoins
-    from dpcore.randomness import Stream as Stream
+    from dpcore.publish.whole_run import replay as replay, run as run
+    from dpcore.query import Query as Query, Sum as Sum
+    from dpcore.randomness import (
+        LearnerCoins as LearnerCoins,
+        PublicCoins as PublicCoins,
+        SecretCoins as SecretCoins,
+        Stream as Stream,
+    )
     from dpcore.records.records import Records as Records
-    from dpcore.records.source import Part as Part
-    from dpcore.records.source import Source as Source
+    from dpcore.records.source import Part as Part, Source as Source
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
     from dpcore.running.plan import Plan as Plan
-    from dpcore.running.request import Release as Release
-    from dpcore.running.request import Request as Request
     from dpcore.sampling.hit_law import HitLaw as HitLaw
-    from dpcore.sampling.schemes import Order as Order
-    from dpcore.sampling.schemes import Poisson as Poisson
-    from dpcore.sampling.schemes import WithoutReplacement as WithoutReplacement
-    from dpcore.sensitivity import AnySensitivity as AnySensitivity
-    from dpcore.sensitivity import Conditional as Conditional
-    from dpcore.sensitivity import OverCoins as OverCoins
-    from dpcore.sensitivity import Refuted as Refuted
-    from dpcore.sensitivity import Sensitivity as Sensitivity
-    from dpcore.sensitivity import SensitivityLaw as SensitivityLaw
-    from dpcore.sensitivity import WorstCase as WorstCase
-    from dpcore.spec.spec import Spec as Spec
-    from dpcore.spec.spec import load_spec as load_spec
+    from dpcore.sampling.schemes import (
+        Order as Order,
+        Poisson as Poisson,
+        WithoutReplacement as WithoutReplacement,
+    )
+    from dpcore.sensitivity import (
+        AnySensitivity as AnySensitivity,
+        Conditional as Conditional,
+        OverCoins as OverCoins,
+        Refuted as Refuted,
+        Sensitivity as Sensitivity,
+        SensitivityLaw as SensitivityLaw,
+        WorstCase as WorstCase,
+    )
+    from dpcore.specs.spec import Spec as Spec, load_spec as load_spec
 
     __version__: str
 
@@ -129,7 +125,7 @@ _HOME = {
     "Learner": "learner",
     "LearnerCoins": "randomness",
     "Ledger": "ledger.book",
-    "LinearModel": "learning.features.model",
+    "LinearModel": "learning.models.linear",
     "Mechanism": "mechanism",
     "Metric": "learning.metrics.base",
     "Model": "learner",
@@ -153,8 +149,8 @@ _HOME = {
     "Refused": "bound",
     "Refuted": "sensitivity",
     "Registry": "registry.registry",
-    "Release": "running.request",
-    "Request": "running.request",
+    "Release": "plan.request",
+    "Request": "plan.request",
     "Reservation": "ledger.book",
     "Run": "publish.folder",
     "ScoringModel": "learner",
@@ -164,7 +160,7 @@ _HOME = {
     "SensitivityBound": "bound",
     "Session": "publish.session",
     "Source": "records.source",
-    "Spec": "spec.spec",
+    "Spec": "specs.spec",
     "Status": "guarantee",
     "Stream": "randomness",
     "Sum": "query",
@@ -173,7 +169,7 @@ _HOME = {
     "WorstCase": "sensitivity",
     "hookimpl": "registry.hookspecs",
     "load_run": "publish.folder",
-    "load_spec": "spec.spec",
+    "load_spec": "specs.spec",
     "price": "pricing.price",
     "replace_features": "adjacency",
     "replay": "publish.whole_run",

@@ -128,12 +128,6 @@ class Exact:
         ]
 
 
-def root_two(bits: int = 60) -> tuple[int, int]:
-    """sqrt(2) as (integer, exponent), rounded down to so many binary places: an isometric weight
-    for the entries that a symmetric matrix has twice, which lengthens nothing."""
-    return math.isqrt(2 << (2 * bits)), -bits
-
-
 def _nearest(whole: int, exponent: int) -> int:
     """whole * 2^exponent to the nearest integer, ties to even."""
     if exponent >= 0:

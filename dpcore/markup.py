@@ -1,4 +1,4 @@
-"""Markup: what an object says of itself, as plain text, HTML and LaTeX. All text is escaped.
+"""Markup: what an object says of itself, as plain text and HTML. All text is escaped.
 
 Notebooks ask an object for `_repr_html_`, terminals that show objects for `_repr_pretty_`. Nothing
 here looks at more than the texts that it is given.
@@ -18,36 +18,11 @@ from dpcore.errors import one_line
 LONGEST_CELL = 400  # characters of one cell
 LONGEST_PARAGRAPH = 20_000
 MOST_ROWS = 60  # of one table that are shown
-_LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "{": r"\{",
-        "}": r"\}",
-        "$": r"\$",
-        "&": r"\&",
-        "#": r"\#",
-        "%": r"\%",
-        "_": r"\_",
-        "^": r"\textasciicircum{}",
-        "~": r"\textasciitilde{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        '"': r"\textquotedbl{}",
-        "[": "{[}",
-        "]": "{]}",
-    }
-)
 
 
 def html_text(text: str) -> str:
     """Text that stands in a page as it is, whatever it holds."""
     return html.escape(one_line(text, LONGEST_CELL), quote=True)
-
-
-def latex_text(text: str) -> str:
-    """Text that LaTeX prints as it is, whatever it holds."""
-    return one_line(text, LONGEST_CELL).translate(_LATEX)
 
 
 @attrs.frozen(kw_only=True)
@@ -103,16 +78,6 @@ class Listing:
         foot = f"<p>{html_text(more)}</p>" if more else ""
         return f"<table>{above}<tbody>{body}</tbody></table>{foot}"
 
-    def latex(self) -> str:
-        """A `tabular` with all rows, for `booktabs`."""
-        places = "".join("r" if self._right(place) else "l" for place in range(len(self.headings)))
-        lines = [" & ".join(map(latex_text, row)) + r" \\" for row in self.rows]
-        head = [" & ".join(map(latex_text, self.headings)) + r" \\", r"\midrule"]
-        start, end = rf"\begin{{tabular}}{{{places}}}", r"\end{tabular}"
-        return "\n".join(
-            [start, r"\toprule", *(head if any(self.headings) else ()), *lines, r"\bottomrule", end]
-        )
-
     def _right(self, place: int) -> bool:
         return place < len(self.numeric) and self.numeric[place]
 
@@ -153,15 +118,9 @@ class Sheet:
         below = "".join(f"<p>{html.escape(one, quote=True)}</p>" for one in self.sentences)
         return f"<div><p><strong>{html_text(self.title)}</strong></p>{tables}{below}</div>"
 
-    def latex(self) -> str:
-        """Paragraphs and `tabular`s."""
-        below = (one.translate(_LATEX) for one in self.sentences)
-        title = rf"\textbf{{{latex_text(self.title)}}}"
-        return "\n\n".join([title, *(table.latex() for table in self.tables), *below])
-
 
 class Shown(ABC):
-    """What says of itself, in a notebook and on paper, what is public of it."""
+    """What says of itself, in a notebook, what is public of it."""
 
     __slots__ = ()
 
@@ -174,10 +133,6 @@ class Shown(ABC):
     @abstractmethod
     def sheet(self) -> Sheet:
         """What is shown."""
-
-    def to_latex(self) -> str:
-        """LaTeX source, for `booktabs`; all text is escaped."""
-        return self.sheet().latex()
 
     def _repr_html_(self) -> str:
         return self.sheet().html()

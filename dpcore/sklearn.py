@@ -1,6 +1,4 @@
-"""Private estimators for scikit-learn: `PrivateRegressor`, `PrivateClassifier`, `published` and those
-that plugins declare. Each name is that of `dpcore_bridges.sklearn`.
-"""
+"""Private estimators for scikit-learn: each name is that of `dpcore_bridges.sklearn`."""
 
 from typing import Any
 

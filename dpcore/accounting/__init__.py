@@ -4,8 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcore.accounting.calibration import Calibrated as Calibrated
-    from dpcore.accounting.calibration import calibrate as calibrate
+    from dpcore.accounting.calibration import Calibrated as Calibrated, calibrate as calibrate
 
 _HOME = {"Calibrated": "calibration", "calibrate": "calibration"}
 

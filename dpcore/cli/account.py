@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcore.accounting.account import Account
-from dpcore.accounting.account import account as account_of
+from dpcore.accounting.account import Account, account as account_of
 from dpcore.accounting.calibration import Calibrated
 from dpcore.accounting.curves import Band, over_delta, over_steps
 from dpcore.accounting.solving import Unknown, solve

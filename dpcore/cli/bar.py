@@ -3,12 +3,12 @@
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
+    Progress as Bar,
     Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.progress import Progress as Bar
 from rich.text import Text
 
 from dpcore.cli.console import err

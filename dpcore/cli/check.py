@@ -10,7 +10,7 @@ import typer
 from dpcore.cli.console import guarded, note, out, show_json
 from dpcore.cli.limits import MemoryOption, WorkOption, limited
 from dpcore.cli.progress import SlowProgress
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 
 
 def check(

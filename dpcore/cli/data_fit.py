@@ -10,7 +10,7 @@ from dpcore.domain.domain import Table
 from dpcore.domain.fit import Fit, fit
 from dpcore.errors import SourceError, SpecError
 from dpcore.sources.opening import open_source
-from dpcore.spec.spec import Spec
+from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:
     from rich.console import Console

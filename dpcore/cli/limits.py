@@ -7,7 +7,7 @@ from typing import Annotated
 import attrs
 import typer
 
-from dpcore.spec.spec import Spec
+from dpcore.specs.spec import Spec
 
 MemoryOption = Annotated[
     str | None,

@@ -10,9 +10,9 @@ from dpcore.cli.console import columns, note
 from dpcore.errors import DpcoreError, below
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Published
-from dpcore.learning.features.error_bars import NOISE_OF_FIT, NONE, UNSTATED
-from dpcore.learning.features.model import LinearModel
-from dpcore.learning.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures
+from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
+from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures
+from dpcore.learning.models.linear import LinearModel
 from dpcore.publish.lock import Lock
 from dpcore.publish.whole_run import ledger_of
 from dpcore.publish.wording import describe_mechanism, describe_sensitivity
@@ -20,7 +20,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.registry.evidence import Evidence
 from dpcore.registry.kinds import EVIDENCE
 from dpcore.running.plan import Plan
-from dpcore.spec.spec import Spec
+from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -28,7 +28,7 @@ from dpcore.cli.engines import (
 from dpcore.cli.limits import MemoryOption, WorkOption, limited
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import OperatorFileError
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ import typer
 from dpcore.cli.console import guarded
 from dpcore.registry.registry import Registry
 from dpcore.siblings import sibling
-from dpcore.spec.schema import json_schema
+from dpcore.specs.schema import json_schema
 
 
 def schema(

@@ -10,9 +10,9 @@ from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError, ReleaseError, below
 from dpcore.functions.interactive import Interactive
 from dpcore.functions.learner import FunctionQuery
+from dpcore.plan.ask import Ask, compose
+from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins
-from dpcore.running.ask import Ask, compose
-from dpcore.running.request import Request
 
 
 def at_fault(

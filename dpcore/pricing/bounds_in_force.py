@@ -16,15 +16,15 @@ from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
+from dpcore.plan.ask import Ask
+from dpcore.plan.request import Release
 from dpcore.pricing.of_clipped_persons import clips_persons, of_clipped_persons
 from dpcore.pricing.of_persons import of_persons
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
-from dpcore.running.ask import Ask
 from dpcore.running.conversing import Conversing
-from dpcore.running.request import Release
 from dpcore.running.schedule import Scheduled
 from dpcore.running.serving import Serving
 from dpcore.sampling.schemes import Order

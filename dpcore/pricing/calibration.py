@@ -8,7 +8,7 @@ import scipy
 from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import gaussian_mu
-from dpcore.running.ask import Ask, compose
+from dpcore.plan.ask import Ask, compose
 
 _FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
 _LAST = 32.0  # the last of the distances 1/2, 1, 2, 4, ... that are tried

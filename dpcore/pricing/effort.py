@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 
 from dpcore.errors import NoClaimError, ParameterError, ResourceError, below
 from dpcore.events.base import Event
+from dpcore.plan.ask import Ask
+from dpcore.plan.request import Request
+from dpcore.plan.resources import in_powers
 from dpcore.pricing.calibration import at_first_guess
-from dpcore.running.ask import Ask
-from dpcore.running.request import Request
-from dpcore.running.resources import in_powers
 
 MOST_PRICING = 2 * 10**9
 """Multiplications that pricing may need where `work` does not allow more: seconds."""

@@ -10,9 +10,9 @@ from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, near
 from dpcore.functions.learner import FunctionLearner
+from dpcore.plan.parts import part_domain
+from dpcore.plan.request import Release, Request
 from dpcore.running.evaluated import evaluated_adjacency, evaluated_domain
-from dpcore.running.parts import part_domain
-from dpcore.running.request import Release, Request
 
 
 @attrs.frozen(kw_only=True)

@@ -13,6 +13,10 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below
+from dpcore.plan.ask import Ask, failure_over_coins
+from dpcore.plan.parts import part_domain
+from dpcore.plan.private_look import RELEASE
+from dpcore.plan.request import Release, Request
 from dpcore.pricing.at_fault import at_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
@@ -21,11 +25,7 @@ from dpcore.pricing.parts_of_releases import seen
 from dpcore.pricing.resources import require_room, with_queries
 from dpcore.pricing.statement import publication, statement
 from dpcore.randomness import PublicCoins
-from dpcore.running.ask import Ask, failure_over_coins
-from dpcore.running.parts import part_domain
 from dpcore.running.plan import Plan
-from dpcore.running.private_look import RELEASE
-from dpcore.running.request import Release, Request
 from dpcore.running.schedule import Schedule, Scheduled
 
 _WITHHELD = PublicCoins(None)

@@ -19,16 +19,16 @@ from dpcore.bound import Refused, SensitivityBound
 from dpcore.errors import ReplayError, below
 from dpcore.learner import AnyLearner, Public
 from dpcore.mechanism import AnyMechanism, free_field
+from dpcore.plan.ask import Ask, failure_over_coins
+from dpcore.plan.parts import part_domain
+from dpcore.plan.request import Release, Request
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.parts_of_releases import seen
 from dpcore.pricing.resources import require_room, with_queries
 from dpcore.pricing.statement import publication, stated
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
-from dpcore.running.ask import Ask, failure_over_coins
-from dpcore.running.parts import part_domain
 from dpcore.running.plan import Plan
-from dpcore.running.request import Release, Request
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import AnySensitivity
 

@@ -25,9 +25,9 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below
 from dpcore.learner import Reads
 from dpcore.learning.features.base import FeatureMap
+from dpcore.plan.request import Request
+from dpcore.plan.resources import Resources, in_bytes, in_powers, stated
 from dpcore.query import Query
-from dpcore.running.request import Request
-from dpcore.running.resources import Resources, in_bytes, in_powers, stated
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 

@@ -17,21 +17,21 @@ from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ReplayError, RequestError
 from dpcore.guarantee import Guarantee, Recorded
+from dpcore.isolate.isolated_copies import Arrays, told_once
 from dpcore.learner import Answer, Model, Published
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.markup import Sheet, Shown
+from dpcore.plan.private_look import RELEASE, stated
 from dpcore.publish.lock import Lock, decoded, lock_of, require_same, require_versions
 from dpcore.publish.reading import names_in, read_arrays, read_bytes
 from dpcore.publish.stacking import Asked, stacked, unstacked
 from dpcore.publish.terms import terms_of
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
-from dpcore.running.boundary import Arrays, told_once
 from dpcore.running.plan import Plan
-from dpcore.running.private_look import RELEASE, stated
 from dpcore.running.serving import Predictions, Serving
 from dpcore.running.sheets import released_sheet
-from dpcore.spec.spec import Spec, spec_of_plain
+from dpcore.specs.spec import Spec, spec_of_plain
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 HANDED_OVER = "the types of the columns handed over were not chosen by looking at the records"

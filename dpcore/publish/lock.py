@@ -13,14 +13,14 @@ import msgspec
 
 from dpcore.errors import ReplayError
 from dpcore.mechanism import AnyMechanism
+from dpcore.plan.ask import Ask
 from dpcore.publish.files import replace_file
 from dpcore.publish.reading import read_bytes
 from dpcore.publish.terms import bound_dict, noise_of, public_dict
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
-from dpcore.running.ask import Ask
 from dpcore.running.plan import Plan
-from dpcore.spec.spec import Spec
+from dpcore.specs.spec import Spec
 
 FORMAT = 2
 """From 2 on, a lock holds what a replay needs, so that nothing is priced again."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import attrs
 
+from dpcore.plan.private_look import RELEASE, stated
 from dpcore.publish.folder import Run
 from dpcore.publish.terms import terms_of
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
-from dpcore.running.private_look import RELEASE, stated
 
 _MISS = 0.05
 

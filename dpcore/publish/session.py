@@ -22,7 +22,7 @@ from dpcore.errors import ContractError, SpecError
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.guarantee import Guarantee
 from dpcore.learner import AnyLearner, Learner, Model, Public, Published
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.left import Left, shown_down

@@ -28,9 +28,11 @@ from dpcore.errors import (
     below,
 )
 from dpcore.guarantee import ReleaseKind
+from dpcore.isolate.sealed_output import no_output, silenced
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.places import place_of
+from dpcore.plan.private_look import stated
 from dpcore.publish.evaluation import UNCOVERED, evaluation
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
@@ -50,11 +52,9 @@ from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
 from dpcore.running.clean import CleanProcess, Replaying
 from dpcore.running.plan import Outcome, Plan
-from dpcore.running.private_look import stated
-from dpcore.running.silence import no_output, silenced
 from dpcore.sources.opening import open_source
 from dpcore.sources.text import load_points, load_table
-from dpcore.spec.spec import Spec, load_spec
+from dpcore.specs.spec import Spec, load_spec
 
 Progress = Callable[[int, int], None]
 """Told how many answers there are so far, and how many there may be."""

@@ -23,9 +23,9 @@ from typing import IO, Any
 import attrs
 
 from dpcore.errors import ReleaseError
+from dpcore.isolate.isolated_copies import Arrays, published, settled, told_once, transcript
 from dpcore.learner import Answer, Published
 from dpcore.randomness import PublicCoins
-from dpcore.running.boundary import Arrays, published, settled, told_once, transcript
 from dpcore.running.schedule import Scheduled
 
 Answers = Sequence[Sequence[Answer]]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import ContractError
 from dpcore.exact import Exact
+from dpcore.plan.ask import Ask
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records.records import Records
-from dpcore.running.ask import Ask
 from dpcore.running.reuse import Reuse
 
 

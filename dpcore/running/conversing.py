@@ -19,12 +19,12 @@ from dpcore.domain.domain import Table
 from dpcore.errors import ContractError, ReleaseError, ReplayError, RequestError, SpecError
 from dpcore.exact import Exact
 from dpcore.guarantee import ReleaseKind
+from dpcore.isolate.isolated_copies import frozen
 from dpcore.learner import Answer, Learner, Model, Public, Published, State
+from dpcore.plan.ask import Ask
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
 from dpcore.records.records import Records
-from dpcore.running.ask import Ask
-from dpcore.running.boundary import frozen
 from dpcore.running.conversation import Conversation, wide_open
 from dpcore.running.hold_out import HoldOut, joined
 from dpcore.running.schedule import Private, Scheduled

@@ -27,10 +27,10 @@ from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Column, Domain
 from dpcore.errors import ParameterError
 from dpcore.learner import Model, ScoringModel
+from dpcore.plan.parts import held_out, part_domain
 from dpcore.records.records import Records
 from dpcore.running.looking import predictions
 from dpcore.running.opening import Opened
-from dpcore.running.parts import held_out, part_domain
 
 PREDICTED, SCORE = "predicted", "score"
 """Columns of evaluated records: what the model predicts; and, of two classes and a model that says

@@ -13,12 +13,12 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.learner import Answer, Model, Published
 from dpcore.learning.metrics.base import Held
 from dpcore.learning.probabilities import probabilities
+from dpcore.plan.ask import Ask
+from dpcore.plan.private_look import PrivateLook
 from dpcore.randomness import SecretCoins
-from dpcore.running.ask import Ask
 from dpcore.running.conversation import Door
 from dpcore.running.hold_out import joined
 from dpcore.running.opening import Opened
-from dpcore.running.private_look import PrivateLook
 
 
 def look(

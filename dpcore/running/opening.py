@@ -21,6 +21,8 @@ from dpcore.domain.people import People
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import SourceError
+from dpcore.plan.parts import held_out
+from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins, Words
 from dpcore.records.bounding import Bounding, bounded
 from dpcore.records.cells import cells, named
@@ -28,8 +30,6 @@ from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
 from dpcore.records.source import Columns, Part, Source
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
-from dpcore.running.parts import held_out
-from dpcore.running.request import Request
 from dpcore.sampling.selection import EVERYTHING, Coins, OfPersons, Others, Selection, Smallest
 
 _NONE = HoldOutInMemory({}, np.zeros(0))

@@ -16,28 +16,28 @@ from dpcore.engines.base import Engine
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below
 from dpcore.guarantee import Guarantee, Status
+from dpcore.isolate.isolated_copies import Arrays
+from dpcore.isolate.sealed_output import silenced
 from dpcore.learner import Answer, Model, Published
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
 from dpcore.markup import Sheet, Shown
+from dpcore.plan.ask import failure_over_coins
+from dpcore.plan.private_look import RELEASE
+from dpcore.plan.request import Request
+from dpcore.plan.resources import Resources
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
-from dpcore.running.ask import failure_over_coins
-from dpcore.running.boundary import Arrays
 from dpcore.running.clean import HERE, Replaying
 from dpcore.running.conversation import Conversation, Door, through_mechanism
 from dpcore.running.looking import look
 from dpcore.running.opening import Opened
 from dpcore.running.privacy_curve import certified
-from dpcore.running.private_look import RELEASE
-from dpcore.running.request import Request
-from dpcore.running.resources import Resources
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictor, Serving
 from dpcore.running.sheets import plan_sheet, released_sheet
-from dpcore.running.silence import silenced
 from dpcore.siblings import sibling
 
 

@@ -8,7 +8,7 @@ from dpcore.accounting.certainty import Curve
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Guarantee
-from dpcore.running.ask import compose, failure_over_coins
+from dpcore.plan.ask import compose, failure_over_coins
 from dpcore.running.schedule import Schedule
 
 _SMALL = [float(f"{digit}e-{power}") for power in range(12, 2, -1) for digit in (1, 3)]

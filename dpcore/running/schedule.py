@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from dpcore.bound import SensitivityBound
 from dpcore.domain.domain import Domain, Table
 from dpcore.guarantee import ReleaseKind
+from dpcore.isolate.isolated_copies import Before
 from dpcore.learner import Answer, AnyLearner, Model, Public, Published, Reads
+from dpcore.plan.ask import Ask
+from dpcore.plan.request import Release, Request
 from dpcore.randomness import PublicCoins
-from dpcore.running.ask import Ask
-from dpcore.running.boundary import Before
 from dpcore.running.conversation import Conversation
 from dpcore.running.hold_out import HoldOut
-from dpcore.running.request import Release, Request
 
 Private = Callable[..., Any]
 """A private function: query, records, public facts and learner coins to a value."""

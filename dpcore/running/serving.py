@@ -16,11 +16,11 @@ from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.guarantee import Guarantee, ReleaseKind
+from dpcore.isolate.isolated_copies import frozen
 from dpcore.learner import Answer, Model
-from dpcore.learning.shown import ShownModel
+from dpcore.learning.models.shown import ShownModel
+from dpcore.plan.ask import Ask
 from dpcore.randomness import PublicCoins
-from dpcore.running.ask import Ask
-from dpcore.running.boundary import frozen
 from dpcore.running.conversation import Conversation
 from dpcore.running.hold_out import HoldOut
 from dpcore.running.schedule import Scheduled

@@ -9,10 +9,10 @@ import attrs
 
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Published
-from dpcore.learning.figures import Statistics
+from dpcore.learning.models.figures import Statistics
 from dpcore.markup import Listing, Sheet
 from dpcore.mechanism import AnyMechanism
-from dpcore.running.ask import Ask
+from dpcore.plan.ask import Ask
 from dpcore.running.schedule import Schedule
 from dpcore.running.serving import Predictions
 from dpcore.sensitivity import Sensitivity

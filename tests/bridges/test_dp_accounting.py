@@ -11,12 +11,10 @@ import pytest
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
-from dp_accounting import dp_event as dp
-from dp_accounting import privacy_accountant_test
+from dp_accounting import dp_event as dp, privacy_accountant_test
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpcore import (
     ADD_REMOVE,

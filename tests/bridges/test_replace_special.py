@@ -12,8 +12,7 @@ import pytest
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
-from dp_accounting import UnsupportedEventError
-from dp_accounting import dp_event as dp
+from dp_accounting import UnsupportedEventError, dp_event as dp
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 

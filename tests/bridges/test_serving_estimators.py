@@ -437,7 +437,7 @@ def test_a_model_that_says_the_same_everywhere_is_warned_of():
 
 def test_large_tables_are_predicted_some_rows_at_a_time(monkeypatch):
     """The same numbers, and never the features of all rows at once."""
-    from dpcore.learning.features import model
+    from dpcore.learning.models import linear as model
 
     rows, y = numbers(60)
     for learner in (None, LINE, "tables.shape_functions", "sgd.regression"):

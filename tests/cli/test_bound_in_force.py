@@ -3,7 +3,7 @@
 import pytest
 
 from dpcore.cli.check import check
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_attacks.audits.run_audit import audit_run
 from dpcore_attacks.commands.falsify import falsify_spec
 from dpcore_attacks.effort import Effort

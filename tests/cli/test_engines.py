@@ -10,7 +10,7 @@ from dpcore.engines.choice import EngineChoice, Local
 from dpcore.errors import RegistryError, RequestError, SpecError
 from dpcore.registry.kinds import ENGINE
 from dpcore.registry.registry import Registry
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 
 
 def test_the_command_line_comes_before_the_file(tmp_path, monkeypatch):

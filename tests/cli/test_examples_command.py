@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from dpcore.cli.examples import examples
 from dpcore.registry.registry import Registry
 from dpcore.registry.shipped import shipped
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 
 
 def told(*arguments):

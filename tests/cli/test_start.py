@@ -11,7 +11,8 @@ import typer
 
 import dpcore
 from dpcore.cli.app import app, command
-from dpcore.registry.commands import COMMANDS
+from dpcore.cli.offers import offers
+from dpcore.registry.commands import COMMANDS, ORDER
 
 SPEC = """\
 dpcore: 1
@@ -37,7 +38,7 @@ sys.stderr.write(" ".join(sys.modules))
 """
 HEAVY = {"scipy.special", "scipy.linalg", "scipy.optimize", "scipy.stats", "rich.console"}
 OF_A_SPEC = ("check", "run", "falsify", "audit", "reproduce")
-NONE = {"numpy", "scipy", "rich", "msgspec", "pluggy", "dpcore.spec", "dpcore.registry.registry"}
+NONE = {"numpy", "scipy", "rich", "msgspec", "pluggy", "dpcore.specs", "dpcore.registry.registry"}
 
 
 def imported(folder, *words, **environment):
@@ -99,15 +100,19 @@ def test_a_spec_error_imports_no_more_than_it_needs(tmp_path, name, change, ligh
 
 
 def test_every_help_text_of_the_table_is_the_command_s_own():
-    for name, (_, text) in COMMANDS.items():
-        own = command(name).help.split("\n\n")[0]
+    texts = {name: text for name, (_, text) in COMMANDS.items()}
+    texts |= {name: offer.help for name, offer in offers().items()}
+    assert {*texts} == {*ORDER}
+    for name, text in texts.items():
+        own = command(name, offers().get(name)).help.split("\n\n")[0]
         assert " ".join(own.split()) == text
 
 
 def commands(group, path):
     """Every command below a group, with the words that call it."""
     for name in group.list_commands(None):
-        found = command(name) if group is GROUP else group.get_command(None, name)
+        top = group is GROUP
+        found = command(name, offers().get(name)) if top else group.get_command(None, name)
         yield f"{path} {name}", found
         if hasattr(found, "list_commands"):
             yield from commands(found, f"{path} {name}")

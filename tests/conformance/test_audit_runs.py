@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import dpcore_attacks
 from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
@@ -29,7 +30,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.pricing.price import price
 from dpcore.records.records import Records
 from dpcore.registry.kinds import BOUND
-from dpcore.spec.spec import load_spec, spec_of_text
+from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.given_pair import are_neighbours, misfit
 from dpcore_attacks.attacks.neighbours import Pair
@@ -271,7 +272,8 @@ def invoke(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(made, *words):
-        monkeypatch.setattr(Registry, "default", classmethod(lambda cls: Registry.of(made)))
+        registry = Registry.of(made, dpcore_attacks)
+        monkeypatch.setattr(Registry, "default", classmethod(lambda cls: registry))
         return CliRunner().invoke(app, [str(word) for word in words])
 
     return run

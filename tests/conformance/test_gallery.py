@@ -19,7 +19,7 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import LAWS, examine

@@ -11,7 +11,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.sampling.schemes import WithoutReplacement
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.amplified import amplified_verdict
 from dpcore_attacks.laws.law import BrokenLawError, Outcome

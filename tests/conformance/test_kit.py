@@ -11,6 +11,7 @@ import attrs
 import pytest
 from typer.testing import CliRunner
 
+import dpcore_attacks
 from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
@@ -92,7 +93,8 @@ def invoke(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
     def run(made, *words):
-        monkeypatch.setattr(Registry, "default", classmethod(lambda cls: Registry.of(made)))
+        registry = Registry.of(made, dpcore_attacks)
+        monkeypatch.setattr(Registry, "default", classmethod(lambda cls: registry))
         return CliRunner().invoke(app, [str(word) for word in words])
 
     return run

@@ -9,10 +9,10 @@ from dpcore.adjacency import REPLACE_ONE
 from dpcore.events.base import Direction
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanism import Mechanism, free_field
+from dpcore.plan.ask import Ask
 from dpcore.pricing.calibration import calibrate, compose
 from dpcore.query import Query
 from dpcore.registry.builtin import dpcore_mechanisms
-from dpcore.running.ask import Ask
 
 from mechanisms.mechanism_checks import bound, noise
 

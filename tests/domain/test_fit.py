@@ -11,7 +11,7 @@ from dpcore.cli.app import app
 from dpcore.domain.columns import Dates
 from dpcore.domain.fit import Misfit, fit, require_fit
 from dpcore.errors import SourceError
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 
 DOMAIN = Domain(
     columns={

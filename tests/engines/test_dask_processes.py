@@ -17,7 +17,7 @@ from dpcore.exact import Exact
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.sources.opening import open_source
-from dpcore.spec.grammar import Csv
+from dpcore.specs.grammar import Csv
 from dpcore_engines.dask import Dask
 from dpcore_engines.dask_cluster import DaskCluster
 from dpcore_engines.dask_workers import answers

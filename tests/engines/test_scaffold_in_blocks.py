@@ -10,7 +10,7 @@ from dpcore.learning.learners.summing import SummingLearner
 from dpcore.registry.registry import Registry
 from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore.sources.opening import open_source
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcore import (
     ADD_REMOVE,
@@ -43,9 +42,14 @@ from dpcore.events.randomized_response import (
     RandomizedResponseEvent,
 )
 from dpcore.events.renyi_curve import RenyiEvent
-from dpcore.events.text import EventTextError, UnknownEventError, read_adjacency, write_adjacency
-from dpcore.events.text import read_event as read_from
-from dpcore.events.text import write_event as write_by
+from dpcore.events.text import (
+    EventTextError,
+    UnknownEventError,
+    read_adjacency,
+    read_event as read_from,
+    write_adjacency,
+    write_event as write_by,
+)
 from dpcore.events.truncated_batch import TruncatedBatchEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent

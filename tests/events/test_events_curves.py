@@ -5,8 +5,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from dpcore.accounting.methods.auto import AutoAccountant, all_methods
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE

@@ -3,8 +3,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpcore import REPLACE_ONE, Query, Sensitivity
 from dpcore.accounting.methods.auto import AutoAccountant
@@ -16,8 +15,8 @@ from dpcore.events.gaussian import (
     gaussian_mu,
 )
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.plan.ask import Ask
 from dpcore.pricing.calibration import calibrate
-from dpcore.running.ask import Ask
 
 from oracles.definitions import hockey_stick_of_gaussians
 

@@ -16,9 +16,9 @@ from dpcore.learning.metrics.means import MeanAbsoluteError, MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.per_query import PerQuery
+from dpcore.plan.private_look import PrivateLook
 from dpcore.publish.evaluation import evaluate
 from dpcore.publish.folder import load_run
-from dpcore.running.private_look import PrivateLook
 
 from doubles import Bump, BumpBound, LabelMean, LabelMeanBound, arrays, domain, table
 

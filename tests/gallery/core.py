@@ -35,7 +35,7 @@ from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.registry.kinds import BOUND, LEARNER
 from dpcore.sampling.schemes import Sampling
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases

@@ -24,10 +24,10 @@ from dpcore.events.gaussian import gaussian_mu
 from dpcore.learning.bounds.best_of import BestOfBound, CandidatesBound
 from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.features.model import LinearModel
+from dpcore.learning.models.linear import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.learners.learners import learner_verdicts

@@ -12,8 +12,8 @@ from dpcore import PublicCoins
 from dpcore.errors import ContractError
 from dpcore.interval import LaplaceSpread, NormalSpread
 from dpcore.learner import Answer, Public
-from dpcore.learning.features.error_bars import EvenNoise, LinearisedNoise, NoBars, even_noise
 from dpcore.learning.features.identity import Identity
+from dpcore.learning.models.error_bars import EvenNoise, LinearisedNoise, NoBars, even_noise
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore_linear import OutputPerturbation, SufficientStatistics

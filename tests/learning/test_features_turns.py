@@ -5,8 +5,7 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcore import Domain, PublicCoins, Range
 from dpcore.learning.features.angles import ROW_BITS, integer_turns

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcore_random_features.solvers.kaczmarz import kaczmarz
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend

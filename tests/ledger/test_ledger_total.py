@@ -8,8 +8,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import special
 
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Charge

@@ -12,7 +12,7 @@ from dpcore.events.gaussian_mixture import GaussianMixtureEvent
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.pricing import price as pricing
 from dpcore.pricing.effort import require_quick
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 
 
 def request(shares, mechanism="discrete_gaussian", **limits):

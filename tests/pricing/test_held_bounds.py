@@ -20,7 +20,7 @@ from dpcore import (
 )
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.features.model import LinearModel
+from dpcore.learning.models.linear import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

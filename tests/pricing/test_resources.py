@@ -6,7 +6,7 @@ import pytest
 
 from dpcore.errors import ParameterError, ResourceError
 from dpcore.pricing.resources import machine_memory, read_memory, read_work
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 
 SPEC = """\
 dpcore: 1

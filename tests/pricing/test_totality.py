@@ -125,7 +125,7 @@ def test_best_of_nests():
 
 
 def test_a_score_that_raises_is_the_largest_loss(monkeypatch):
-    from dpcore.learning.features.model import LinearModel
+    from dpcore.learning.models.linear import LinearModel
 
     monkeypatch.setattr(LinearModel, "score", lambda *a: [][1])
     outcome = plan(BestOf(candidates=(GOOD, OTHER)), CHOICES).run(table())

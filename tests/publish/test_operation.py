@@ -14,7 +14,7 @@ from dpcore import REPLACE_ONE, Ledger
 from dpcore.engines import spool
 from dpcore.errors import NotPublishedError, OperatorFileError, SpoolError
 from dpcore.publish import files, whole_run
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 
 from doubles import table
 

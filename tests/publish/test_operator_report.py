@@ -13,7 +13,7 @@ import dpcore
 from dpcore.cli.app import app
 from dpcore.errors import ReplayError
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.learning.shapes import Shape
+from dpcore.learning.models.shapes import Shape
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.entries import latest, taken
@@ -22,8 +22,7 @@ from dpcore.ledger.journal import LedgerError
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from dpcore_report import ledger as ledger_page
-from dpcore_report import page, shapes
+from dpcore_report import ledger as ledger_page, page, shapes
 
 SPEC = {
     "dpcore": 1,

@@ -13,7 +13,7 @@ from dpcore.publish.evaluation import evaluation
 from dpcore.publish.paid import paid, plan_of
 from dpcore.randomness import SecretCoins
 from dpcore.running.looking import _stated
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 
 scored = pytest.importorskip("sklearn.metrics")
 

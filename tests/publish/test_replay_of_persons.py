@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 import dpcore
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 
 SPEC = """\
 dpcore: 1

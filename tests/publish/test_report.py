@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 from html.parser import HTMLParser
 
 import attrs
@@ -14,12 +13,11 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 import dpcore
-import dpcore_report as reporting
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Assumption, Status
-from dpcore.learning.features.error_bars import EvenNoise
-from dpcore.running.ask import failure_over_coins
+from dpcore.learning.models.error_bars import EvenNoise
+from dpcore.plan.ask import failure_over_coins
 from dpcore.sensitivity import OverCoins
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -192,12 +190,14 @@ def test_a_long_table_names_the_file_that_holds_all(run, monkeypatch):
     assert "first 1 of 2 rows; wards.csv holds all" in text
 
 
-def test_without_the_extra_the_command_says_what_to_install(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "dpcore_report.page", None)
-    monkeypatch.delattr(reporting, "page")
+def test_without_its_distribution_the_command_says_what_to_install(run, monkeypatch):
+    monkeypatch.setattr("dpcore.cli.offers.find_spec", lambda name: None)
     done = CliRunner().invoke(app, ["report", str(run.folder)])
     assert done.exit_code == 2
-    assert "pip install dpcore[report]" in done.output
+    told = (
+        "dpcore report is brought by dpcore-report, which is not installed: pip install . ./plugin"
+    )
+    assert told in done.output
 
 
 def plan_of(spec):

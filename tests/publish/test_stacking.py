@@ -6,8 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpcore.errors import ReplayError
 from dpcore.publish import whole_run

@@ -137,7 +137,7 @@ def test_the_folder_as_it_was_made_replays(stranger):
 def test_a_lock_beside_a_spec_that_is_no_lock_is_not_waited_for(tmp_path, spoil):
     """A folder stays; anything else is replaced by a lock."""
     from dpcore.publish.lock import Lock, lock_of, locked
-    from dpcore.spec.spec import load_spec
+    from dpcore.specs.spec import load_spec
 
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(SPEC))
     spec = load_spec(tmp_path / "s.yaml")

@@ -6,7 +6,7 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_statistics.visits import write
 
 SHIPPED = Path(__file__).parents[2] / "examples" / "visits.yaml"

@@ -14,10 +14,10 @@ from dpcore.engines.records import EngineRecords
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.plan.private_look import PrivateLook
 from dpcore.publish.evaluation import evaluate
 from dpcore.records.source import Part, Source
 from dpcore.running.hold_out import SpooledHoldOut
-from dpcore.running.private_look import PrivateLook
 from dpcore.running.runtime import open_records
 from dpcore_linear import SufficientStatistics
 

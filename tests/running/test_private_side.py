@@ -25,8 +25,8 @@ from trespassers import (
 import dpcore
 from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Registry, Release, price
 from dpcore.errors import ReleaseError
+from dpcore.isolate.isolated_copies import Before, frozen
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.boundary import Before, frozen
 from dpcore.running.clean import CleanProcess
 from dpcore.running.conversation import wide_open
 from dpcore_attacks.attacks.setting import Case

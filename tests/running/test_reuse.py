@@ -21,8 +21,8 @@ from dpcore import (
 from dpcore.fingerprint import fingerprint
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.features.model import LinearModel
 from dpcore.learning.metrics.means import MeanSquaredError
+from dpcore.learning.models.linear import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.per_query import PerQuery
 from dpcore.publish.evaluation import evaluate

@@ -30,7 +30,7 @@ from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.events.base import Direction
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
-from dpcore.running.ask import Ask
+from dpcore.plan.ask import Ask
 from dpcore.running.conversation import wide_open
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case

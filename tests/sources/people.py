@@ -4,7 +4,7 @@ import numpy as np
 
 from dpcore import Categories, Domain, Range
 from dpcore.sources.text import load_table
-from dpcore.spec.grammar import Csv
+from dpcore.specs.grammar import Csv
 
 COLUMNS = {"age": Range(0, 120), "city": Categories(("Bern", "Rom", "Z\u00fcrich"))}
 DOMAIN = Domain(columns=COLUMNS, target="paid", labels=Range(-10, 10), limit=10_000)

@@ -6,7 +6,7 @@ import pytest
 from dpcore import Domain, Range
 from dpcore.errors import SourceError
 from dpcore.sources.text import load_table
-from dpcore.spec.grammar import Csv
+from dpcore.specs.grammar import Csv
 
 HOSTILE = {
     "nul": b"0.1,\x00,0.2",

@@ -18,7 +18,7 @@ from dpcore.sources.by_lines import by_lines
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
 from dpcore.sources.whole import whole
-from dpcore.spec.grammar import Csv
+from dpcore.specs.grammar import Csv
 
 pytest.importorskip("pyarrow")
 from dpcore.sources.by_arrow import by_arrow

@@ -3,7 +3,7 @@ import pytest
 
 from dpcore.errors import SourceError
 from dpcore.sources.text import LONGEST_LINE, load_table
-from dpcore.spec.grammar import Csv
+from dpcore.specs.grammar import Csv
 
 from doubles import domain
 

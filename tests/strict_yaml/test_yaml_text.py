@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpcore.errors import SpecError
 from dpcore.strict_yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, of_plain, parse, read

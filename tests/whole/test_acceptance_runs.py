@@ -14,7 +14,7 @@ from dpcore.mechanism import free_field
 from dpcore.publish.whole_run import points_of
 from dpcore.registry.kinds import BOUND, FEATURES, LEARNER, MECHANISM
 from dpcore.sources.text import load_table
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 
 from whole import acceptance
 

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
 from dpcore import (
@@ -25,9 +24,9 @@ from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.plan.request import Release
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.registry.registry import Registry
-from dpcore.running.request import Release
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm

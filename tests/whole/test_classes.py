@@ -3,16 +3,15 @@
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpcore import REPLACE_ONE, Classes, PrivacyBudget, Release, price
 from dpcore.errors import NoClaimError, ParameterError, SpecError, UnfitTargetError
 from dpcore.learning.metrics.means import Accuracy, MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.plan.private_look import PrivateLook
 from dpcore.publish.evaluation import evaluate
-from dpcore.running.private_look import PrivateLook
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import dpcore
 from dpcore.cli.app import app
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -120,7 +120,8 @@ def test_every_public_name_has_its_place_in_the_reference():
     entries = [
         name
         for page in sorted((ROOT / "docs" / "api").glob("*.md"))
-        for name in re.findall(r"^::: dpcore\.(\w+)$", page.read_text(), re.MULTILINE)
+        for name in re.findall(r"^::: dpcore(?:_[\w.]+)?\.(\w+)$", page.read_text(), re.MULTILINE)
+        if name in dpcore.__all__
     ]
     assert sorted(entries) == sorted(dpcore.__all__)
 

@@ -10,7 +10,7 @@ from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.publish.evaluation import evaluate
 from dpcore.publish.lock import describe
 from dpcore.sources.text import load_table
-from dpcore.spec.spec import load_spec, spec_of_text
+from dpcore.specs.spec import load_spec, spec_of_text
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))

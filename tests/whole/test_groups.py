@@ -8,7 +8,7 @@ import pytest
 from dpcore import load_spec, run
 from dpcore.errors import DpcoreError, SpecError
 from dpcore.randomness import SecretCoins
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 
 SPEC = """\
 dpcore: 1

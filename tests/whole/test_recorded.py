@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpcore import SecretCoins
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 
 from recorded.renew import (
     HERE,

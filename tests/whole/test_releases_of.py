@@ -11,8 +11,8 @@ from dpcore.running.conversation import wide_open
 from dpcore.running.evaluated import evaluated_domain
 from dpcore.running.runtime import open_records
 from dpcore.sources.opening import open_source
-from dpcore.spec.grammar import Csv
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.grammar import Csv
+from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.audits.pipeline import Pipeline
 
 HEAD = """\

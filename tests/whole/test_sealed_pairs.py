@@ -22,6 +22,7 @@ from dpcore.errors import NoClaimError, ReleaseError, SpecError
 from dpcore.functions.interactive import Oracle
 from dpcore.functions.learner import FunctionLearner
 from dpcore.guarantee import ReleaseKind
+from dpcore.isolate.isolated_copies import published, settled, told_once, transcript
 from dpcore.learning.bounds.best_of import BestOfBound
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.best_of import BestOf
@@ -31,9 +32,8 @@ from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.registry.kinds import LEARNER
-from dpcore.running.boundary import published, settled, told_once, transcript
 from dpcore.sources.text import load_table
-from dpcore.spec.grammar import Csv
+from dpcore.specs.grammar import Csv
 from dpcore_linear.chosen_ridge import ChosenRidge
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation

@@ -13,7 +13,7 @@ import pytest
 
 from dpcore import REPLACE_ONE, Ledger, Query, Registry, SecretCoins, Sensitivity
 from dpcore.registry.scaffold import PluginKind, write_plugin
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
 

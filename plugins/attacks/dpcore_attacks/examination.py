@@ -20,14 +20,16 @@ from dpcore.registry.events import catalogue_of
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.loading import Loaded
 from dpcore.registry.registry import Registry
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.budget import share
 from dpcore_attacks.effort import Effort
-from dpcore_attacks.laws.accountants import accountants as accountant_laws
-from dpcore_attacks.laws.accountants import compositions as composition_laws
+from dpcore_attacks.laws.accountants import (
+    accountants as accountant_laws,
+    compositions as composition_laws,
+)
 from dpcore_attacks.laws.accountants.accountants import accountant_verdicts
 from dpcore_attacks.laws.accountants.compositions import certified_verdicts
 from dpcore_attacks.laws.accountants.core_events import core_events
@@ -53,9 +55,11 @@ from dpcore_attacks.laws.learners.features import feature_verdicts
 from dpcore_attacks.laws.learners.kernels import kernel_verdicts
 from dpcore_attacks.laws.learners.learners import learner_verdicts
 from dpcore_attacks.laws.learners.variants import accepted
-from dpcore_attacks.laws.mechanisms import laboratory as laboratory_laws
-from dpcore_attacks.laws.mechanisms import mechanisms as mechanism_laws
-from dpcore_attacks.laws.mechanisms import once as once_laws
+from dpcore_attacks.laws.mechanisms import (
+    laboratory as laboratory_laws,
+    mechanisms as mechanism_laws,
+    once as once_laws,
+)
 from dpcore_attacks.laws.mechanisms.choices import CHOICES
 from dpcore_attacks.laws.mechanisms.laboratory import laboratory_verdicts
 from dpcore_attacks.laws.mechanisms.mechanisms import (

@@ -12,29 +12,39 @@ from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.budget import BUDGET
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.examination import BOUNDED, EXAMPLES, TESTABLE, Examination
-from dpcore_attacks.laws.accountants import accountants as accountant_laws
-from dpcore_attacks.laws.accountants import compositions as composition_laws
-from dpcore_attacks.laws.accountants import events as event_laws
-from dpcore_attacks.laws.bounds import amplified as amplified_laws
-from dpcore_attacks.laws.bounds import bounds as bound_laws
-from dpcore_attacks.laws.bounds import sums as sum_laws
+from dpcore_attacks.laws.accountants import (
+    accountants as accountant_laws,
+    compositions as composition_laws,
+    events as event_laws,
+)
+from dpcore_attacks.laws.bounds import (
+    amplified as amplified_laws,
+    bounds as bound_laws,
+    sums as sum_laws,
+)
 from dpcore_attacks.laws.law import (
     Outcome,
     Verdict,
 )
-from dpcore_attacks.laws.learners import cells as cell_laws
-from dpcore_attacks.laws.learners import features as feature_laws
-from dpcore_attacks.laws.learners import kernels as kernel_laws
-from dpcore_attacks.laws.learners import learners as learner_laws
-from dpcore_attacks.laws.mechanisms import laboratory as laboratory_laws
-from dpcore_attacks.laws.mechanisms import mechanisms as mechanism_laws
-from dpcore_attacks.laws.mechanisms import once as once_laws
-from dpcore_attacks.laws.mechanisms import samples as audit_laws
-from dpcore_attacks.laws.oracles import far_points as far_points_laws
-from dpcore_attacks.laws.oracles import few_answers as few_answers_laws
-from dpcore_attacks.laws.oracles import interactive as interactive_laws
-from dpcore_attacks.laws.oracles import one_question as one_question_laws
-from dpcore_attacks.laws.oracles import oracle_words as oracle_words_laws
+from dpcore_attacks.laws.learners import (
+    cells as cell_laws,
+    features as feature_laws,
+    kernels as kernel_laws,
+    learners as learner_laws,
+)
+from dpcore_attacks.laws.mechanisms import (
+    laboratory as laboratory_laws,
+    mechanisms as mechanism_laws,
+    once as once_laws,
+    samples as audit_laws,
+)
+from dpcore_attacks.laws.oracles import (
+    far_points as far_points_laws,
+    few_answers as few_answers_laws,
+    interactive as interactive_laws,
+    one_question as one_question_laws,
+    oracle_words as oracle_words_laws,
+)
 
 LAWS = (
     EXAMPLES,

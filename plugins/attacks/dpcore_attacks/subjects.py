@@ -38,7 +38,7 @@ from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.running.schedule import Scheduled
 from dpcore.sensitivity import AnySensitivity
-from dpcore.spec.spec import Spec, load_spec
+from dpcore.specs.spec import Spec, load_spec
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.attacks.statistic import compute

@@ -9,7 +9,7 @@ from dpcore import Registry, Status, load_run
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError
 from dpcore.guarantee import ReleaseKind
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_kernel_ridge import dpcore_examples
 
 from doubles import arrays

@@ -11,8 +11,8 @@ from dpcore.errors import RegistryError, SpecError
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.functions.kernels.matern import Matern32Kernel
-from dpcore.spec.schema import json_schema
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.schema import json_schema
+from dpcore.specs.spec import spec_of_text
 
 SPEC = """
 dpcore: 1

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.interval import NormalSpread, Spread
-from dpcore.learning.features.error_bars import ErrorBars, LinearisedNoise, NoBars
+from dpcore.learning.models.error_bars import ErrorBars, LinearisedNoise, NoBars
 from dpcore_linear.exact_sums import GramUnits
 
 

@@ -13,7 +13,7 @@ from dpcore.errors import NoClaimError
 from dpcore.learning.metrics.means import Accuracy
 from dpcore.publish.evaluation import evaluate
 from dpcore.sources.text import load_table
-from dpcore.spec.spec import load_spec, spec_of_text
+from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_ntk import dpcore_examples
 
 EXAMPLES = dpcore_examples()

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, Records, SecretCoins
 from dpcore.bound import Refused

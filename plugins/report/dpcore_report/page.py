@@ -18,9 +18,9 @@ from dpcore.accounting.certainty import Curve
 from dpcore.domain.classes import Classes
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Status, rounded_up
-from dpcore.learning.features.error_bars import NOISE_OF_FIT, NoBars
-from dpcore.learning.features.model import LinearModel
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
+from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learning.models.linear import LinearModel
 from dpcore.publish.folder import PUBLIC, Run
 from dpcore.publish.lock import Lock
 from dpcore.publish.paid import paid, plan_of

@@ -8,7 +8,7 @@ import attrs
 from markupsafe import Markup
 
 from dpcore.learner import Published
-from dpcore.learning.shapes import Shape, Shaped
+from dpcore.learning.models.shapes import Shape, Shaped
 from dpcore_report.pictures import PEN, drawn
 from dpcore_report.plots.models import draw_shape
 

@@ -33,7 +33,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.interval import Spread
 from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.features.error_bars import even_noise
+from dpcore.learning.models.error_bars import even_noise
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend
 from dpcore_sgd.descent import StepReach
 

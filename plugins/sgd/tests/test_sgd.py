@@ -36,7 +36,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore.publish.evaluation import evaluate
 from dpcore.sources.text import load_table
-from dpcore.spec.spec import load_spec, spec_of_text
+from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

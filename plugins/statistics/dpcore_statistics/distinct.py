@@ -30,7 +30,7 @@ from dpcore.checks import fraction
 from dpcore.interval import Spread
 from dpcore.learner import Reads
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.groups import GroupBy

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from dpcore.interval import NormalSpread, Spread, apart
-from dpcore.learning.figures import Figures
+from dpcore.learning.models.figures import Figures
 from dpcore_statistics.bars import FINE, cut, normal_quantile
 
 MOST_PAIRED = 16

@@ -26,7 +26,7 @@ from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared

@@ -31,8 +31,8 @@ from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread, Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.metrics.parity import floor
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.gaps import MOST_PAIRED
 from dpcore_statistics.group_errors import PREDICTED

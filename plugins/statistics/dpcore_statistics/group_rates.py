@@ -23,7 +23,7 @@ from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import share
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
 from dpcore_statistics.gaps import Estimated, gaps

@@ -13,7 +13,7 @@ from dpcore import Answer, Distance, Domain, Exact, Public, Query, Records, Refu
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import cut
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared

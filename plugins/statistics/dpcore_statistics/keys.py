@@ -27,12 +27,12 @@ from dpcore.errors import ParameterError
 from dpcore.interval import Spread
 from dpcore.learner import State
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO
+from dpcore_statistics.mechanisms.thresholded import KeyedQuery
 from dpcore_statistics.statistic import Asked
-from dpcore_statistics.thresholded import KeyedQuery
 
 
 @attrs.frozen(kw_only=True)

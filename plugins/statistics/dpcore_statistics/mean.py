@@ -25,7 +25,7 @@ from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum
 from dpcore.checks import positive
 from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, ratio
 from dpcore_statistics.columns import NumberColumn, number_column

@@ -38,8 +38,8 @@ from dpcore.distance import Distance
 from dpcore.errors import ContractError
 from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
 from dpcore.learning.learners.clipping import clipped_integers
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, ratio
 from dpcore_statistics.columns import number_column, selected

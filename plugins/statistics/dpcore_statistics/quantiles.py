@@ -55,7 +55,7 @@ from dpcore.errors import ParameterError
 from dpcore.interval import Spread
 from dpcore.learner import Reads
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.mechanisms.exponential import MOST
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
 from dpcore_statistics.statistic import ROWS

@@ -26,9 +26,9 @@ from dpcore.checks import fraction, one_of, positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Statistics
 from dpcore.learning.learners.by_person import of_whole_persons
 from dpcore.learning.learners.summing import sums_exactly
+from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import up
 from dpcore_statistics.columns import require_conditions, selected
 

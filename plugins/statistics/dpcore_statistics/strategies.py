@@ -79,12 +79,6 @@ def ranges(cells: int) -> NDArray[np.float64]:
     )
 
 
-def gram_of_ranges(cells: int) -> NDArray[np.float64]:
-    """W^T W of all ranges: (min + 1)(B - max)."""
-    first, second = np.meshgrid(np.arange(cells), np.arange(cells))
-    return np.asarray((np.minimum(first, second) + 1.0) * (cells - np.maximum(first, second)))
-
-
 @lru_cache(maxsize=16)
 def strategy(workload: tuple[tuple[float, ...], ...]) -> Strategy:
     """The best strategy that is known for a workload, in l2."""

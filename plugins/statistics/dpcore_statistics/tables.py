@@ -22,7 +22,7 @@ from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Statistics
+from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import down
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.histogram import MOST_CELLS, Cells, counted, counts_moved

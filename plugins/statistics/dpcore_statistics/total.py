@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Public, Query, Records, Refused, Sum
 from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.statistic import Statistic

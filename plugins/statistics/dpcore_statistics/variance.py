@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum
 from dpcore.interval import NormalSpread, Spread
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import Ends, around, cut, normal_quantile, quotients, ratio
 from dpcore_statistics.columns import number_column

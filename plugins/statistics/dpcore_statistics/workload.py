@@ -10,7 +10,7 @@ from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread, Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import cut
 from dpcore_statistics.histogram import Cells

@@ -13,7 +13,7 @@ from dpcore.errors import ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.query import Query
 from dpcore_statistics.bounds import BoundedMean, BoundedMeanBound
-from dpcore_statistics.sparse_vector import SparseVector
+from dpcore_statistics.mechanisms.sparse_vector import SparseVector
 
 from mechanisms.mechanism_checks import bound
 from statistics_checks import band

@@ -17,8 +17,8 @@ from dpcore_statistics.distinct import Distinct
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
+from dpcore_statistics.mechanisms.sparse_vector import SparseVector
 from dpcore_statistics.quantiles import Quantiles
-from dpcore_statistics.sparse_vector import SparseVector
 from dpcore_statistics.tables import Table
 from dpcore_statistics.variance import Variance
 from dpcore_statistics.workload import Workload

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dpcore import Registry, Status
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_statistics import dpcore_examples
 
 EXAMPLES = dpcore_examples()

@@ -23,7 +23,7 @@ from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore_statistics.keys import KeysBound, PrivateKeys
-from dpcore_statistics.thresholded import KeyedQuery, Thresholded, ThresholdedEvent
+from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded, ThresholdedEvent
 
 from statistics_checks import Lab
 

@@ -15,8 +15,8 @@ from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore_statistics.count import Count
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
+from dpcore_statistics.mechanisms.thresholded import Thresholded
 from dpcore_statistics.quantiles import Quantiles
-from dpcore_statistics.thresholded import Thresholded
 from dpcore_statistics.total import Total
 from dpcore_statistics.variance import Variance
 

@@ -20,8 +20,8 @@ from dpcore import (
 from dpcore.domain.texts import Texts
 from dpcore.errors import ContractError
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_statistics.mechanisms.thresholded import Thresholded
 from dpcore_statistics.private_groups import KEYS, MEANS, PrivateGroups, PrivateGroupsBound
-from dpcore_statistics.thresholded import Thresholded
 
 DOMAIN = Domain(columns={"town": Texts(8), "age": Range(0, 100, missing=True)})
 LEARNER = PrivateGroups(column="town", mean_of="age", most=6)

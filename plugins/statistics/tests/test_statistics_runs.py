@@ -13,7 +13,7 @@ from dpcore.cli.app import app
 from dpcore.domain.columns import Dates
 from dpcore.errors import NoClaimError, RequestError, SpecError
 from dpcore.guarantee import ReleaseKind
-from dpcore.learning.figures import NOISE_ONLY
+from dpcore.learning.models.figures import NOISE_ONLY
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_linear.clipped_gradient import ClippedGradient
 

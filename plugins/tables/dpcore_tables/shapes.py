@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcore import Domain
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Table
-from dpcore.learning.shapes import Shape
+from dpcore.learning.models.shapes import Shape
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import NONE
 from dpcore_tables.ranks import BINS, FARTHEST

@@ -28,7 +28,7 @@ from dpcore.errors import NoClaimError, UnknownCountError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import LAWS, sum_verdicts
 from dpcore_attacks.laws.law import Outcome

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import DpcoreError
-from dpcore.running.ask import Ask
+from dpcore.plan.ask import Ask
 
 NAMES = (
     "the likelihood of Gaussian noise",

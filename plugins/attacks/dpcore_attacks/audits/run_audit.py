@@ -13,7 +13,7 @@ import attrs
 
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.running.ask import compose
+from dpcore.plan.ask import compose
 from dpcore.running.plan import Plan
 from dpcore.running.serving import Serving
 from dpcore_attacks.attacks.counterexample import Counterexample

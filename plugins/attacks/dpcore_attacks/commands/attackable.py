@@ -10,7 +10,7 @@ from dpcore.cli.console import note
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.publish.lock import Lock, locked
 from dpcore.running.plan import Plan
-from dpcore.spec.spec import Spec
+from dpcore.specs.spec import Spec
 from dpcore_attacks.attacks.counterexample import Counterexample, load
 
 

@@ -8,7 +8,7 @@ from dpcore.cli.console import out, show_json
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
 from dpcore.running.plan import Plan
-from dpcore.spec.spec import Spec
+from dpcore.specs.spec import Spec
 from dpcore_attacks.attack_report import attack_report
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.movement import ALLOWANCE

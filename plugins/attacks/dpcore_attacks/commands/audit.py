@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import guarded
-from dpcore.spec.spec import load_spec
+from dpcore.specs.spec import load_spec
 from dpcore_attacks.commands.efforts import EffortOption, SecondsOption
 from dpcore_attacks.effort import FEWEST
 

@@ -11,7 +11,7 @@ import msgspec
 
 from dpcore.cli.console import columns, note, out
 from dpcore.cli.progress import SlowProgress
-from dpcore.spec.spec import Spec
+from dpcore.specs.spec import Spec
 from dpcore_attacks.audits.audit_file import AuditFileError, add, audit_path, audited
 from dpcore_attacks.audits.run_audit import RunAudit, audit_run, runs_within
 from dpcore_attacks.commands.attackable import Attackable, attackable, counterexample, queries

@@ -7,7 +7,9 @@ two is never left to the reader: every translation is for one relation.
 
 from dpcore_bridges.dp_accounting.accountant import DpcoreAccountant as DpcoreAccountant
 from dpcore_bridges.dp_accounting.reading import from_dp_event as from_dp_event
-from dpcore_bridges.dp_accounting.relations import adjacency_of as adjacency_of
-from dpcore_bridges.dp_accounting.relations import relation_of as relation_of
+from dpcore_bridges.dp_accounting.relations import (
+    adjacency_of as adjacency_of,
+    relation_of as relation_of,
+)
 from dpcore_bridges.dp_accounting.spending import spend as spend
 from dpcore_bridges.dp_accounting.writing import to_dp_event as to_dp_event

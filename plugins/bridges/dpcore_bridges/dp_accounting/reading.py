@@ -6,8 +6,7 @@ from functools import singledispatch
 from typing import Any
 
 import attrs
-from dp_accounting import DpEvent, NeighboringRelation
-from dp_accounting import dp_event as dp
+from dp_accounting import DpEvent, NeighboringRelation, dp_event as dp
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting.methods.renyi import default_orders

@@ -4,8 +4,7 @@ import contextlib
 import math
 from functools import singledispatch
 
-from dp_accounting import DpEvent
-from dp_accounting import dp_event as dp
+from dp_accounting import DpEvent, dp_event as dp
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.events.base import Event

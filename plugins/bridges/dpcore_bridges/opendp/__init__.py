@@ -5,13 +5,14 @@ Needs the extra `opendp`, and of the host program `opendp.mod.enable_features("c
 is worth here, the plan's guarantee says.
 """
 
-from dpcore_bridges.opendp.measurement import Published as Published
-from dpcore_bridges.opendp.measurement import approximate_measurement as approximate_measurement
-from dpcore_bridges.opendp.measurement import measurement as measurement
-from dpcore_bridges.opendp.measurement import pure_measurement as pure_measurement
-from dpcore_bridges.opendp.measurement import renyi_measurement as renyi_measurement
-from dpcore_bridges.opendp.measurement import zcdp_measurement as zcdp_measurement
+from dpcore_bridges.opendp.measurement import (
+    Published as Published,
+    approximate_measurement as approximate_measurement,
+    measurement as measurement,
+    pure_measurement as pure_measurement,
+    renyi_measurement as renyi_measurement,
+    zcdp_measurement as zcdp_measurement,
+)
 from dpcore_bridges.opendp.mechanism import FromOpenDP as FromOpenDP
 from dpcore_bridges.opendp.privacy_map import event_of as event_of
-from dpcore_bridges.opendp.spaces import metric_of as metric_of
-from dpcore_bridges.opendp.spaces import table_domain as table_domain
+from dpcore_bridges.opendp.spaces import metric_of as metric_of, table_domain as table_domain

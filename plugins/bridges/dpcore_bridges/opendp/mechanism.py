@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import l1_distance, l2_distance, linf_distance
-from opendp.mod import Domain as OpenDPDomain
-from opendp.mod import Measurement
+from opendp.mod import Domain as OpenDPDomain, Measurement
 
 from dpcore.checks import positive
 from dpcore.distance import Distance

@@ -9,8 +9,7 @@ from typing import Any
 
 from opendp.domains import user_domain
 from opendp.metrics import change_one_distance, symmetric_distance
-from opendp.mod import Domain as OpenDPDomain
-from opendp.mod import Metric
+from opendp.mod import Domain as OpenDPDomain, Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.errors import AdjacencyError

@@ -22,7 +22,7 @@ from dpcore.domain.names import encoded_names
 from dpcore.errors import ContractError, ParameterError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner
-from dpcore.learning.coefficients import Line, line_of
+from dpcore.learning.models.coefficients import Line, line_of
 from dpcore.ledger.book import Ledger
 from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins, SecretCoins

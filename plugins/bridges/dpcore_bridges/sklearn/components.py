@@ -18,7 +18,7 @@ from dpcore.publish.session import usual_mechanism
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import MECHANISM, Kind
 from dpcore.registry.registry import Registry
-from dpcore.spec.components import NAME, bind, struct_of
+from dpcore.specs.components import NAME, bind, struct_of
 from dpcore.strict_yaml.located import of_plain
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]

@@ -19,7 +19,7 @@ from dpcore_bridges.sklearn.base import PrivateEstimator
 from dpcore_bridges.sklearn.classifiers import Classifier
 from dpcore_bridges.sklearn.regressors import Regressor
 
-_HOME = "dpcore_bridges.sklearn"  # where pickle looks their classes up
+_HOME = __name__.rpartition(".")[0]  # where pickle looks their classes up
 
 
 def fields_of(part: type) -> dict[str, Any]:

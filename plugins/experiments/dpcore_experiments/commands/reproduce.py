@@ -82,7 +82,7 @@ def _list(*, json: bool) -> None:
 
 
 def _spec(path: Path, source: str | None, runs: Path, *, json: bool) -> None:
-    from dpcore.spec.spec import load_spec
+    from dpcore.specs.spec import load_spec
 
     loaded = load_spec(path)
 

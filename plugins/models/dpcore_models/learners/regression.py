@@ -12,9 +12,9 @@ from dpcore.domain.domain import Domain
 from dpcore.interval import Spread
 from dpcore.learner import Answer, Public
 from dpcore.learning.features.base import FeatureMap
-from dpcore.learning.features.error_bars import even_noise
-from dpcore.learning.features.model import LinearModel
 from dpcore.learning.learners.one_shot import OneShot
+from dpcore.learning.models.error_bars import even_noise
+from dpcore.learning.models.linear import LinearModel
 from dpcore.query import Query
 from dpcore.records.records import Records
 from dpcore_models.solvers.short_rows import FoldedRows, ShortRows

@@ -28,21 +28,12 @@ _WELL = 1e-10  # reciprocal condition number down to which Cholesky is trusted
 _ROWS = 1024  # at a time, where they outnumber the features
 
 
-def solve_min_norm(
-    features: NDArray[np.float64], labels: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The shortest minimiser of sum (phi_i . c - y_i)^2, shape (d,); always finite.
-
-    Args:
-        features: Shape (n, d). labels: Shape (n,). Anything not finite gives 0.
-    """
-    return fit_min_norm(_AsTheyAre(), features.shape[1], features, labels)
-
-
 def fit_min_norm(
     features: Features, width: int, rows: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> NDArray[Any]:
-    """The same for features of rows, which are made in blocks and never held at once.
+    """The shortest minimiser of sum (phi_i . c - y_i)^2, shape (d,); always finite.
+
+    Features of rows are made in blocks and never held at once.
 
     Args:
         features: Real or complex.
@@ -58,11 +49,6 @@ def fit_min_norm(
         except (scipy.linalg.LinAlgError, ValueError):
             return zero
     return found if np.isfinite(found).all() else zero
-
-
-class _AsTheyAre(Features):
-    def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
-        return encoded
 
 
 def merged(

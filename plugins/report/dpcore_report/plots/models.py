@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.learning.metrics.base import Curve
-from dpcore.learning.shapes import Shape
+from dpcore.learning.models.shapes import Shape
 from dpcore_report.plots.curves import PEN, Pen
 
 _LONGEST = 24  # characters of a category beside a picture

@@ -18,10 +18,10 @@ from dpcore.functions.interactive import Interactive
 from dpcore.functions.kernels.base import Expansion
 from dpcore.mechanism import Mechanism, from_real, to_real
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.plan.ask import cost
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
-from dpcore.running.ask import cost
 from dpcore.sampling.schemes import Order
 from dpcore.sensitivity import Sensitivity
 from dpcore_attacks.attacks.constructions import FAMILIES, starts

@@ -13,8 +13,7 @@ import numpy as np
 from dpcore.domain.domain import Domain
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
-from dpcore_attacks.laws.learners.persons import LAWS as OF_PERSONS
-from dpcore_attacks.laws.learners.persons import person_verdicts
+from dpcore_attacks.laws.learners.persons import LAWS as OF_PERSONS, person_verdicts
 
 ALONE = Law("domain.cells", "Replacing one record's cell moves no other record's row by a bit.")
 

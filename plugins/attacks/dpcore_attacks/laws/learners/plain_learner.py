@@ -14,9 +14,9 @@ from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
 from dpcore.learner import Learner, Public
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.features.model import LinearModel
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.learning.learners.summing import SummingLearner
+from dpcore.learning.models.linear import LinearModel
 from dpcore.query import Query, Sum
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionLearner
+from dpcore.isolate.isolated_copies import frozen, published, settled, told_once, transcript
 from dpcore.learner import Learner
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.running.boundary import frozen, published, settled, told_once, transcript
 from dpcore_attacks.attacks.constructions import starts
 from dpcore_attacks.attacks.neighbours import pair_of
 from dpcore_attacks.attacks.rows import Rows

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.errors import ContractError, DpcoreError, NoClaimError, ReleaseError
 from dpcore.mechanism import Mechanism, from_real, to_real
+from dpcore.plan.ask import Ask
 from dpcore.randomness import SecretCoins
-from dpcore.running.ask import Ask
 from dpcore.running.plan import Plan
 from dpcore_attacks.audits.auditor import audit_samples
 from dpcore_attacks.audits.claims import Curve

@@ -12,11 +12,11 @@ from dpcore.errors import SpecError, below
 from dpcore.learner import AnyLearner
 from dpcore.learning.metrics.base import Metric
 from dpcore.learning.metrics.groups import Groups
+from dpcore.plan.request import Request
 from dpcore.registry.kinds import METRIC
 from dpcore.registry.registry import Registry
-from dpcore.running.request import Request
-from dpcore.spec.components import bind
-from dpcore.spec.declared import Declared, child
+from dpcore.specs.components import bind
+from dpcore.specs.declared import Declared, child
 from dpcore.strict_yaml.located import Node
 
 

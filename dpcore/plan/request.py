@@ -16,9 +16,9 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
+from dpcore.plan.private_look import PrivateLook
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
-from dpcore.running.private_look import PrivateLook
 
 
 @attrs.frozen(kw_only=True, eq=False)

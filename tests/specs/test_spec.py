@@ -12,8 +12,8 @@ from dpcore.events.gaussian import gaussian_delta
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.registry import Registry
-from dpcore.spec.schema import json_schema
-from dpcore.spec.spec import load_spec, spec_of_text
+from dpcore.specs.schema import json_schema
+from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_random_features.ridge import Ridge
 
 GOOD = {

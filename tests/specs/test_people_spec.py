@@ -5,7 +5,7 @@ import pytest
 from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 
 SPEC = """\
 dpcore: 1

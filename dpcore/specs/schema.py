@@ -16,9 +16,9 @@ from dpcore.registry.kinds import (
     SOURCE,
 )
 from dpcore.registry.registry import Registry
-from dpcore.spec.components import component_schema
-from dpcore.spec.grammar import spec_schema
-from dpcore.spec.rules import RULES
+from dpcore.specs.components import component_schema
+from dpcore.specs.grammar import spec_schema
+from dpcore.specs.rules import RULES
 
 _RULED = (
     "BudgetText", "ReleaseText",

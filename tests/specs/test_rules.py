@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dpcore.errors import DpcoreError
-from dpcore.spec.spec import spec_of_text
+from dpcore.specs.spec import spec_of_text
 
 SPEC = """\
 dpcore: 1
@@ -87,7 +87,7 @@ def test_a_group_column_may_have_its_categories_in_a_file(tmp_path):
     text = text.replace("CHOICE", "0.1").replace(
         "target: [-1, 1]}", "groups: {race: {categories_from: races.txt}}, target: [-1, 1]}"
     )
-    from dpcore.spec.spec import load_spec
+    from dpcore.specs.spec import load_spec
 
     (tmp_path / "spec.yaml").write_text(text)
     assert load_spec(tmp_path / "spec.yaml").request.domain.groups["race"].values == ("p", "q")

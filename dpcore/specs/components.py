@@ -18,7 +18,7 @@ import msgspec
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, near, shown
 from dpcore.registry.kinds import COMPONENTS, MECHANISM, Kind
 from dpcore.registry.registry import Registry
-from dpcore.spec.hover import annotate, summary
+from dpcore.specs.hover import annotate, summary
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
 

@@ -7,8 +7,8 @@ from typing import Any
 from dpcore.domain.classes import Classes
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ContractError
-from dpcore.learning.coefficients import line_of
-from dpcore.learning.shapes import Shaped
+from dpcore.learning.models.coefficients import line_of
+from dpcore.learning.models.shapes import Shaped
 from dpcore.markup import Listing, Sheet, Shown
 from dpcore.siblings import sibling
 

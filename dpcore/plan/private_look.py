@@ -21,10 +21,10 @@ from dpcore.errors import NoClaimError, ParameterError
 from dpcore.learning.metrics.base import Held, Metric
 from dpcore.learning.metrics.priced import PricedMetric
 from dpcore.mechanisms.laplace import Laplace
+from dpcore.plan.ask import Ask
+from dpcore.plan.parts import held_out
 from dpcore.query import Query
 from dpcore.rounding import gamma
-from dpcore.running.ask import Ask
-from dpcore.running.parts import held_out
 from dpcore.sensitivity import Sensitivity
 
 RELEASE = "evaluation"

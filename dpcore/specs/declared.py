@@ -22,9 +22,9 @@ from dpcore.domain.domain import Column, Domain
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, shown
+from dpcore.plan.parts import part_domain
 from dpcore.records.cells import day
-from dpcore.running.parts import part_domain
-from dpcore.spec.grammar import (
+from dpcore.specs.grammar import (
     AtMost,
     BudgetText,
     CategoriesColumn,
@@ -36,7 +36,7 @@ from dpcore.spec.grammar import (
     SpecText,
     TextsColumn,
 )
-from dpcore.spec.sweep import Point, points
+from dpcore.specs.sweep import Point, points
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
 

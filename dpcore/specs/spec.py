@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dpcore.errors import DpcoreError
-from dpcore.spec.category_file import with_lists
-from dpcore.spec.declared import Declared, declared
-from dpcore.spec.grammar import Csv
-from dpcore.spec.rules import with_rules
-from dpcore.spec.sweep import Point, releases
+from dpcore.specs.category_file import with_lists
+from dpcore.specs.declared import Declared, declared
+from dpcore.specs.grammar import Csv
+from dpcore.specs.rules import with_rules
+from dpcore.specs.sweep import Point, releases
 from dpcore.strict_yaml.located import Node, of_plain, parse, read
 from dpcore.strict_yaml.places import place, placed
 
 if TYPE_CHECKING:
     from dpcore.learning.metrics.base import Metric
     from dpcore.learning.metrics.groups import Groups
+    from dpcore.plan.request import Request
     from dpcore.pricing.relocking import Terms
     from dpcore.randomness import PublicCoins
     from dpcore.records.location import Location
     from dpcore.registry.registry import Registry
     from dpcore.running.plan import Plan
-    from dpcore.running.request import Request
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -143,8 +143,8 @@ def _with_components(
     said: Declared, node: Node, path: Path | None, registry: Registry | None
 ) -> Spec:
     from dpcore.registry.registry import Registry
-    from dpcore.spec.evaluated import evaluated, require_measurable
-    from dpcore.spec.requested import location_of, requested
+    from dpcore.specs.evaluated import evaluated, require_measurable
+    from dpcore.specs.requested import location_of, requested
 
     registry = Registry.default() if registry is None else registry
     source = location_of(node, registry)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError
 from dpcore.learning.features.base import Features
-from dpcore.learning.features.error_bars import UNSTATED, ErrorBars
-from dpcore.learning.shown import ShownModel
+from dpcore.learning.models.error_bars import UNSTATED, ErrorBars
+from dpcore.learning.models.shown import ShownModel
 
 _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.learner import Answer, Published
-from dpcore.learning.figures import Statistics
+from dpcore.learning.models.figures import Statistics
 from dpcore.query import Query
 from dpcore.records.records import unwritable
 

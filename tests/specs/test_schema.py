@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from dpcore.registry.registry import Registry
-from dpcore.spec.hover import arguments
-from dpcore.spec.schema import json_schema
+from dpcore.specs.hover import arguments
+from dpcore.specs.schema import json_schema
 from dpcore.strict_yaml.located import read
 
 from cli.hostile_specs import FULL

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from dpcore.spec.hover import annotate, summary
+from dpcore.specs.hover import annotate, summary
 
 Text = Annotated[str, Meta(min_length=1, extra={"needs": "text"})]
 

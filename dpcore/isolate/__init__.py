@@ -1,0 +1,1 @@
+"""Isolation: copies for the private side, and a sealed run's output."""
