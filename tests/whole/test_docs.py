@@ -104,6 +104,23 @@ def test_every_page_is_in_the_navigation():
     assert sorted(listed) == sorted(pages)
 
 
+def longest(entry):
+    """How many entries the longest list of a navigation entry has, at any depth."""
+    if isinstance(entry, dict):
+        return max(longest(below) for below in entry.values())
+    if isinstance(entry, list):
+        return max([len(entry), *(longest(below) for below in entry)])
+    return 1
+
+
+def test_the_navigation_has_six_tasks_of_at_most_eight_entries():
+    groups = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    tasks = [title for group in groups for title in group]
+    assert tasks == ["Start", "Publish numbers", "Publish models", "Extend", "Trust", "Reference"]
+    assert max(longest(group) for group in groups) <= 8
+    assert longest([{"a": ["b.md", {"c": ["d.md"] * 9}]}]) == 9
+
+
 def test_the_site_asks_the_network_for_nothing():
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     assert config["theme"]["font"] is False
