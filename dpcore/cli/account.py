@@ -11,7 +11,7 @@ from dpcore.accounting.calibration import Calibrated
 from dpcore.accounting.curves import Band, over_delta, over_steps
 from dpcore.accounting.solving import Unknown, solve
 from dpcore.cli.console import columns, guarded, out, show_json
-from dpcore.cli.names import options
+from dpcore.cli.named_commands import options
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
 from dpcore.events.catalogue import Catalogue

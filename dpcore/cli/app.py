@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from dpcore.cli.console import guarded
-from dpcore.cli.names import NamedCommands
+from dpcore.cli.named_commands import NamedCommands
 from dpcore.cli.offers import Offer, command_of, offers
 from dpcore.registry.commands import COMMANDS, ORDER
 

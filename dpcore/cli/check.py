@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import guarded, note, out, show_json
-from dpcore.cli.limits import MemoryOption, WorkOption, limited
+from dpcore.cli.limit_options import MemoryOption, WorkOption, limited
 from dpcore.cli.progress import SlowProgress
 from dpcore.specs.spec import load_spec
 
@@ -29,7 +29,7 @@ def check(
 
         import attrs  # what follows is imported for a spec that is right
 
-        from dpcore.cli.plans import (
+        from dpcore.cli.plan_view import (
             left_and_after,
             reading,
             show_audits,
@@ -50,7 +50,7 @@ def check(
             told = {**lock.plan, "resources": needed, "reads": reading(plan)}
             told |= {} if left is None else {"ledger": left}
             if data:
-                from dpcore.cli.data_fit import require_fit, told_fit
+                from dpcore.cli.data_fit_view import require_fit, told_fit
 
                 fitting = told_fit(loaded)
                 show_json({**told, "data": attrs.asdict(fitting)})
@@ -72,6 +72,6 @@ def check(
                 markup=False,
             )
         if data:
-            from dpcore.cli.data_fit import show_fit
+            from dpcore.cli.data_fit_view import show_fit
 
             show_fit(out(), loaded)

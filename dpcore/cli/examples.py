@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
-from dpcore.cli.names import NamedCommands
+from dpcore.cli.named_commands import NamedCommands
 from dpcore.errors import RegistryError, SpecError, nearest, unknown
 from dpcore.registry.registry import Registry
 from dpcore.registry.shipped import beside, shipped

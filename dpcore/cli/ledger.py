@@ -12,7 +12,7 @@ import typer
 
 from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
-from dpcore.cli.names import NamedCommands, options
+from dpcore.cli.named_commands import NamedCommands, options
 from dpcore.cli.progress import SlowProgress, slow_progress
 from dpcore.errors import ReplayError, SpecError, shown
 from dpcore.ledger.book import Ledger

@@ -69,10 +69,12 @@ def command_of(name: str, offer: Offer) -> Any:
     """
     from dpcore.errors import RegistryError
     from dpcore.registry.kinds import COMMAND
-    from dpcore.registry.registry import Registry
+    from dpcore.registry.registry import Index, Registry
     from dpcore.siblings import missing
 
     registry = Registry.default()
-    if not offer.is_installed and registry.is_sibling(offer.plugin):
+    if not offer.is_installed and Index.packaged().entries.get(offer.plugin) == (
+        registry.entries.get(offer.plugin)
+    ):
         raise RegistryError(missing(f"dpcore {name}", offer.plugin))
     return registry.component(COMMAND, name)

@@ -7,7 +7,7 @@ import typer
 from packaging.utils import canonicalize_name
 
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
-from dpcore.cli.names import NamedCommands
+from dpcore.cli.named_commands import NamedCommands
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import RegistryError, near
 from dpcore.registry.consent import admit, candidate, inspect, withdraw

@@ -32,7 +32,7 @@ class SlowProgress:
         self._lines = volume() is Volume.VERBOSE and not console.is_terminal
         self._bar = None
         if console.is_terminal and volume() is not Volume.QUIET:
-            from dpcore.cli.bar import bar  # imports Rich
+            from dpcore.cli.progress_bar import bar  # imports Rich
 
             self._bar = bar()
             self._task = self._bar.add_task(label, total=total)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import JsonOption, guarded, out, show_json
-from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
+from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.cli.progress import SlowProgress
 from dpcore.publish.whole_run import replay as rebuilt
 

@@ -19,13 +19,13 @@ from dpcore.cli.console import (
     out,
     show_json,
 )
-from dpcore.cli.engines import (
+from dpcore.cli.engine_options import (
     EngineOption,
     LocalClusterOption,
     SchedulerOption,
     engine_choice,
 )
-from dpcore.cli.limits import MemoryOption, WorkOption, limited
+from dpcore.cli.limit_options import MemoryOption, WorkOption, limited
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import OperatorFileError
 from dpcore.specs.spec import load_spec
@@ -62,7 +62,7 @@ def run(
         chosen = engine_choice(engine, scheduler, local_cluster)
 
         # imported for a spec that is right
-        from dpcore.cli.plans import show_figures, show_noise, show_plan
+        from dpcore.cli.plan_view import show_figures, show_noise, show_plan
         from dpcore.publish.evaluation import UNCOVERED
         from dpcore.publish.paid import paid, plan_of
         from dpcore.publish.whole_run import run as whole_run

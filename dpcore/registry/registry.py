@@ -307,11 +307,6 @@ class Registry:
                 found.append(apart.component(kind, name))
         return found
 
-    def is_sibling(self, plugin: str) -> bool:
-        """Whether the packaged registry admits it, and nothing else goes by its name."""
-        packaged = Index.packaged().entries.get(plugin)
-        return packaged is not None and packaged == self.entries.get(plugin)
-
     def _names(self, kind: Kind) -> dict[str, Iterable[str]]:
         names: dict[str, Iterable[str]] = {
             owner: self.load(owner).of(kind) for owner in self.modules

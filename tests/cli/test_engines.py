@@ -5,7 +5,7 @@ import types
 import pytest
 
 from dpcore import hookimpl
-from dpcore.cli.engines import engine_choice
+from dpcore.cli.engine_options import engine_choice
 from dpcore.engines.choice import EngineChoice, Local
 from dpcore.errors import RegistryError, RequestError, SpecError
 from dpcore.registry.kinds import ENGINE

@@ -6,12 +6,12 @@ from typer.testing import CliRunner
 from dpcore import load_spec
 from dpcore.cli import progress
 from dpcore.cli.app import app
-from dpcore.cli.bar import bar
+from dpcore.cli.progress_bar import bar
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.audits.run_audit import audit_run
-from dpcore_attacks.commands.attackable import queries
 from dpcore_attacks.effort import Effort
+from dpcore_attacks.plan_attack import queries
 
 SPEC = """\
 dpcore: 1

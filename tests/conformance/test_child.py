@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcore.cli.app import app
-from dpcore_attacks.commands import child
-from dpcore_attacks.commands.child import Ended, apart
+from dpcore_attacks.commands import child_process as child
+from dpcore_attacks.commands.child_process import Ended, apart
 
 PLUGIN = """
 import {imports}

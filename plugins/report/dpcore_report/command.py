@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dpcore.cli.console import JsonOption, guarded, note, out, show_json
-from dpcore.cli.limits import MemoryOption, WorkOption, in_bytes, in_number
+from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
 from dpcore.ledger.book import Ledger

@@ -9,7 +9,7 @@ import typer
 
 from dpcore.cli.console import guarded
 from dpcore.specs.spec import load_spec
-from dpcore_attacks.commands.efforts import EffortOption, SecondsOption
+from dpcore_attacks.commands.effort_option import EffortOption
 from dpcore_attacks.effort import FEWEST
 
 
@@ -33,7 +33,6 @@ def audit_spec(
         Path | None, typer.Option(help="Sample this saved counterexample instead of searching.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    seconds: SecondsOption = None,
 ) -> None:
     """Lower confidence bounds on epsilon, from sampled runs: exit code 1 if a claim is refuted.
 
@@ -43,7 +42,7 @@ def audit_spec(
     with guarded():
         loaded = load_spec(spec)
 
-        from dpcore_attacks.commands.auditing import (
+        from dpcore_attacks.commands.audit_view import (
             audited_spec,  # imported for a spec that is right
         )
 

@@ -9,7 +9,7 @@ import typer
 
 from dpcore.cli.console import guarded
 from dpcore.specs.spec import load_spec
-from dpcore_attacks.commands.efforts import EffortOption, SecondsOption
+from dpcore_attacks.commands.effort_option import EffortOption
 
 
 def falsify_spec(
@@ -24,7 +24,6 @@ def falsify_spec(
     replay: Annotated[
         Path | None, typer.Option(help="Evaluate this saved counterexample instead of searching.")
     ] = None,
-    seconds: SecondsOption = None,
 ) -> None:
     """Search for neighbours that break the bounds of a spec: exit code 1 if any is found.
 
@@ -35,7 +34,9 @@ def falsify_spec(
     with guarded():
         loaded = load_spec(spec)
 
-        from dpcore_attacks.commands import attacking  # imported for a spec that is right
+        from dpcore_attacks.commands import (
+            falsify_view as attacking,  # imported for a spec that is right
+        )
 
         if replay is not None:
             wrong = attacking.replayed(loaded, replay)

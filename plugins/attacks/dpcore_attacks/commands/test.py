@@ -12,10 +12,10 @@ from dpcore.cli.progress import SlowProgress
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
 from dpcore_attacks.attacks.counterexample import saved
-from dpcore_attacks.commands.child import PATIENCE, apart
-from dpcore_attacks.commands.efforts import EffortOption, SecondsOption
-from dpcore_attacks.commands.folder import module_in
-from dpcore_attacks.commands.verdicts import (
+from dpcore_attacks.commands.child_process import PATIENCE, apart
+from dpcore_attacks.commands.effort_option import EffortOption
+from dpcore_attacks.commands.plugin_folder import module_in
+from dpcore_attacks.commands.verdicts_view import (
     COUNTEREXAMPLES,
     NO_PROOF,
     SYNTHETIC,
@@ -51,7 +51,6 @@ def examine_plugin(
             min=1, help="Seconds for which its code may sleep before it is given up as not tested."
         ),
     ] = PATIENCE,
-    seconds: SecondsOption = None,
 ) -> None:
     """Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened.
 

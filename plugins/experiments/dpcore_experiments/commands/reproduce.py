@@ -86,7 +86,7 @@ def _spec(path: Path, source: str | None, runs: Path, *, json: bool) -> None:
 
     loaded = load_spec(path)
 
-    from dpcore.cli.plans import show_plan  # imported for a spec that is right
+    from dpcore.cli.plan_view import show_plan  # imported for a spec that is right
     from dpcore.publish.whole_run import reproduce as as_printed
 
     with slow_progress() as progress:

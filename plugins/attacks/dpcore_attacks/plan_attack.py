@@ -1,17 +1,22 @@
-"""What `falsify` and `audit` attack: a priced plan, or a refuted claim as printed."""
+"""What `falsify` and `audit` attack: a priced plan, or a claim as printed; and the attack."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 
-from dpcore.cli.console import note
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.publish.lock import Lock, locked
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec
 from dpcore_attacks.attacks.counterexample import Counterexample, load
+from dpcore_attacks.attacks.falsifier import falsify
+from dpcore_attacks.attacks.release_attack import ReleaseFinding, attack_release
+from dpcore_attacks.attacks.result import Finding
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 
 
 @attrs.frozen(eq=False)
@@ -21,11 +26,13 @@ class Attackable:
     Args:
         lock: Of the plan; None for a claim as printed, which no run is locked to.
         refusal: Why `dpcore run` refuses it, or empty.
+        note: What is to be told of its lock, or empty.
     """
 
     plan: Plan
     lock: Lock | None
     refusal: str
+    note: str = ""
 
 
 def attackable(spec: Spec, *, write: bool) -> Attackable:
@@ -44,9 +51,7 @@ def attackable(spec: Spec, *, write: bool) -> Attackable:
             return Attackable(spec.price(reproduce=True), None, str(refusal))
         except (NoClaimError, SpecError):
             raise refusal from None
-    if found.note:
-        note(found.note)
-    return Attackable(found.plan, found.lock, "")
+    return Attackable(found.plan, found.lock, "", found.note)
 
 
 def counterexample(path: Path) -> Counterexample:
@@ -66,3 +71,19 @@ def counterexample(path: Path) -> Counterexample:
 def queries(plan: Plan) -> int:
     """How many queries all releases of a plan ask: what a search goes through."""
     return sum(len(one.asks) for one in plan.schedule.releases)
+
+
+def attack_plan(
+    plan: Plan, effort: Effort, seed: int, searched: Callable[[], None]
+) -> tuple[list[Finding], list[ReleaseFinding]]:
+    """Findings on every bound, and on the answers of every function release."""
+    share = effort.share(len(plan.schedule.releases))
+    findings: list[Finding] = []
+    releases: list[ReleaseFinding] = []
+    for scheduled in plan.schedule.releases:
+        case = Case.of(plan, scheduled)
+        found = falsify(case, share, seed, refuted=True, searched=searched)
+        findings += found
+        asked = (attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in found)
+        releases += [answers for answers in asked if answers is not None]
+    return findings, releases

@@ -14,9 +14,9 @@ from dpcore.cli.progress import SlowProgress
 from dpcore.specs.spec import Spec
 from dpcore_attacks.audits.audit_file import AuditFileError, add, audit_path, audited
 from dpcore_attacks.audits.run_audit import RunAudit, audit_run, runs_within
-from dpcore_attacks.commands.attackable import Attackable, attackable, counterexample, queries
-from dpcore_attacks.commands.verdicts import NO_PROOF, SYNTHETIC
+from dpcore_attacks.commands.verdicts_view import NO_PROOF, SYNTHETIC
 from dpcore_attacks.effort import FEWEST, Effort
+from dpcore_attacks.plan_attack import Attackable, attackable, counterexample, queries
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +35,7 @@ def audited_spec(
 ) -> bool:
     """Audit a run of a spec, keep and print what was found; whether a claim is refuted."""
     target = attackable(spec, write=True)
+    note(target.note)
     tried = Effort().times(effort)
     if samples is None:
         samples = max(FEWEST, runs_within(target.plan, tried.samples))

@@ -1,31 +1,27 @@
 """What `dpcore falsify` finds out about a spec, and shows."""
 
 import datetime
-from collections.abc import Callable
 from pathlib import Path
 
-from dpcore.cli.console import out, show_json
+from dpcore.cli.console import note, out, show_json
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
-from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec
 from dpcore_attacks.attack_report import attack_report
-from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.movement import ALLOWANCE
-from dpcore_attacks.attacks.release_attack import ReleaseFinding, attack_release
-from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.attacks.setting import Case
-from dpcore_attacks.commands.attackable import attackable, counterexample, queries
-from dpcore_attacks.commands.verdicts import NO_PROOF, SYNTHETIC, failed, keep, show_findings
+from dpcore_attacks.commands.verdicts_view import NO_PROOF, SYNTHETIC, failed, keep, show_findings
 from dpcore_attacks.effort import Effort
+from dpcore_attacks.plan_attack import attack_plan, attackable, counterexample, queries
 
 
 def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: bool) -> bool:
     """Attack every bound, print and keep what was found; whether anything is broken."""
     with SlowProgress(None, "pricing") as bar:
         target = attackable(spec, write=False)
+        note(target.note)
         bar.reach(0, queries(target.plan), "attacking queries")
-        findings, releases = _attack(target.plan, Effort().times(effort), seed, bar.step)
+        findings, releases = attack_plan(target.plan, Effort().times(effort), seed, bar.step)
     saved = keep(findings, spec.registry, save)
     if json:
         today = datetime.datetime.now(datetime.UTC).date()
@@ -42,22 +38,6 @@ def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: b
             console.print(f"counterexample: {path}", markup=False)
         console.print(f"{SYNTHETIC} {NO_PROOF}", markup=False)
     return any(failed(finding) for finding in findings) or any(r.broken for r in releases)
-
-
-def _attack(
-    plan: Plan, effort: Effort, seed: int, searched: Callable[[], None]
-) -> tuple[list[Finding], list[ReleaseFinding]]:
-    """Findings on every bound, and on the answers of every function release."""
-    share = effort.share(len(plan.schedule.releases))
-    findings: list[Finding] = []
-    releases: list[ReleaseFinding] = []
-    for scheduled in plan.schedule.releases:
-        case = Case.of(plan, scheduled)
-        found = falsify(case, share, seed, refuted=True, searched=searched)
-        findings += found
-        asked = (attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in found)
-        releases += [answers for answers in asked if answers is not None]
-    return findings, releases
 
 
 def replayed(spec: Spec, saved: Path) -> bool:
