@@ -1,15 +1,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO := $(VENV)/demo
 HOSTS := $(VENV)/hosts
+PEERS := $(VENV)/peers
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 SIBLINGS := $(PLUGINS:%/pyproject.toml=%)
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all test-bridges test-pins lint docs clean
+.PHONY: demo test test-all test-hosts peers test-pins dist test-wheels lint docs clean
 
-demo: $(VENV)/.installed
-	$(BIN)/dpcore run examples/quickstart.yaml
+# the core, tables, statistics, and what they need alone
+demo: $(DEMO)/.installed
+	$(DEMO)/bin/dpcore run examples/quickstart.yaml
 
 test: $(VENV)/.installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -m "not slow" -n 2
@@ -17,12 +20,32 @@ test: $(VENV)/.installed
 test-all: $(VENV)/.installed $(VENV)/.axe
 	$(ONE_THREAD) HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n 2
 
-test-bridges: $(HOSTS)/.installed
+# the bridges beside the toolkits that they connect, in an environment of their own
+test-hosts: $(HOSTS)/.installed
 	$(HOSTS)/bin/python -c 'import diffprivlib, dp_accounting, opendp.prelude'
-	$(ONE_THREAD) $(HOSTS)/bin/python -m pytest -q -m "not slow" -n 2 tests/bridges --ignore=tests/bridges/test_sklearn.py
+	$(ONE_THREAD) $(HOSTS)/bin/python -m pytest -q -m "not slow" -n 2 plugins/bridges/tests \
+	  --ignore=plugins/bridges/tests/test_sklearn.py
+
+# accounting and statistics against other libraries, torch among them; never part of .ci/run
+peers: $(PEERS)/.installed
+	$(ONE_THREAD) $(PEERS)/bin/python -m pytest -q plugins/bridges/tests tests/accounting \
+	  plugins/statistics/tests/test_statistics_peers.py
+	$(ONE_THREAD) $(PEERS)/bin/python benchmarks/accounting.py
 
 test-pins: $(VENV)/.installed
 	tests/pins.sh $(PYTHON)
+
+dist: $(VENV)/.installed
+	rm -rf dist
+	for folder in . $(SIBLINGS); do \
+	  (cd $$folder && $(CURDIR)/$(BIN)/python -m hatchling build --target wheel \
+	    --directory $(CURDIR)/dist) || exit 1; \
+	done
+
+# each documented subset from wheels, in clean environments without an index
+test-wheels: dist $(VENV)/wheels/.complete
+	DPCORE_WHEELS=$(CURDIR)/dist:$(CURDIR)/$(VENV)/wheels \
+	  $(BIN)/python -m pytest -q tests/wheels
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -38,6 +61,26 @@ $(VENV)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  -e ".[test,arrow,sql]" -e "plugins/engines[dask]" $(SIBLINGS:%=-e %)
+	touch $@
+
+$(DEMO)/.installed: pyproject.toml $(PLUGINS)
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  ".[sklearn]" ./plugins/models ./plugins/statistics ./plugins/tables
+	touch $@
+
+$(PEERS)/.installed: pyproject.toml $(PLUGINS)
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -e ".[test,frames,bench]" -e "plugins/bridges[opendp,dp-accounting]" opacus \
+	  $(SIBLINGS:%=-e %)
+	touch $@
+
+# of others alone: no index is asked for a distribution of ours
+$(VENV)/wheels/.complete: pyproject.toml $(PLUGINS) $(VENV)/.installed
+	$(BIN)/python tests/wheels/requirements.py test arrow sklearn > $(VENV)/wheels.txt
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check \
+	  --dest $(VENV)/wheels --requirement $(VENV)/wheels.txt
 	touch $@
 
 # without npm the tests of pages in a browser skip, and say so

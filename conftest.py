@@ -1,10 +1,14 @@
 """Property tests draw the same examples in every run; HYPOTHESIS_PROFILE=explore draws new ones.
 
+Beside the core alone, tests of the whole tree and of plugins that are not installed are left out,
+and the end of the run says so.
+
 `tests/long.txt` names the cases that are slow beside quicker ones of the same test: they are marked
 `slow` here, so that a test keeps its cases together and the default tests keep to their budget.
 """
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,22 @@ settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
-LONG = Path(__file__).parent / "tests" / "long.txt"
+ROOT = Path(__file__).parent
+LONG = ROOT / "tests" / "long.txt"
+ABSENT = [path for path in sorted(ROOT.glob("plugins/*/dpcore_*")) if not find_spec(path.name)]
+
+
+def pytest_ignore_collect(collection_path):
+    """Leave out what cannot be imported."""
+    absent = {path.parent for path in ABSENT} | ({ROOT / "tests" / "whole"} if ABSENT else set())
+    return True if absent & {collection_path, *collection_path.parents} else None
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say what was left out."""
+    if ABSENT:
+        names = ", ".join(path.parent.name for path in ABSENT)
+        terminalreporter.write_line(f"tests/whole is left out: not installed are {names}")
 
 
 @pytest.hookimpl(tryfirst=True)

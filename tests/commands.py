@@ -20,7 +20,8 @@ def _imported():
     import scipy.stats  # noqa: F401
 
     from dpcore.errors import RegistryError
-    from dpcore.registry.registry import Index, Registry
+    from dpcore.registry.index import Index
+    from dpcore.registry.registry import Registry
 
     for name in COMMANDS:
         importlib.import_module(f"dpcore.cli.{name}")

@@ -68,8 +68,9 @@ def command_of(name: str, offer: Offer) -> Any:
         RegistryError: two plugins provide it; its plugin is missing, disabled or broken.
     """
     from dpcore.errors import RegistryError
+    from dpcore.registry.index import Index
     from dpcore.registry.kinds import COMMAND
-    from dpcore.registry.registry import Index, Registry
+    from dpcore.registry.registry import Registry
     from dpcore.siblings import missing
 
     registry = Registry.default()

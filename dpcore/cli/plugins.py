@@ -11,8 +11,10 @@ from dpcore.cli.named_commands import NamedCommands
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import RegistryError, near
 from dpcore.registry.consent import admit, candidate, inspect, withdraw
+from dpcore.registry.index import Index
+from dpcore.registry.installations import Installed, find, installed
 from dpcore.registry.loading import Names
-from dpcore.registry.registry import Index, Installed, Registry, find, installed
+from dpcore.registry.registry import Registry
 from dpcore.registry.scaffold import PluginKind, write_plugin
 
 plugins = typer.Typer(

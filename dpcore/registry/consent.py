@@ -12,23 +12,17 @@ import yaml
 
 from dpcore.errors import RegistryError, near, nearest
 from dpcore.registry.commands import COMMANDS
+from dpcore.registry.index import DISABLED, Entry, Index, Provides
+from dpcore.registry.installations import Installed, installed
 from dpcore.registry.kinds import COMMAND
 from dpcore.registry.loading import Names
-from dpcore.registry.registry import (
-    DISABLED,
-    Entry,
-    Index,
-    Installed,
-    Provides,
-    Registry,
-    installed,
-)
+from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import user_file
 
 _INSPECT = """
 import json, sys
 from dpcore.registry.loading import load
-from dpcore.registry.registry import import_plugin
+from dpcore.registry.installations import import_plugin
 from dpcore.errors import RegistryError
 try:
     found = load(import_plugin(sys.argv[1], sys.argv[2]), sys.argv[1])

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dpcore.errors import RegistryError
-from dpcore.registry.registry import GROUP
+from dpcore.registry.installations import GROUP
 
 _HOOK = "dpcore_"
 

@@ -1,0 +1,109 @@
+"""Index: what a registry file admits, plugin by plugin, and what it disables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+
+import attrs
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from dpcore.errors import ParameterError, SpecError, below
+from dpcore.registry.kinds import COMMAND, KINDS, Kind
+from dpcore.registry.loading import Names
+from dpcore.registry.user_folder import user_file
+from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.located import Node, parse, read
+from dpcore.strict_yaml.places import placed
+
+DISABLED = "disabled"
+
+
+class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Component names by kind."""
+
+    learners: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    mechanisms: tuple[str, ...] = ()
+    accountants: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    commands: dict[str, str] = {}  # msgspec copies it
+    """With the line that `dpcore --help` prints, so that help imports no plugin."""
+    estimators: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+    def of(self, kind: Kind) -> tuple[str, ...]:
+        """Names of one kind."""
+        return tuple(getattr(self, kind.plural))
+
+    def to_dict(self) -> Names:
+        """As `Loaded.provides` states it."""
+        provided: Names = {kind.plural: sorted(self.of(kind)) for kind in KINDS if self.of(kind)}
+        return provided | ({COMMAND.plural: self.commands} if self.commands else {})
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an index says of one plugin."""
+
+    distribution: str
+    entry_point: str
+    version: str
+    provides: Provides
+    paper: str = ""
+
+
+@attrs.frozen
+class Index:
+    """One registry file: entries by plugin name, and names it disables."""
+
+    entries: Mapping[str, Entry]
+    disabled: frozenset[str]
+
+    @classmethod
+    def of(cls, node: Node) -> Index:
+        """From a parsed file.
+
+        Raises:
+            SpecError: at the misfit.
+        """
+        with placed(node):
+            return cls._of(node)
+
+    @classmethod
+    def _of(cls, node: Node) -> Index:
+        if not isinstance(node.value, dict):
+            raise SpecError("needs a mapping from plugin names to entries")
+        entries, off = {}, set()
+        for name, child in node.value.items():
+            if child.value == DISABLED:
+                off.add(name)
+                continue
+            with below(name):
+                entries[name] = convert(child, Entry)
+                try:
+                    SpecifierSet(entries[name].version)
+                except InvalidSpecifier:
+                    raise ParameterError(
+                        "a plugin", "a version range", "version", entries[name].version
+                    ) from None
+        return cls(entries, frozenset(off))
+
+    @classmethod
+    def packaged(cls) -> Index:
+        """The index that ships with dpcore."""
+        text = resources.files("dpcore.registry").joinpath("registry.yaml").read_text("utf-8")
+        return cls.of(parse(text, "registry.yaml"))
+
+    @classmethod
+    def user(cls) -> Index:
+        """The user's file; empty if there is none."""
+        path = user_file()
+        if not path.exists() or not path.read_text("utf-8").strip():
+            return cls({}, frozenset())
+        return cls.of(read(path))

@@ -1,0 +1,166 @@
+"""Installations: the plugins that distributions on this machine announce, and the gate to them."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from types import ModuleType
+from typing import Any
+
+import attrs
+import msgspec
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from dpcore.errors import RegistryError, one_line
+from dpcore.registry.index import Entry, Index
+from dpcore.siblings import INSTALL
+
+GROUP = "dpcore.plugins"
+_POINTS = "entry_points.txt"
+
+
+@attrs.frozen
+class Installed:
+    """An entry point of the group `dpcore.plugins` that some distribution announces."""
+
+    name: str
+    value: str
+    distribution: str
+    version: str
+    origin: str
+
+    def matches(self, entry: Entry) -> bool:
+        """Distribution and entry-point value must both be the admitted ones."""
+        return (
+            canonicalize_name(self.distribution) == canonicalize_name(entry.distribution)
+            and self.value == entry.entry_point
+        )
+
+
+def installed(plugin: str | None = None) -> tuple[Installed, ...]:
+    """Every plugin announced on this machine, without importing any, sorted by name.
+
+    Those that go by one name if `plugin` is given: the metadata of others are not parsed.
+    """
+    found: dict[tuple[str, str, str], Installed] = {}
+    for dist in metadata.distributions():
+        for announced in _announced(dist, plugin):
+            key = (announced.name, canonicalize_name(announced.distribution), announced.value)
+            found.setdefault(key, announced)
+    return tuple(sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution)))
+
+
+def _announced(dist: metadata.Distribution, plugin: str | None) -> list[Installed]:
+    """What one distribution announces; nothing where its own files are malformed.
+
+    Anybody's distribution may be installed: what cannot be read is nobody's plugin, and whoever
+    asks for it by name is told that it is not installed.
+    """
+    try:
+        if GROUP not in (dist.read_text(_POINTS) or ""):
+            return []
+        points = [
+            point
+            for point in dist.entry_points
+            if point.group == GROUP and plugin in (None, point.name)
+        ]
+        if not points:
+            return []
+        name, version, origin = dist.name, dist.version, _origin(dist)
+        first = metadata.distribution(name)
+        if first.read_text(_POINTS) != dist.read_text(_POINTS) or first.version != version:
+            return []  # hidden by one of the same name that stands earlier on the path
+        words = [name, version, *(text for point in points for text in (point.name, point.value))]
+    except Exception:  # the metadata of a stranger: anything may be wrong with it
+        return []
+    if not all(isinstance(word, str) and word.isprintable() and word for word in words):
+        return []
+    return [Installed(point.name, point.value, name, version, origin) for point in points]
+
+
+def _origin(dist: metadata.Distribution) -> str:
+    """Where an installer says it took the distribution from (PEP 610), else who installed it."""
+    try:
+        direct = msgspec.json.decode(dist.read_text("direct_url.json") or "", type=dict[str, Any])
+        url = direct.get("url")
+    except (msgspec.DecodeError, UnicodeError, OSError):
+        url = None  # none is written, or it is malformed: then only the installer is known
+    if isinstance(url, str) and url:
+        return one_line(url)
+    installer = one_line((dist.read_text("INSTALLER") or "").strip())
+    return f"a package index, by {installer}" if installer else "unknown"
+
+
+def not_installed(plugin: str, entry: Entry) -> str:
+    """One line that says so, and how a sibling is installed: its name is on no package index."""
+    if Index.packaged().entries.get(plugin) == entry:
+        return f"plugin {plugin} is not installed: {INSTALL} in a clone of dpcore"
+    return f"plugin {plugin} is not installed: it is the distribution {entry.distribution}"
+
+
+def find(plugin: str, entry: Entry) -> Installed:
+    """The installed distribution that an entry admits.
+
+    Raises:
+        RegistryError: it is not installed, another claims its name, or its version is out of range.
+    """
+    named = installed(plugin)
+    if len({canonicalize_name(found.distribution) for found in named}) > 1:
+        both = " and ".join(sorted(f"{f.distribution} {f.version}" for f in named))
+        raise RegistryError(f"plugin name {plugin} is claimed by {both}: uninstall one of them")
+    if not named:
+        raise RegistryError(not_installed(plugin, entry))
+    found = named[0]
+    if not found.matches(entry):
+        raise RegistryError(
+            f"plugin {plugin} is admitted as {entry.distribution} ({entry.entry_point}), but "
+            f"{found.distribution} ({found.value}) is installed under that name"
+        )
+    if not SpecifierSet(entry.version).contains(found.version, prereleases=True):
+        raise RegistryError(
+            f"plugin {plugin}: version {entry.version} is admitted, {found.version} is installed"
+        )
+    _require_siblings(plugin, found.distribution)
+    return found
+
+
+def _require_siblings(plugin: str, distribution: str) -> None:
+    """Refuse a plugin beside whose dpcore, or other distribution of ours, stands another version.
+
+    Raises:
+        RegistryError: one that it needs is missing, or of a version that it does not admit.
+    """
+    ours = {"dpcore", *(entry.distribution for entry in Index.packaged().entries.values())}
+    for line in metadata.requires(distribution) or ():
+        requirement = Requirement(line)
+        if requirement.name not in ours or requirement.marker is not None:
+            continue
+        try:
+            version = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            version = "no version"
+        if version == "no version" or not requirement.specifier.contains(version, prereleases=True):
+            raise RegistryError(
+                f"plugin {plugin} needs {requirement.name}{requirement.specifier}, {version} is "
+                f"installed: {INSTALL} in a clone of dpcore"
+            )
+
+
+def import_plugin(plugin: str, value: str) -> ModuleType:
+    """Import the module that an entry point names.
+
+    Raises:
+        RegistryError: importing it fails, whatever the reason.
+    """
+    point = metadata.EntryPoint(plugin, value, GROUP)
+    try:
+        module = point.load()
+    except Exception as error:
+        lines = str(error).splitlines() or [""]
+        raise RegistryError(
+            f"plugin {plugin} cannot be imported: {type(error).__name__}: {lines[0]}"
+        ) from error
+    if not isinstance(module, ModuleType):
+        raise RegistryError(f"plugin {plugin}: entry point {value!r} names no module")
+    return module

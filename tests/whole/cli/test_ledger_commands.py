@@ -1,0 +1,296 @@
+"""Ledgers on the command line, and runs that are charged to them."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpcore import ADD_REMOVE, Charge, Ledger
+from dpcore.accounting.filters import BudgetExceededError
+from dpcore.cli.app import app
+from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.ledger.covered import settled
+from dpcore.ledger.journal import LedgerError
+from dpcore.ledger.total import Total
+
+from doubles import table
+
+SPEC = """\
+dpcore: 1
+data:
+  source: people.csv
+  target: y
+  domain:
+    records: 40
+    columns: {a: [-1, 1], b: [-1, 1]}
+    target: [-1, 1]
+adjacency: replace_one
+budget: {epsilon: 0.6, delta: 1e-5}
+ledger: people
+release:
+  learner: {name: random_features.ridge, features: {name: cosines, count: 6}, regularization: 0.5}
+  mechanism: gaussian
+"""
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    for name in ("DATA", "CONFIG"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(SPEC)
+    columns = table()
+    rows = "\n".join(",".join(str(columns[n][i]) for n in "aby") for i in range(40))
+    (tmp_path / "people.csv").write_text("a,b,y\n" + rows + "\n")
+    return tmp_path
+
+
+def dpcore(*arguments, code=0):
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def create(*more):
+    return dpcore(
+        "ledger", "create", "people", "--epsilon", 1, "--delta", "1e-5", "--adjacency",
+        "replace_one", *more,
+    )  # fmt: skip
+
+
+def kinds():
+    return [row.kind for row in Ledger.open("people").rows()]
+
+
+def test_a_spec_with_an_unknown_ledger_says_how_to_make_one(home):
+    for command in ("check", "run", "reproduce"):
+        told = dpcore(command, "s.yaml", code=2)
+        assert command == "reproduce" or "dpcore ledger create people" in told
+    assert not (home / "runs").exists()
+
+
+def test_runs_are_charged_until_nothing_is_left(home):
+    assert "left: Gaussian releases of mu = 0.265634 or pure releases of epsilon = 1" in create()
+    told = dpcore("check", "s.yaml")
+    left, after = told.splitlines()[-1].split("; after this run ")
+    assert left == (
+        "Ledger people: left Gaussian releases of mu = 0.265634 or pure releases of epsilon = 1, "
+        "and 1.5625e-07 of delta for failures; the largest has epsilon = 1 at delta = 1e-05"
+    )
+    assert kinds() == ["created"]
+    data = json.loads(dpcore("check", "s.yaml", "--json"))
+    after, _, warning = after.rstrip(".").partition(". Warning: ")
+    assert data["ledger"]["after"] == after
+    assert warning == data["ledger"]["warning"]
+    ran = dpcore("run", "s.yaml")
+    assert "of the ledger 'people'" in " ".join(ran.split())
+    assert f"lets through {after}" in " ".join(ran.split())
+    assert kinds() == ["created", "reserved", "committed"]
+    stated = json.loads((home / "runs/s-0001/public/guarantee.json").read_text())
+    assert Ledger.open("people").guarantee_of(stated["ledger"]["digest"]) == stated
+    assert "replay to identical bytes" in dpcore("replay", "runs/s-0001")
+    dpcore("run", "s.yaml")
+    told = dpcore("run", "s.yaml", code=4)  # 3 x mu^2 at epsilon = 0.6 is more than at 1
+    assert "Left: Gaussian releases" in told
+    runs = sorted(path.name for path in (home / "runs").iterdir())
+    dpcore("run", "s.yaml", "--source", "missing.csv", code=4)
+    assert sorted(path.name for path in (home / "runs").iterdir()) == runs
+    assert "refuse" in dpcore("check", "s.yaml", code=4)
+    shown = dpcore("ledger", "show", "people")
+    assert "(0.6, 1e-05), proved" in shown
+    assert "1 x gaussian" in shown
+    assert "refused: " in shown
+    assert "people" in dpcore("ledger", "list")
+    assert json.loads(dpcore("ledger", "export", "people"))["rows"][1]["kind"] == "reserved"
+    folders = [f"runs/{name}" for name in runs]
+    told = dpcore("ledger", "verify", "people", *(f"--run={folder}" for folder in folders))
+    assert "chained and recomputed" in told
+
+
+def test_a_plan_shares_what_is_left(home):
+    create()
+    told = " ".join(dpcore("ledger", "plan", "people", "--releases", 4).split())
+    assert "everybody 4 0.132817" in told  # half of mu, for four releases
+    told = dpcore("ledger", "plan", "people", "--share", "anna=3", "--share", "ben=1")
+    assert " ".join(told.split()).count("0.132817") == 1
+    assert "LABEL=WEIGHT" in dpcore("ledger", "plan", "people", "--share", "anna", code=2)
+
+
+def test_a_run_whose_source_is_missing_stays_spent(home):
+    create()
+    dpcore("run", "s.yaml", "--source", "missing.csv", code=5)
+    assert kinds() == ["created", "reserved"]
+    assert "spent without a guarantee" in dpcore("ledger", "show", "people")
+
+
+def test_looks_that_nothing_accounts_for_are_recorded(home):
+    create()
+    dpcore("run", "s.yaml", "--rehearsal", 1)
+    assert kinds() == ["created", "uncovered"]
+    (home / "s.yaml").write_text(SPEC + "evaluate: {holdout: 0.25, metrics: [mse]}\n")
+    dpcore("run", "s.yaml")
+    shown = dpcore("ledger", "show", "people")
+    assert "a rehearsal with known coins" in shown
+    assert "proved; uncovered: hold-out mse" in shown
+    printed = SPEC.replace("random_features.ridge, ", "random_features.min_norm, ")
+    printed = printed.replace(
+        "features: {name: cosines, count: 6}, regularization: 0.5", "count: 6"
+    )
+    (home / "p.yaml").write_text(printed)
+    dpcore("reproduce", "p.yaml")
+    assert "a reproduction as printed" in dpcore("ledger", "show", "people")
+    assert kinds().count("reserved") == 1
+
+
+def test_a_sealed_run_is_charged_and_fails_in_one_sentence(home, monkeypatch):
+    create()
+    (home / "s.yaml").write_text(SPEC + "sealed: true\n")
+    dpcore("run", "s.yaml")
+    assert kinds() == ["created", "reserved", "committed"]
+
+    def full(*_):
+        raise LedgerError("the disk is full")
+
+    monkeypatch.setattr("dpcore.ledger.book.Reservation.commit", full)
+    told = dpcore("run", "s.yaml", code=1)
+    assert told.strip() == "The sealed run failed; nothing was released."
+    assert kinds() == ["created", "reserved", "committed", "reserved"]
+    assert not (home / "runs/s-0002").exists()
+
+
+def test_a_run_of_another_ledger_is_not_found_in_this_one(home):
+    create()
+    dpcore("run", "s.yaml")
+    path = home / "runs/s-0001/public/guarantee.json"
+    stated = json.loads(path.read_text())
+    stated["epsilon"] = 0.1
+    path.write_text(json.dumps(stated))
+    told = dpcore("ledger", "verify", "people", "--run", "runs/s-0001", code=4)
+    assert "not in the ledger 'people' as it stands" in told
+    assert "names a ledger" in dpcore("ledger", "verify", "people", "--run", "runs", code=4)
+
+
+def test_an_older_copy_put_back_is_noticed_by_the_runs_it_has_lost(home):
+    create()
+    path = Ledger.open("people").journal.path
+    older = path.read_bytes()
+    dpcore("run", "s.yaml")
+    path.write_bytes(older)
+    assert "an older or another copy" in " ".join(
+        dpcore("ledger", "verify", "people", code=4).split()
+    )
+    path.with_name(".people.ledger.seen").unlink()  # put back without its counter
+    dpcore("ledger", "verify", "people")
+    assert "older copy" in dpcore("ledger", "verify", "people", "--run", "runs/s-0001", code=4)
+
+
+def test_wrong_totals_are_refused(home):
+    dpcore(
+        "ledger", "create", "x", "--epsilon", 0, "--delta", 0, "--adjacency", "replace_one", code=2
+    )
+    dpcore("ledger", "create", "x", "--epsilon", 1, "--delta", 0, "--adjacency", "replace", code=2)
+    create()
+    dpcore(
+        "ledger", "create", "people", "--epsilon", 1, "--delta", 0, "--adjacency", "replace_one",
+        code=4,
+    )  # fmt: skip
+    dpcore(
+        "ledger", "create", "y", "--epsilon", 1, "--delta", "1e-5", "--notion", "renyi",
+        "--adjacency", "{replace_features: {radius: 0.5, label: free}}",
+    )  # fmt: skip
+    assert Ledger.open("y").total.adjacency.feature_radius == 0.5
+    dpcore("ledger", "show", "nobody", code=2)
+
+
+def test_the_page_about_ledgers_does_what_it_says(home):
+    page = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text()
+    commands, sharing = re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (spec,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (home / "survey.yaml").write_text(spec)
+    rng = np.random.default_rng(0)
+    rows = (f"{a},{h},{s}" for a, h, s in rng.uniform((18, 0, 0), (100, 80, 10), (60, 3)))
+    (home / "survey.csv").write_text("age,hours,score\n" + "\n".join(rows) + "\n")
+    for command in commands.splitlines():
+        prompt, program, *arguments = command.split()
+        assert (prompt, program) == ("$", "dpcore")
+        dpcore(*arguments)
+    assert kinds() == ["created", "reserved", "committed"]
+    folder, create_it = sharing.splitlines()
+    assert folder == "$ sudo install -d -m 2770 -g analysts /srv/budgets"
+    (home / "budgets").mkdir()
+    (home / "budgets").chmod(0o2770)
+    dpcore(*create_it.replace("/srv/budgets", str(home / "budgets")).split()[2:])
+    assert Ledger.open(home / "budgets" / "people.ledger").total.epsilon == 1.0
+
+
+SMALL = GaussianEvent(mu=0.5, adjacency=ADD_REMOVE)
+TABLED = [
+    GaussianEvent(mu=0.02, adjacency=ADD_REMOVE),
+    LaplaceEvent(shift=0.01, adjacency=ADD_REMOVE),
+    LaplaceEvent(shift=0.1, adjacency=ADD_REMOVE),
+    PoissonSampledEvent(event=SMALL, sampling_probability=0.01),
+]
+
+
+def _figures(event, notion):
+    page = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text()
+    table = re.search(r"\|---\|---\|---\|---\|\n((?:\|.*\n)+)", page)[1].splitlines()
+    line = table[TABLED.index(event)]
+    cells = [cell.strip() for cell in line.strip("|").split("|")][1:]
+    figure = cells[("gaussian", "renyi", "basic").index(notion)]
+    return int(figure) if figure.isdecimal() else 1
+
+
+@pytest.mark.parametrize("notion", ["renyi", "basic"])
+@pytest.mark.parametrize("event", TABLED)
+def test_the_figures_of_the_page_are_what_ledgers_let_through(event, notion):
+    """The table, counted again: the last that fits and the first that does not."""
+    total = Total(epsilon=1.0, delta=1e-5, adjacency=ADD_REMOVE, notion=notion)
+    count = _figures(event, notion)
+    first = total.start().spend(Charge.of(event))
+    last = first.spend(Charge.of(event, count - 1)) if count > 1 else first
+    with pytest.raises(BudgetExceededError):
+        last.spend(Charge.of(event))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        TABLED[0],
+        pytest.param(TABLED[1], marks=pytest.mark.slow),
+        TABLED[2],
+        pytest.param(TABLED[3], marks=pytest.mark.slow),
+    ],
+)
+def test_so_are_those_of_gaussian_ledgers(home, event):
+    create()
+    made = Ledger.open("people").total  # about another relation, with the same parts of delta
+    parts = {"failures": made.failures, "tilted": made.tilted}
+    total = Total(epsilon=1.0, delta=1e-5, adjacency=ADD_REMOVE, **parts)
+    spent, charge = total.start(), Charge.of(event)
+    for _ in range(_figures(event, "gaussian")):
+        spent, _ = settled(spent, charge)
+    with pytest.raises(BudgetExceededError):
+        settled(spent, charge)
+
+
+def test_a_spec_names_a_ledger_by_its_path_too(home):
+    (home / "budgets").mkdir()
+    dpcore(
+        "ledger", "create", "budgets/team.ledger", "--epsilon", 1, "--delta", "1e-5", "--adjacency",
+        "replace_one",
+    )  # fmt: skip
+    spec = (home / "s.yaml").read_text().replace("ledger: people", "ledger: budgets/team.ledger")
+    (home / "s.yaml").write_text(spec)
+    assert "Ledger team: left" in dpcore("check", "s.yaml")
+    dpcore("run", "s.yaml")
+    assert "(0.6, 1e-05), proved" in dpcore("ledger", "show", "budgets/team.ledger")
+    assert "chained" in dpcore("ledger", "verify", "budgets/team.ledger", "--run", "runs/s-0001")
+    (home / "s.yaml").write_text(spec.replace("budgets/team", "budgets/tame"))
+    assert "no ledger at" in dpcore("check", "s.yaml", code=2)

@@ -1,0 +1,76 @@
+"""What earlier versions published is read, replayed and opened for as long as its format is."""
+
+import json
+import shutil
+
+import pytest
+
+import dpcore
+from dpcore.registry.index import Index
+from dpcore.strict_yaml.located import read
+
+from commands import forked
+from published.make import ARCHIVE, CONSOLES, console, copy_examples
+
+RUNS = sorted(path.name for path in (ARCHIVE / "runs").iterdir())
+QUICK = ("linear.sufficient_statistics", "statistics.basics", "statistics.persons")
+LEDGERS = sorted(path.stem for path in (ARCHIVE / "ledgers").glob("*.ledger"))
+HELP = sorted(path.stem for path in (ARCHIVE / "help").iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
+)
+def test_a_published_run_replays_byte_for_byte(name):
+    run = dpcore.replay(ARCHIVE / "runs" / name)
+    kept = ARCHIVE / "runs" / name / "public"
+    assert run.guarantee.paragraph() in (kept / "guarantee.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+def test_a_ledger_opens_verifies_and_shows_what_it_showed(name, tmp_path):
+    shutil.copy(ARCHIVE / "ledgers" / f"{name}.ledger", tmp_path)
+    shown = forked(["ledger", "show", f"./{name}.ledger", "--json"], folder=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout) == json.loads(
+        (ARCHIVE / "ledgers" / f"{name}.json").read_text("utf-8")
+    )
+    verified = forked(["ledger", "verify", f"./{name}.ledger"], folder=tmp_path)
+    assert verified.returncode == 0, verified.stderr
+
+
+def test_a_users_consents_are_read():
+    index = Index.of(read(ARCHIVE / "registry.yaml"))
+    assert {*index.entries} == {"acme-bins"}
+    assert index.disabled == {"sgd"}
+    assert index.entries["acme-bins"].distribution == "acme-private-bins"
+
+
+@pytest.mark.parametrize("name", ["schema", "schema --experiment"])
+def test_the_schema_is_what_it_was(name, tmp_path):
+    told = forked(name.split(), folder=tmp_path, environment={"XDG_CONFIG_HOME": str(tmp_path)})
+    kept = ARCHIVE / f"{name.replace(' --', '-')}.json"
+    assert told.stdout == kept.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", HELP)
+def test_help_says_what_it_said(name, tmp_path):
+    words = [] if name == "dpcore" else name.split("-")
+    told = forked(
+        [*words, "--help"],
+        folder=tmp_path,
+        environment={"COLUMNS": "100", "TERM": "dumb", "XDG_CONFIG_HOME": str(tmp_path)},
+    )
+    assert told.stdout == (ARCHIVE / "help" / f"{name}.txt").read_text("utf-8")
+
+
+def test_every_public_name_of_old_is_importable():
+    for name in (ARCHIVE / "names.txt").read_text("utf-8").split():
+        assert getattr(dpcore, name) is not None
+
+
+@pytest.mark.slow
+def test_consoles_say_what_they_said(tmp_path):
+    copy_examples(tmp_path)
+    for name in CONSOLES:
+        assert console(tmp_path, name) == (ARCHIVE / f"consoles/{name}.txt").read_text("utf-8")
