@@ -1,6 +1,6 @@
 """Everyday statistics beside OpenDP, diffprivlib and PipelineDP: errors at the same epsilon.
 
-Run in an environment that has them (`make test-bridges` builds one without PipelineDP, which is no
+Run in an environment that has them (`make test-hosts` builds one without PipelineDP, which is no
 dependency: `.venv/hosts/bin/python -m pip install -e plugins/statistics pipeline-dp` adds both):
 `.venv/hosts/bin/python benchmarks/everyday.py [--draws N]`. It cannot be called `statistics.py`:
 Python would take it for the module of that name.

@@ -1,4 +1,4 @@
-"""Draws benchmarks/curves.csv as docs/pictures/*.svg, with matplotlib (the extra `report`).
+"""Draws benchmarks/curves.csv as docs/pictures/*.svg, with matplotlib.
 
     python benchmarks/pictures.py
 

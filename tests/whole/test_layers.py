@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import importlib
 import re
 import subprocess
 import sys
@@ -44,7 +45,7 @@ running
 pricing
 specs
 publish
-cli sklearn
+cli sklearn bridges conformance
 """.strip().splitlines()
 
 # Statements of each distribution, as `ast` counts them. Whoever raises one says why beside it.
@@ -67,7 +68,7 @@ BUDGETS = {
 WHOLE = 41_379  # together, at most what the core and its plugins had before they were parted
 
 DOTTED = r"dpcore[a-z_]*(\.[a-z_0-9]+)+"  # a module's name in a string
-MOST_FILES = 22  # at the top: a stranger finds the room of any idea from the tree alone
+MOST_FILES = 23  # at the top: a stranger finds the room of any idea from the tree alone
 MOST_FOLDERS = 20
 MOST_IN_A_FOLDER = 24
 MOST_LINES = 440
@@ -199,6 +200,28 @@ def test_every_distribution_has_the_same_version_and_the_registry_admits_it():
         project = tomllib.loads((folder.parent / "pyproject.toml").read_text())["project"]
         versions.add(project["version"])
     assert versions == {dpcore.__version__}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("dpcore.bridges.opendp", "dpcore_bridges now, of dpcore-bridges"),
+        ("dpcore.conformance.pytest_checks", "dpcore_attacks now, of dpcore-attacks"),
+    ],
+)
+def test_a_path_that_moved_says_in_one_line_where_it_went(old, new):
+    with pytest.raises(ImportError, match=rf"is {new}: pip install \. \./plugins/\* in a clone$"):
+        importlib.import_module(old)
+
+
+@pytest.mark.parametrize("name", ["FeatureRegression", "audit_mechanism", "GaussianDP"])
+def test_a_name_of_a_sibling_that_is_missing_says_what_to_install(monkeypatch, name):
+    def missing(module):
+        raise ModuleNotFoundError(name=module.partition(".")[0])
+
+    monkeypatch.setattr("dpcore.siblings.import_module", missing)
+    with pytest.raises(ImportError, match=rf"dpcore.{name} is brought by dpcore-\w+, which is not"):
+        getattr(dpcore, name)
 
 
 def test_importing_dpcore_loads_nothing_heavy():
