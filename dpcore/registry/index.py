@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 
 import attrs
@@ -95,6 +96,7 @@ class Index:
         return cls(entries, frozenset(off))
 
     @classmethod
+    @cache  # a file of the package: it is the same for ever
     def packaged(cls) -> Index:
         """The index that ships with dpcore."""
         text = resources.files("dpcore.registry").joinpath("registry.yaml").read_text("utf-8")
