@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Adjacency,
-    Answer,
     AnyLearner,
     Distance,
     Exact,
-    Learner,
     LearnerCoins,
     Public,
     Query,
@@ -39,6 +37,7 @@ from dpcore.interval import Spread
 from dpcore.learner import Reads
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
+from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, ratio
@@ -49,14 +48,8 @@ from dpcore_statistics.statistic import ROWS, norm_in_use
 BOUND, MEAN = "bound", "mean"
 
 
-@attrs.frozen(eq=False)
-class _State:
-    public: Public
-    answers: tuple[Answer, ...] = ()
-
-
 @attrs.frozen(kw_only=True)
-class BoundedMean(Learner):
+class BoundedMean(Conversation):
     """A mean of values of unknown size: a bound on them found in private, then the mean within it.
 
     The declared range may be far too wide: it costs the logarithm of its width. Missing values
@@ -112,11 +105,7 @@ class BoundedMean(Learner):
             Query(name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)),
         )
 
-    def start(self, public: Public) -> _State:
-        """No answers yet."""
-        return _State(public)
-
-    def ask(self, state: _State) -> Query | None:
+    def ask(self, state: Transcript) -> Query | None:
         """The bound, then the mean within it."""
         bound, mean = self.queries(state.public)
         if not state.answers:
@@ -125,7 +114,7 @@ class BoundedMean(Learner):
             return attrs.evolve(mean, args={BOUND: self._found(state)})
         return None
 
-    def _found(self, state: _State) -> float:
+    def _found(self, state: Transcript) -> float:
         """g, of the first answer."""
         return float(self.grid(state.public)[int(np.argmax(state.answers[0].value))])
 
@@ -174,11 +163,7 @@ class BoundedMean(Learner):
         """PRIVATE: the same, in floats."""
         return np.asarray(self.compute(query, records, public, secret), dtype=np.float64)
 
-    def update(self, state: _State, answer: Answer) -> _State:
-        """Remember the answer."""
-        return attrs.evolve(state, answers=(*state.answers, answer))
-
-    def model(self, state: _State) -> Statistics:
+    def model(self, state: Transcript) -> Statistics:
         """The mean, the count and the bound."""
         bound, w, miss = self._found(state), self.weight(state.public), 1 - self.level
         answer = state.answers[1]
