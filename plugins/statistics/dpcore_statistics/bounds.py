@@ -34,22 +34,21 @@ from dpcore import (
 from dpcore.checks import fraction
 from dpcore.errors import ContractError
 from dpcore.interval import Spread
-from dpcore.learner import Reads
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
-from dpcore.learning.learners.conversation import Conversation, Transcript
+from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, ratio
 from dpcore_statistics.columns import number_column, require_conditions, selected
 from dpcore_statistics.mean import default_weight, with_count
-from dpcore_statistics.statistic import ROWS, norm_in_use
+from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
 
 BOUND, MEAN = "bound", "mean"
 
 
 @attrs.frozen(kw_only=True)
-class BoundedMean(Conversation):
+class BoundedMean(Folding):
     """A mean of values of unknown size: a bound on them found in private, then the mean within it.
 
     The declared range may be far too wide: it costs the logarithm of its width. Missing values
@@ -67,8 +66,6 @@ class BoundedMean(Conversation):
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.bounded_mean",)
     total: ClassVar[bool] = True
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
 
     column: str
     finest: float = 2.0**-10
@@ -151,11 +148,6 @@ class BoundedMean(Conversation):
         clip, unit = query.sum.clip, query.sum.unit
         whole = clipped_integers(rows, clip, unit, query.distance, positive=False)
         return (Exact.of(whole.sum(axis=0), unit),)
-
-    @property
-    def reads(self) -> Reads:
-        """Functions of exact sums."""
-        return Reads.FOLDS
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins

@@ -26,19 +26,18 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.interval import Spread
-from dpcore.learner import Reads
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.conversation import Conversation, Transcript
+from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.groups import GroupBy
-from dpcore_statistics.statistic import ROWS, norm_in_use
+from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
 from dpcore_statistics.tables import Marginal
 
 
 @attrs.frozen(kw_only=True)
-class Distinct(Conversation):
+class Distinct(Folding):
     """The number of combinations of values that occur.
 
     Total: a number of occurring values is an integer, and 0 without records.
@@ -54,8 +53,6 @@ class Distinct(Conversation):
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.distinct",)
     total: ClassVar[bool] = True
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
 
     of: tuple[str, ...]
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
@@ -96,11 +93,6 @@ class Distinct(Conversation):
         cell = cells.index(block)
         kept = cell[selected(public.domain, self.where, block) & (cell >= 0)]
         return (Exact.of(np.bincount(kept, minlength=cells.size), 0),)
-
-    @property
-    def reads(self) -> Reads:
-        """A function of counts."""
-        return Reads.FOLDS
 
     def model(self, state: Transcript) -> Statistics:
         """One row."""

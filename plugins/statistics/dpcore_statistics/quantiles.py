@@ -52,13 +52,12 @@ from dpcore import (
 from dpcore.checks import fraction
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
-from dpcore.learner import Reads
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.conversation import Conversation, Transcript
+from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.mechanisms.exponential import MOST
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
-from dpcore_statistics.statistic import ROWS
+from dpcore_statistics.statistic import ROWS, Folding
 
 _ASKS = 3  # the quantile itself, and a choice on either side for its interval
 _COVERS = (
@@ -70,7 +69,7 @@ _FINEST = 1000  # the denominator of a quantile
 
 
 @attrs.frozen(kw_only=True)
-class Quantiles(Conversation):
+class Quantiles(Folding):
     """Quantiles of one column, each a point of a public grid chosen by its rank.
 
     Three choices are asked of every quantile: itself, and the ends of its interval; one, where no
@@ -91,8 +90,6 @@ class Quantiles(Conversation):
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.ranks",)
     total: ClassVar[bool] = True
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
 
     column: str
     quantiles: tuple[float, ...] = (0.5,)
@@ -173,11 +170,6 @@ class Quantiles(Conversation):
         kept = selected(public.domain, self.where, block) & column.present(block)
         places = np.rint((column.scaled(block)[kept] + 1) / 2 * (self.points - 1))
         return (Exact.of(np.bincount(places.astype(np.intp), minlength=self.points), 0),)
-
-    @property
-    def reads(self) -> Reads:
-        """Scores are a function of counts, bounded by the theorem above."""
-        return Reads.FOLDS
 
     @property
     def grid(self) -> NDArray[np.float64]:

@@ -44,6 +44,18 @@ def norm_in_use(public: Public, asked: str | None) -> Distance:
     return Distance.L1 if public.mu is None else Distance.L2
 
 
+class Folding(Conversation):
+    """Numbers that are functions of exact sums, each with a theorem of its own."""
+
+    predicts: ClassVar[bool] = False
+    several_classes: ClassVar[bool] = True
+
+    @property
+    def reads(self) -> Reads:
+        """Functions of exact sums."""
+        return Reads.FOLDS
+
+
 @attrs.frozen(kw_only=True)
 class Statistic(SummingLearner, Conversation):
     """One exact sum over records, asked once, and tables that follow from it.
