@@ -39,7 +39,7 @@ from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.bars import around, cut, ratio
+from dpcore_statistics.bars import around, cut_count, ratio
 from dpcore_statistics.columns import number_column, require_conditions, selected
 from dpcore_statistics.mean import default_weight, with_count
 from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
@@ -163,9 +163,7 @@ class BoundedMean(Folding):
         ends = ratio(total, weighted, w, answer.spread, miss, 1.0)
         estimate = min(max(total / max(1.0, weighted / w), -1.0), 1.0)
         counts = around(weighted, answer.spread, miss)
-        limit = state.public.domain.at_most
-        most = float("inf") if limit is None else float(limit)
-        count = cut((counts[0] / w, counts[1] / w), 0.0, most)
+        count = cut_count((counts[0] / w, counts[1] / w), state.public.domain)
         rows = [
             (f"mean of {self.column}", bound * estimate, bound * ends[0], bound * ends[1]),
             ("count", weighted / w, *count),

@@ -27,7 +27,7 @@ from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore_statistics.bars import around, cut
+from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery
@@ -110,9 +110,8 @@ class PrivateKeys(Conversation):
         column, _ = self.texts(public)
         rows = np.asarray(answer.value, dtype=np.float64)
         rows = rows[(rows[:, :-1] != 0).any(axis=1)]
-        most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
         ends = [
-            cut(around(float(count), answer.spread, 1 - self.level), 0.0, most)
+            cut_count(around(float(count), answer.spread, 1 - self.level), public.domain)
             for count in rows[:, -1]
         ]
         return Figures(

@@ -42,7 +42,7 @@ from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.bars import around, cut, ratio
+from dpcore_statistics.bars import around, cut_count, ratio
 from dpcore_statistics.columns import number_column, selected
 from dpcore_statistics.histogram import ROOT_TWO
 from dpcore_statistics.keys import KeysBound, PrivateKeys
@@ -148,9 +148,8 @@ class PrivateGroups(PrivateKeys):
         rest = pairs[-1].tolist()
         mean = self._mean(rest, 1 - self.level, second, state.public)
         w = self.weight(state.public)
-        most = state.public.domain.at_most
         ends = around(rest[0], second.spread, 1 - self.level)
-        count = cut((ends[0] / w, ends[1] / w), 0.0, math.inf if most is None else float(most))
+        count = cut_count((ends[0] / w, ends[1] / w), state.public.domain)
         others = self._figures(
             {"statistic": (f"mean of {self.mean_of}", "count")}, [mean, (rest[0] / w, *count)]
         )
