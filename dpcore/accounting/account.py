@@ -118,6 +118,20 @@ def _of_persons(data: Mapping[str, Any]) -> Adjacency:
         return relation.of_persons(inner["records"])
 
 
+def relation_and_events(data: object) -> tuple[Adjacency, Any]:
+    """The relation of a list of events in plain data, and the list as it stands.
+
+    Raises:
+        SpecError: the data is no mapping with `adjacency` and `events`, and nothing else.
+    """
+    if not isinstance(data, Mapping):
+        raise SpecError(f"needs the keys adjacency and events, got {shown(data)}")
+    require_keys(data, ["adjacency", "events"])
+    with below("adjacency"):
+        adjacency = read_adjacency(data["adjacency"])
+    return adjacency, data["events"]
+
+
 def account(data: object, delta: float, catalogue: Catalogue | None = None) -> Account:
     """Every method's interval for parsed data of the shape above.
 
@@ -134,14 +148,10 @@ def account(data: object, delta: float, catalogue: Catalogue | None = None) -> A
     """
     if not 0 <= delta < 1:
         raise ParameterError("account", "a delta in [0, 1)", "delta", delta)
-    if not isinstance(data, Mapping):
-        raise SpecError(f"needs the keys adjacency and events, got {shown(data)}")
-    require_keys(data, ["adjacency", "events"])
-    with below("adjacency"):
-        adjacency = read_adjacency(data["adjacency"])
+    adjacency, listed = relation_and_events(data)
     accountant = AutoAccountant(adjacency)
     with below("events"):
-        events = (catalogue or Catalogue()).counted(data["events"], adjacency)
+        events = (catalogue or Catalogue()).counted(listed, adjacency)
     for event, count in events:
         accountant = accountant.compose(event, count)
     intervals, refusals = accountant.intervals(delta)

@@ -1,17 +1,14 @@
 """Curves of a list of events with their certified bands: epsilon over delta, or over steps."""
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.accounting.account import read_adjacency
+from dpcore.accounting.account import relation_and_events
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.trajectory import trajectory
 from dpcore.adjacency import Adjacency
-from dpcore.checks import require_keys
-from dpcore.errors import SpecError, below, shown
+from dpcore.errors import SpecError, below
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 
@@ -37,13 +34,9 @@ class Band:
 
 
 def _read(data: object, catalogue: Catalogue | None) -> tuple[Adjacency, list[tuple[Event, int]]]:
-    if not isinstance(data, Mapping):
-        raise SpecError(f"needs the keys adjacency and events, got {shown(data)}")
-    require_keys(data, ["adjacency", "events"])
-    with below("adjacency"):
-        adjacency = read_adjacency(data["adjacency"])
+    adjacency, listed = relation_and_events(data)
     with below("events"):
-        return adjacency, (catalogue or Catalogue()).counted(data["events"], adjacency)
+        return adjacency, (catalogue or Catalogue()).counted(listed, adjacency)
 
 
 def over_delta(data: object, delta: float, catalogue: Catalogue | None = None) -> Band:

@@ -11,10 +11,9 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpcore.accounting.account import read_adjacency
+from dpcore.accounting.account import relation_and_events
 from dpcore.accounting.calibration import Calibrated, calibrate
-from dpcore.checks import require_keys
-from dpcore.errors import SpecError, below, shown
+from dpcore.errors import SpecError, below
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 
@@ -57,22 +56,17 @@ def solve(
         SpecError: the data does not have that shape, or nothing is left out.
         NoClaimError: no value meets the target.
     """
-    if not isinstance(data, Mapping):
-        raise SpecError(f"needs the keys adjacency and events, got {shown(data)}")
-    require_keys(data, ["adjacency", "events"])
-    with below("adjacency"):
-        adjacency = read_adjacency(data["adjacency"])
+    adjacency, listed = relation_and_events(data)
     known = catalogue or Catalogue()
     fill, low, high, rising, whole = _SEARCHES[unknown]
 
     def events(value: float) -> list[tuple[Event, int]]:
-        listed = data["events"]
         filled = [fill(one, value) for one in listed] if isinstance(listed, list) else listed
         with below("events"):
             return known.counted(filled, adjacency)
 
     events(low if rising else high)  # errors of the file come first, with their places
-    if not isinstance(data["events"], list) or all(fill(e, low) == e for e in data["events"]):
+    if not isinstance(listed, list) or all(fill(e, low) == e for e in listed):
         raise SpecError(
             f"needs an event that leaves out what is solved for ({unknown.value})", "events"
         )

@@ -227,6 +227,18 @@ class VectorEvent(Event):
         return float(self.curve(np.array([epsilon]), direction)[0])
 
 
+@attrs.frozen(kw_only=True)
+class CompoundEvent(VectorEvent):
+    """An event made of another one, `event`, and for the same relation."""
+
+    event: Event
+
+    @property
+    def adjacency(self) -> Adjacency:  # type: ignore[override]
+        """The event's."""
+        return self.event.adjacency
+
+
 class TwoEnds(VectorEvent):
     """An event whose curve is computed from above and from below in the same way."""
 

@@ -20,10 +20,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event, TwoEnds
+from dpcore.events.base import CompoundEvent, Direction, TwoEnds
 from dpcore.events.randomized_response import PureEvent
 from dpcore.rounding import down, gamma, up
 
@@ -31,7 +30,7 @@ _LARGEST_ORDER = 256
 
 
 @attrs.frozen(kw_only=True)
-class PoissonSampledEvent(TwoEnds):
+class PoissonSampledEvent(CompoundEvent, TwoEnds):
     """`event`, applied to a Poisson sample.
 
     Args:
@@ -39,7 +38,6 @@ class PoissonSampledEvent(TwoEnds):
         sampling_probability: q, in (0, 1].
     """
 
-    event: Event
     sampling_probability: float = attrs.field(validator=probability)
 
     def __attrs_post_init__(self) -> None:
@@ -57,11 +55,6 @@ class PoissonSampledEvent(TwoEnds):
                 "adjacency",
                 str(self.event.adjacency),
             )
-
-    @property
-    def adjacency(self) -> Adjacency:  # type: ignore[override]
-        """The base event's."""
-        return self.event.adjacency
 
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool

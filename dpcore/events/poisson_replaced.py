@@ -32,10 +32,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event, TwoEnds
+from dpcore.events.base import CompoundEvent, Direction, Event, TwoEnds
 from dpcore.rounding import gamma, up
 
 _ME = "PoissonReplacedEvent"
@@ -44,7 +43,7 @@ _FAR = 37.0  # noise widths: the tail beyond is 6e-300
 
 
 @attrs.frozen(kw_only=True)
-class PoissonReplacedEvent(TwoEnds):
+class PoissonReplacedEvent(CompoundEvent, TwoEnds):
     """`event`, applied to a Poisson sample, for a replacement relation.
 
     Args:
@@ -55,7 +54,6 @@ class PoissonReplacedEvent(TwoEnds):
     """
 
     symmetric: ClassVar[bool] = True
-    event: Event
     absent: Event
     sampling_probability: float = attrs.field(validator=probability)
 
@@ -74,11 +72,6 @@ class PoissonReplacedEvent(TwoEnds):
                 "adjacency",
                 f"{self.event.adjacency}, {self.absent.adjacency}",
             )
-
-    @property
-    def adjacency(self) -> Adjacency:  # type: ignore[override]
-        """The base event's."""
-        return self.event.adjacency
 
     @property
     def _width(self) -> float | None:

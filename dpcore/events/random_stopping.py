@@ -25,10 +25,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.base import Direction, Event, VectorEvent
+from dpcore.events.base import CompoundEvent, Direction
 from dpcore.events.renyi_curve import renyi_to_delta
 from dpcore.rounding import down, up
 
@@ -37,7 +36,7 @@ _POISSON = math.inf
 
 
 @attrs.frozen(kw_only=True)
-class RandomStoppingEvent(VectorEvent):
+class RandomStoppingEvent(CompoundEvent):
     """The best of K runs of `event`.
 
     Args:
@@ -49,7 +48,6 @@ class RandomStoppingEvent(VectorEvent):
     symmetric: ClassVar[bool] = True
     attained: ClassVar[bool] = False  # an upper bound
 
-    event: Event
     mean: float = attrs.field(validator=positive)
     shape: float = attrs.field(default=_POISSON)
 
@@ -61,11 +59,6 @@ class RandomStoppingEvent(VectorEvent):
             raise ParameterError(me, "a mean > 1", "mean", self.mean)
         if self.event.renyi(np.array([2.0])) is None:
             raise ParameterError(me, "an event with Rényi divergences", "event", self.event.label)
-
-    @property
-    def adjacency(self) -> Adjacency:  # type: ignore[override]
-        """The event's."""
-        return self.event.adjacency
 
     def _log_inverse_gamma(self) -> float:
         """log(1/gamma) of the law with this mean, rounded up."""
@@ -120,13 +113,3 @@ class RandomStoppingEvent(VectorEvent):
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """What the divergences imply."""
         return renyi_to_delta(_ORDERS, self.renyi(_ORDERS), epsilons)
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """0: the bound need not be attained."""
-        return 0.0
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
-        """0: the bound need not be attained."""
-        return np.zeros_like(epsilons)

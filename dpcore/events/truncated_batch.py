@@ -24,10 +24,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
 from dpcore.checks import probability
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event, VectorEvent
+from dpcore.events.base import CompoundEvent, Direction, Event
 from dpcore.rounding import up
 
 _GRANTED = 1e-9  # relative, to the tail of a binomial
@@ -48,7 +47,7 @@ def too_large(others: int, sampling_probability: float, limit: int) -> float:
 
 
 @attrs.frozen(kw_only=True)
-class TruncatedBatchEvent(VectorEvent):
+class TruncatedBatchEvent(CompoundEvent):
     """`event`, except that with probability at most `uncovered` the batch is full without it.
 
     Args:
@@ -59,7 +58,6 @@ class TruncatedBatchEvent(VectorEvent):
 
     attained: ClassVar[bool] = False  # an upper bound
 
-    event: Event
     full: Event
     uncovered: float = attrs.field(validator=probability)
 
@@ -73,11 +71,6 @@ class TruncatedBatchEvent(VectorEvent):
             )
 
     @property
-    def adjacency(self) -> Adjacency:  # type: ignore[override]
-        """The event's."""
-        return self.event.adjacency
-
-    @property
     def symmetric(self) -> bool:
         """As both events."""
         return self.event.symmetric and self.full.symmetric
@@ -87,16 +80,6 @@ class TruncatedBatchEvent(VectorEvent):
         room = self.event.curve(epsilons, direction)
         more = np.maximum(self.full.curve(epsilons, direction) - room, 0.0)
         return np.asarray(np.minimum(up(room + self.uncovered * more, roundings=10), 1.0))
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """0: the bound need not be attained."""
-        return 0.0
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
-        """0: the bound need not be attained."""
-        return np.zeros_like(epsilons)
 
     def pure_epsilon(self) -> float | None:
         """The larger of both."""

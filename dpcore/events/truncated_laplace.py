@@ -76,7 +76,3 @@ class TruncatedLaplaceEvent(VectorEvent):
     def approximate_claim(self) -> tuple[float, float]:
         """(t, delta_0)."""
         return self.shift, self.truncation
-
-    def infinite_mass(self, direction: Direction) -> float:
-        """0: no lower bound is claimed."""
-        return 0.0

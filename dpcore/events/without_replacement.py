@@ -17,15 +17,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event, VectorEvent
+from dpcore.events.base import CompoundEvent, Direction
 from dpcore.rounding import gamma, up
 
 
 @attrs.frozen(kw_only=True)
-class WithoutReplacementEvent(VectorEvent):
+class WithoutReplacementEvent(CompoundEvent):
     """`event`, applied to a uniformly random subset of `size` of `records` records.
 
     Args:
@@ -37,7 +36,6 @@ class WithoutReplacementEvent(VectorEvent):
     symmetric: ClassVar[bool] = True
     attained: ClassVar[bool] = False  # an upper bound
 
-    event: Event
     size: int = attrs.field(validator=positive_integer)
     records: int = attrs.field(validator=positive_integer)
 
@@ -53,11 +51,6 @@ class WithoutReplacementEvent(VectorEvent):
                 "adjacency",
                 str(self.event.adjacency),
             )
-
-    @property
-    def adjacency(self) -> Adjacency:  # type: ignore[override]
-        """The base event's."""
-        return self.event.adjacency
 
     @property
     def _share(self) -> float:

@@ -9,20 +9,25 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.checks import positive
+from dpcore.distance import Distance
 from dpcore.errors import ContractError, ExhaustedError, ReleaseError
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
-from dpcore.mechanism import AnyMechanism
+from dpcore.mechanism import AnyMechanism, Arithmetic, free
 from dpcore.once import Once
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
+
+MOST_POINTS = 1 << 20
+"""Different points that one oracle answers, where its noise is drawn once."""
 
 
 class Oracle(Once, ABC):
@@ -126,6 +131,30 @@ class Interactive(AnyMechanism):
     ) -> Callable[[Expansion, Stream], Oracle]:
         """`open` at one query: what many oracles need alike is made once."""
         return lambda value, noise: self.open(value, query, sensitivity, noise)
+
+
+@attrs.frozen(kw_only=True)
+class OneNoise(Interactive):
+    """A mechanism whose noise is drawn once for all questions, which together cost one event."""
+
+    distance: ClassVar[Distance] = Distance.RKHS
+    arithmetic: ClassVar[Arithmetic] = "real"
+
+    noise_multiplier: float | None = free(validator=positive)
+
+    @property
+    def asks(self) -> int:
+        """One, however many questions."""
+        return 1
+
+    @property
+    def most_points(self) -> int:
+        """2^20, far beyond what is kept in memory where no point can be left out."""
+        return MOST_POINTS
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
+        """noise_multiplier = scale."""
+        return attrs.evolve(self, noise_multiplier=scale)
 
 
 def function_query(query: Query, owner: AnyMechanism) -> FunctionQuery:

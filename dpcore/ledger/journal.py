@@ -251,7 +251,7 @@ class Journal:
             finally:
                 beside.unlink(missing_ok=True)
             cls(path)._count(first)
-            _sync(path.parent)
+            put_on_disk(path.parent)
         except SharingError as error:
             raise LedgerError(f"{path}: {error}") from None
         except FileExistsError:
@@ -427,7 +427,7 @@ def _text(raw: bytes) -> str | bytes:
         return raw
 
 
-def _sync(folder: Path) -> None:
+def put_on_disk(folder: Path) -> None:
     """Put a folder's entries on disk, where the system lets a folder be opened."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)

@@ -5,22 +5,20 @@ from typing import ClassVar
 
 import attrs
 
-from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.events.base import Event
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.randomized_response import PureEvent
 from dpcore.interval import LaplaceSpread
-from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
-from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable, whole_numbers_only
+from dpcore.mechanisms.noise.release import LaplaceNoise, OnIntegers, drawable, whole_numbers_only
 from dpcore.query import Query
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
 
 @attrs.frozen(kw_only=True)
-class DiscreteLaplace(Executed):
+class DiscreteLaplace(LaplaceNoise):
     r"""Integer noise with P(z) proportional to :math:`e^{-|z|/\text{noise\_scale}}`.
 
     For statistics that are integers (of up to 2^53) whatever the records; others need `laplace`,
@@ -33,17 +31,8 @@ class DiscreteLaplace(Executed):
     Source: Ghosh, Roughgarden & Sundararajan (2012), SIAM J. Comput. 41(6).
     """
 
-    distance: ClassVar[Distance] = Distance.L1
-    by_person: ClassVar[bool] = True
-    takes_integers: ClassVar[bool] = True
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Ghosh, Roughgarden & Sundararajan (2012), the geometric mechanism"
-
-    noise_scale: float | None = free(validator=positive)
-
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "DiscreteLaplace":
-        """noise_scale = scale * l1_sensitivity, so that one ask costs epsilon = 1/scale."""
-        return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """The exact curve for one coordinate, any such pure release for more."""

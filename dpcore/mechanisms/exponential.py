@@ -7,16 +7,17 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.exact import Exact
 from dpcore.interval import ChoiceSpread
-from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, summed
+from dpcore.mechanism import Prepared, summed
+from dpcore.mechanisms.choice import Choice
 from dpcore.mechanisms.noise.choice import chosen
 from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.grid import Grid
+from dpcore.mechanisms.noise.release import Executed
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
@@ -27,7 +28,7 @@ MOST = 1 << 16
 
 
 @attrs.frozen(kw_only=True)
-class Exponential(Mechanism):
+class Exponential(Choice, Executed):
     r"""Candidate t with probability proportional to :math:`e^{\epsilon u(t)/\Delta_R}`.
 
     :math:`\Delta_R` is the range sensitivity: how far the largest and the least change of a score
@@ -46,13 +47,7 @@ class Exponential(Mechanism):
     Cesar & Rogers (2021), arXiv:2004.07223 (zCDP).
     """
 
-    distance: ClassVar[Distance] = Distance.LINF
-    by_person: ClassVar[bool] = True
-    arithmetic: ClassVar[Arithmetic] = "exact"
-    takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = "Dong, Durfee & Rogers (2020), arXiv:1909.13830, bounded range"
-
-    epsilon: float | None = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Exponential":
         """epsilon = 2/scale, so that rho = epsilon^2/8 is that of mu = 1/scale."""
@@ -94,16 +89,6 @@ class Exponential(Mechanism):
             candidates=query.real_size,
             rounding=0.0 if query.values == "integers" else step,
         )
-
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """1 at the chosen index, 0 elsewhere.
-
-        Raises:
-            ContractError: `value` is not a finite statistic of the query's shape.
-        """
-        return self.prepared(query, sensitivity)(value, query, noise)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the rate, which the plan fixes."""

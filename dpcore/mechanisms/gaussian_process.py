@@ -8,13 +8,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.functions.interactive import Interactive, Oracle, function_query
+from dpcore.functions.interactive import MOST_POINTS, OneNoise, Oracle, function_query
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
-from dpcore.mechanism import Arithmetic, free
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
@@ -22,9 +19,6 @@ from dpcore.sensitivity import Sensitivity
 
 NUGGET = 2.0**-14
 """tau over kappa^2: the variance of every answer's own noise, relative to the process's."""
-
-MOST_POINTS = 1 << 20
-"""Different points that one oracle answers."""
 
 _JITTER = 2.0**-42  # over kappa^2: variance of a kept point's own part of the path
 _SLACK = 2.0**-6  # of the nugget, that the residual variances of points not kept may add up to
@@ -106,7 +100,7 @@ class _ProcessOracle(Oracle):
 
 
 @attrs.frozen(kw_only=True)
-class GaussianProcess(Interactive):
+class GaussianProcess(OneNoise):
     r"""Answer with :math:`f+\sigma(G+\sqrt\tau\,\eta)`, G a Gaussian process with f's own kernel.
 
     Any number of adaptive questions (2^20 different ones, at which the oracle stops) cost one
@@ -135,26 +129,8 @@ class GaussianProcess(Interactive):
     arXiv:2206.04572, for adaptive choice; T11 in docs/theorems.md.
     """
 
-    distance: ClassVar[Distance] = Distance.RKHS
     by_person: ClassVar[bool] = True
     source: ClassVar[str] = "T11 (function release by a Gaussian process)"
-    arithmetic: ClassVar[Arithmetic] = "real"
-
-    noise_multiplier: float | None = free(validator=positive)
-
-    @property
-    def asks(self) -> int:
-        """One, however many questions."""
-        return 1
-
-    @property
-    def most_points(self) -> int:
-        """2^20, far beyond what is kept in memory where no point can be left out."""
-        return MOST_POINTS
-
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GaussianProcess":
-        """noise_multiplier = scale."""
-        return attrs.evolve(self, noise_multiplier=scale)
 
     def noise_std(self, query: FunctionQuery, sensitivity: Sensitivity) -> float:
         """sigma above, rounded up: the answers' noise has covariance sigma^2 (K + tau)."""

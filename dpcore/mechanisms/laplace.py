@@ -5,22 +5,21 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from dpcore.checks import one_of, positive
-from dpcore.distance import Distance
+from dpcore.checks import one_of
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.interval import LaplaceSpread
-from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.mechanisms.noise.continuous import laplace
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
 from dpcore.mechanisms.noise.grid import Grid
-from dpcore.mechanisms.noise.release import Executed, InFloats, OnGrid, drawable
+from dpcore.mechanisms.noise.release import InFloats, LaplaceNoise, OnGrid, drawable
 from dpcore.query import Query
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
 
 @attrs.frozen(kw_only=True)
-class Laplace(Executed):
+class Laplace(LaplaceNoise):
     r"""Laplace noise of scale `noise_scale` on every real coordinate: pure differential privacy.
 
     * `noise: grid` (default). The statistic is rounded to a public grid of step g, at most
@@ -39,24 +38,16 @@ class Laplace(Executed):
     Source: Dwork, McSherry, Nissim & Smith (2006), Proposition 1; on the grid, post-processing.
     """
 
-    distance: ClassVar[Distance] = Distance.L1
-    by_person: ClassVar[bool] = True
-    takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = (
         "Dwork, McSherry, Nissim & Smith (2006), Proposition 1; on a grid, post-processed"
     )
 
-    noise_scale: float | None = free(validator=positive)
     noise: Literal["grid", "float"] = attrs.field(default="grid", validator=one_of("grid", "float"))
 
     @property
     def arithmetic(self) -> Arithmetic:
         """`exact` on the grid."""
         return "exact" if self.noise == "grid" else "real"
-
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Laplace":
-        """noise_scale = scale * l1_sensitivity, so that one ask costs epsilon = 1/scale."""
-        return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
     def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
         """The grid of one ask; the plan fixes it."""

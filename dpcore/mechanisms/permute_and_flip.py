@@ -7,15 +7,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.events.randomized_response import PureEvent
 from dpcore.interval import ChoiceSpread
-from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free, summed
+from dpcore.mechanism import Prepared, summed
+from dpcore.mechanisms.choice import Choice
 from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.mechanisms.noise.permute_and_flip import permute_and_flip
+from dpcore.mechanisms.noise.release import Executed
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
@@ -23,7 +23,7 @@ from dpcore.sensitivity import Sensitivity
 
 
 @attrs.frozen(kw_only=True)
-class PermuteAndFlip(Mechanism):
+class PermuteAndFlip(Choice, Executed):
     r"""An index r, by coins with heads of probability
 
     .. math:: e^{-\epsilon(\max q-q_r)/(2\Delta)}
@@ -39,17 +39,7 @@ class PermuteAndFlip(Mechanism):
     Source: McKenna & Sheldon (2020), arXiv:2010.12603.
     """
 
-    distance: ClassVar[Distance] = Distance.LINF
-    by_person: ClassVar[bool] = True
-    arithmetic: ClassVar[Arithmetic] = "exact"
-    takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = "McKenna & Sheldon (2020), arXiv:2010.12603"
-
-    epsilon: float | None = free(validator=positive)
-
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "PermuteAndFlip":
-        """epsilon = 1/scale."""
-        return attrs.evolve(self, epsilon=1 / scale)
 
     def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
         """The grid of one ask; the plan fixes it."""
@@ -75,16 +65,6 @@ class PermuteAndFlip(Mechanism):
         return ChoiceSpread(
             scale=up(scale, roundings=4), candidates=query.real_size, rounding=grid.step
         )
-
-    def release(
-        self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
-    ) -> NDArray[Any]:
-        """1 at the chosen index, 0 elsewhere.
-
-        Raises:
-            ContractError: `value` is not a finite statistic of the query's shape.
-        """
-        return self.prepared(query, sensitivity)(value, query, noise)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the grid and the rate, which the plan fixes."""

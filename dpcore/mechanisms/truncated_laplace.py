@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 import attrs
 
 from dpcore.checks import component_name, positive
-from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
-from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.mechanisms.noise.discrete_laplace import floored_law
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
-from dpcore.mechanisms.noise.release import Executed, OnGrid, drawable
+from dpcore.mechanisms.noise.release import LaplaceNoise, OnGrid, drawable
 from dpcore.query import Query
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
@@ -28,7 +27,7 @@ def _at_most_half(instance: Any, attribute: Any, value: Any) -> None:
 
 
 @attrs.frozen(kw_only=True)
-class TruncatedLaplace(Executed):
+class TruncatedLaplace(LaplaceNoise):
     r"""Laplace noise of scale b, conditioned on [-bv, bv], on every real coordinate.
 
     With :math:`t=\Delta/b` for the l1 sensitivity and :math:`v=\log(1+(e^t-1)/(2\delta_0))` the
@@ -47,18 +46,10 @@ class TruncatedLaplace(Executed):
     Source: Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877, for one coordinate; as above for more.
     """
 
-    distance: ClassVar[Distance] = Distance.L1
-    by_person: ClassVar[bool] = True
-    takes_integers: ClassVar[bool] = True
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877"
 
-    noise_scale: float | None = free(validator=positive)
     truncation: float = attrs.field(validator=_at_most_half)
-
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "TruncatedLaplace":
-        """noise_scale = scale * l1_sensitivity, so that one ask costs epsilon = 1/scale."""
-        return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
     def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
         """The grid of one ask; the plan fixes it."""

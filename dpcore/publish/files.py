@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore.errors import DpcoreError
+from dpcore.ledger.journal import put_on_disk
 
 _PRIVATE_FOLDER, _PRIVATE_FILE, _FILE = 0o700, 0o600, 0o644
 
@@ -54,14 +55,14 @@ def write_files(folder: Path, files: Mapping[str, bytes], *, private: bool = Fal
             partial.chmod(_PRIVATE_FOLDER)  # before it holds anything
         for name, content in files.items():
             _write(partial / name, content, _PRIVATE_FILE if private else _FILE)
-        _sync(partial)
+        put_on_disk(partial)
         partial.rename(folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     with contextlib.suppress(OSError):  # it stands, even if a folder above cannot be put on disk
         for above in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
-            _sync(above)
+            put_on_disk(above)
 
 
 def private_folder(folder: Path) -> Path:
@@ -86,7 +87,7 @@ def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
             fresh.unlink(missing_ok=True)
         raise
     with contextlib.suppress(OSError):
-        _sync(path.parent)
+        put_on_disk(path.parent)
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
@@ -97,13 +98,3 @@ def _write(path: Path, content: bytes, mode: int) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Put a folder's entries on disk, where the system lets a folder be opened."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -33,9 +33,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
-from dpcore.events.base import Direction, Event, VectorEvent
+from dpcore.events.base import CompoundEvent, Direction, Event
 from dpcore.rounding import down, gamma
 
 _PASSES = 40  # over all points; then points are dropped one by one
@@ -242,19 +241,12 @@ def masses_both(
 
 
 @attrs.frozen
-class AsAttained(VectorEvent):
+class AsAttained(CompoundEvent):
     """An event's curve, as if one pair attained it.
 
     The measure from below is then about the curve alone: it tells how much of an interval is the
     grid's, and certifies nothing about the release.
     """
-
-    event: Event
-
-    @property
-    def adjacency(self) -> Adjacency:  # type: ignore[override]
-        """The event's."""
-        return self.event.adjacency
 
     def curve(self, epsilons: Array, direction: Direction) -> Array:
         """The event's."""

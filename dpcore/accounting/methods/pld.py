@@ -356,7 +356,7 @@ def _rough(event: Event, direction: Direction, extent: Extent) -> Masses:
 
 def _attained(event: Event) -> Event:
     """What the width of the grid is measured with; `PldAccountant.epsilon` certifies the rest."""
-    return event if event.attained else AsAttained(event)
+    return event if event.attained else AsAttained(event=event)
 
 
 def _rounded(step: float) -> float:

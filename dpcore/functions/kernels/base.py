@@ -1,14 +1,17 @@
 """Kernel: a public positive definite function of two rows; Expansion: a private function of it."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.checks import positive
 from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError
 
+_NARROWEST, _WIDEST = 1e-100, 1e100  # whose squares are normal floats
 _ENTRIES = 1 << 22  # of a kernel matrix that are held at a time
 _BLOCK = 128  # columns of a triangle
 
@@ -33,6 +36,33 @@ class Kernel(ABC):
         self, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """K(x, y), shapes (n, p) and (m, p) to (n, m)."""
+
+
+@attrs.frozen(kw_only=True)
+class UnitKernel(Kernel):
+    """A function of the distance over a public `bandwidth`, 1 at none."""
+
+    kind: ClassVar[str]
+    """What messages call it."""
+
+    bandwidth: float = attrs.field(default=1.0, validator=positive)
+
+    def __attrs_post_init__(self) -> None:
+        if not _NARROWEST <= self.bandwidth <= _WIDEST:
+            raise ParameterError(
+                self.kind,
+                f"a bandwidth in [{_NARROWEST:g}, {_WIDEST:g}]",
+                "bandwidth",
+                self.bandwidth,
+            )
+
+    def norm(self, domain: Domain) -> float:
+        """1."""
+        return 1.0
+
+    def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """1."""
+        return np.ones(rows.shape[0])
 
 
 def triangle(kernel: Kernel, rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,41 +1,26 @@
 r"""The Gaussian kernel :math:`\exp(-\|x-y\|^2/(2h^2))`: kappa = 1 whatever the rows."""
 
+from typing import ClassVar
+
 import attrs
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.checks import positive
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError
-from dpcore.functions.kernels.base import Kernel
+from dpcore.functions.kernels.base import UnitKernel
 from dpcore.rounding import gamma
-
-_NARROWEST, _WIDEST = 1e-100, 1e100  # whose squares are normal floats
 
 
 @attrs.frozen(kw_only=True)
-class GaussianKernel(Kernel):
+class GaussianKernel(UnitKernel):
     """The Gaussian kernel with a public `bandwidth` h, in encoded units.
 
     Args:
         bandwidth: h: at that distance the kernel is exp(-1/2).
     """
 
-    bandwidth: float = attrs.field(default=1.0, validator=positive)
-
-    def __attrs_post_init__(self) -> None:
-        if not _NARROWEST <= self.bandwidth <= _WIDEST:
-            raise ParameterError(
-                "a Gaussian kernel",
-                f"a bandwidth in [{_NARROWEST:g}, {_WIDEST:g}]",
-                "bandwidth",
-                self.bandwidth,
-            )
-
-    def norm(self, domain: Domain) -> float:
-        """1."""
-        return 1.0
+    kind: ClassVar[str] = "a Gaussian kernel"
 
     def error(self, domain: Domain) -> float:
         """(p + 16) u: |t exp(-t)| <= 1/e, so that a relative error in t stays small.
@@ -44,10 +29,6 @@ class GaussianKernel(Kernel):
         times u/e; the exponential itself errs by less than 4 units in the last place.
         """
         return gamma(domain.width + 16)
-
-    def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """1."""
-        return np.ones(rows.shape[0])
 
     def __call__(
         self, left: NDArray[np.float64], right: NDArray[np.float64]

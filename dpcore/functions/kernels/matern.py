@@ -15,44 +15,27 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.checks import positive
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError
-from dpcore.functions.kernels.base import Kernel
+from dpcore.functions.kernels.base import UnitKernel
 from dpcore.rounding import gamma
-
-_NARROWEST, _WIDEST = 1e-100, 1e100
 
 
 @attrs.frozen(kw_only=True)
-class MaternKernel(Kernel):
+class MaternKernel(UnitKernel):
     """A Matérn kernel: functions of it are rougher than those of the Gaussian kernel.
 
     Args:
         bandwidth: h, public, in encoded units.
     """
 
+    kind: ClassVar[str] = "a Matérn kernel"
+
     twice: ClassVar[int]
     """2 nu."""
-
-    bandwidth: float = attrs.field(default=1.0, validator=positive)
-
-    def __attrs_post_init__(self) -> None:
-        if not _NARROWEST <= self.bandwidth <= _WIDEST:
-            raise ParameterError(
-                "a Matérn kernel",
-                f"a bandwidth in [{_NARROWEST:g}, {_WIDEST:g}]",
-                "bandwidth",
-                self.bandwidth,
-            )
 
     @abstractmethod
     def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
         """K at the distances t >= 0."""
-
-    def norm(self, domain: Domain) -> float:
-        """1."""
-        return 1.0
 
     def error(self, domain: Domain) -> float:
         """(p + 16) u: |t K'(t)| is at most 0.61, so that a relative error in t stays small.
@@ -61,10 +44,6 @@ class MaternKernel(Kernel):
         exponential and the products err by less than 9 units in the last place of 1.
         """
         return gamma(domain.width + 16)
-
-    def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """1."""
-        return np.ones(rows.shape[0])
 
     def __call__(
         self, left: NDArray[np.float64], right: NDArray[np.float64]

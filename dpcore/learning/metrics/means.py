@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -58,54 +58,41 @@ class MeanMetric(PricedMetric):
         }
 
 
-def _power(predicted: NDArray[Any], truth: NDArray[Any], power: int) -> NDArray[np.float64]:
-    """|prediction - label|^power, predictions clipped to the label range."""
-    powers: NDArray[np.float64] = np.abs(predicted - truth) ** power
-    return powers
+@attrs.frozen
+class _PowerMean(MeanMetric):
+    """The mean of a power of |prediction - label|, predictions clipped to the label range."""
 
+    power: ClassVar[int]
+    """Of the error, in a term."""
 
-def _reach(target: Range | Classes, power: int) -> float | None:
-    """(high - low)^power of a range."""
-    return None if isinstance(target, Classes) else (target.high - target.low) ** power
+    def reach(self, target: Range | Classes) -> float | None:
+        """(high - low)^power of a range."""
+        return None if isinstance(target, Classes) else (target.high - target.low) ** self.power
+
+    def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+        """|prediction - label|^power."""
+        return np.asarray(np.abs(predicted - truth) ** self.power)
 
 
 @attrs.frozen
-class MeanAbsoluteError(MeanMetric):
+class MeanAbsoluteError(_PowerMean):
     """The mean of |prediction - label|, predictions clipped to the label range."""
 
-    def reach(self, target: Range | Classes) -> float | None:
-        """high - low of a range."""
-        return _reach(target, 1)
-
-    def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """|prediction - label|."""
-        return _power(predicted, truth, 1)
+    power: ClassVar[int] = 1
 
 
 @attrs.frozen
-class MeanSquaredError(MeanMetric):
+class MeanSquaredError(_PowerMean):
     """The mean of (prediction - label)^2, predictions clipped to the label range."""
 
-    def reach(self, target: Range | Classes) -> float | None:
-        """(high - low)^2 of a range."""
-        return _reach(target, 2)
-
-    def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """(prediction - label)^2."""
-        return _power(predicted, truth, 2)
+    power: ClassVar[int] = 2
 
 
 @attrs.frozen
-class RootMeanSquaredError(MeanMetric):
+class RootMeanSquaredError(_PowerMean):
     """The square root of `mse`."""
 
-    def reach(self, target: Range | Classes) -> float | None:
-        """(high - low)^2 of a range."""
-        return _reach(target, 2)
-
-    def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """(prediction - label)^2."""
-        return _power(predicted, truth, 2)
+    power: ClassVar[int] = 2
 
     def stated(self, statistic: float) -> float:
         """After the root; a mean that noise made negative counts as 0 there."""

@@ -9,18 +9,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.checks import positive
+from dpcore.distance import Distance
 from dpcore.errors import ReleaseError
 from dpcore.mechanism import (
     Mechanism,
     Prepared,
     coordinates,
     finite,
+    free,
     from_real,
     integers,
     summed,
@@ -54,6 +57,21 @@ class Executed(Mechanism):
     @abstractmethod
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """The executor; raises `ReleaseError` where the noise is wider than 2^53 steps."""
+
+
+@attrs.frozen(kw_only=True)
+class LaplaceNoise(Executed):
+    """Laplace noise of one kind or another, of scale `noise_scale` on every real coordinate."""
+
+    distance: ClassVar[Distance] = Distance.L1
+    by_person: ClassVar[bool] = True
+    takes_integers: ClassVar[bool] = True
+
+    noise_scale: float | None = free(validator=positive)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
+        """noise_scale = scale * l1_sensitivity, so that one ask costs epsilon = 1/scale."""
+        return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
 
 def drawable(width: Width) -> Width:

@@ -11,31 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import (
-    Distance,
     Event,
     Expansion,
     FunctionQuery,
-    Interactive,
     Oracle,
     Query,
     Refuted,
     Sensitivity,
     Stream,
 )
-from dpcore.checks import positive
 from dpcore.errors import NoClaimError
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.functions.interactive import function_query
-from dpcore.mechanism import Arithmetic, free
+from dpcore.functions.interactive import MOST_POINTS, OneNoise, function_query
 from dpcore.mechanisms.noise.continuous import laplace
 from dpcore.rounding import up
-
-_POINTS = 1 << 20
 
 
 class _SharedOracle(Oracle):
     def __init__(self, query: FunctionQuery, function: Expansion, shift: float) -> None:
-        super().__init__(query, function, _POINTS)
+        super().__init__(query, function, MOST_POINTS)
         self._shift = shift
 
     def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -45,7 +39,7 @@ class _SharedOracle(Oracle):
 
 
 @attrs.frozen(kw_only=True)
-class OneScalar(Interactive):
+class OneScalar(OneNoise):
     """One Laplace scalar for every answer, as printed: a reproduction, never a release.
 
     Args:
@@ -54,25 +48,7 @@ class OneScalar(Interactive):
     Source: Nie & Wang (2017), (2) and Proposition 1.
     """
 
-    distance: ClassVar[Distance] = Distance.RKHS
     source: ClassVar[str] = "Nie & Wang (2017), Proposition 1 (as printed)"
-    arithmetic: ClassVar[Arithmetic] = "real"
-
-    noise_multiplier: float | None = free(validator=positive)
-
-    @property
-    def asks(self) -> int:
-        """One, as the paper counts."""
-        return 1
-
-    @property
-    def most_points(self) -> int:
-        """2^20."""
-        return _POINTS
-
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "OneScalar":
-        """noise_multiplier = scale."""
-        return attrs.evolve(self, noise_multiplier=scale)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """What the paper claims.

@@ -12,7 +12,6 @@ from dpcore import (
     AnyMechanism,
     Distance,
     Domain,
-    Learner,
     LearnerCoins,
     Public,
     Query,
@@ -20,6 +19,7 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.errors import UnfitTargetError
+from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore_ntk.dual_model import DualModel, dual_coefficients
 from dpcore_ntk.inputs import Inputs
@@ -28,14 +28,8 @@ from dpcore_ntk.neurons import Neurons, optional_count
 from dpcore_ntk.targets import Targets
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _Collected:
-    public: Public
-    answers: tuple[Answer, ...] = ()
-
-
 @attrs.frozen(kw_only=True)
-class DualRegression(Learner):
+class DualRegression(Conversation):
     """Asks for moments of the kernel matrix, the inputs and the labels, each once.
 
     Args:
@@ -67,19 +61,6 @@ class DualRegression(Learner):
         """The neurons."""
         return Neurons.draw(self.neurons, Inputs(domain=public.domain), public.coins)
 
-    def start(self, public: Public) -> _Collected:
-        """No answers yet."""
-        return _Collected(public=public)
-
-    def ask(self, state: _Collected) -> Query | None:
-        """The three, in order."""
-        asked = len(state.answers)
-        return self.queries(state.public)[asked] if asked < 3 else None
-
-    def update(self, state: _Collected, answer: Answer) -> _Collected:
-        """Remember the answer."""
-        return attrs.evolve(state, answers=(*state.answers, answer))
-
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
@@ -93,7 +74,7 @@ class DualRegression(Learner):
             return np.asarray(classes.codes(records.labels), dtype=np.float64)
         return Targets(domain=public.domain).indicators(records.labels)
 
-    def model(self, state: _Collected) -> DualModel:
+    def model(self, state: Transcript) -> DualModel:
         """Released inputs with the coefficients that released moments and labels give."""
         kernel, inputs, labels = state.answers
         ridge, samples = self.solved(kernel.mechanism)

@@ -73,13 +73,22 @@ class Printed(DualRegression):
         return self.regularization, None
 
 
-def _unfit(adjacency: Adjacency) -> Refused | None:
-    """Why the paper does not speak about a relation, if so."""
+def _beside(query: Query, public: Public, adjacency: Adjacency) -> Sensitivity | Refused | None:
+    """What is claimed of inputs and labels, or why nothing is; None of the kernel matrix."""
     if adjacency.membership:
         return Refused(f"a matrix of one row a record needs their public number: {adjacency}")
     if adjacency.label:
         return Refused(f"labels are not protected as printed: {adjacency}; take ntk.regression")
-    return None
+    if query.name == "kernel":
+        return None
+    value, source = moved_inputs_or_labels(query, public, adjacency)
+    return Sensitivity(
+        value=value,
+        distance=query.distance,
+        adjacency=adjacency,
+        source=source,
+        validity=WorstCase(),
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -93,10 +102,8 @@ class PromisedBound(SensitivityBound):
     ) -> Sensitivity | Refused:
         """For features that move and labels that do not."""
         assert isinstance(learner, Printed)
-        if refused := _unfit(adjacency):
-            return refused
-        if query.name != "kernel":
-            return _as_sound(query, public, adjacency)
+        if (beside := _beside(query, public, adjacency)) is not None:
+            return beside
         neurons = learner.drawn(public)
         promise = f"no dataset has a kernel matrix with an eigenvalue below {learner.eta_min!r}"
         return Sensitivity(
@@ -131,10 +138,8 @@ class Equation1Bound(SensitivityBound):
     ) -> Sensitivity | Refused:
         """What the paper's experiment takes."""
         assert isinstance(learner, Printed)
-        if refused := _unfit(adjacency):
-            return refused
-        if query.name != "kernel":
-            return _as_sound(query, public, adjacency)
+        if (beside := _beside(query, public, adjacency)) is not None:
+            return beside
         return Sensitivity(
             value=matrix_movement_printed(
                 moved_inputs(public, adjacency),
@@ -146,14 +151,3 @@ class Equation1Bound(SensitivityBound):
             source="Gu, Liang, Sha, Shi & Song (2024), (E.13), constants as in Equation (1)",
             validity=Refuted(EXCEEDED),
         )
-
-
-def _as_sound(query: Query, public: Public, adjacency: Adjacency) -> Sensitivity:
-    value, source = moved_inputs_or_labels(query, public, adjacency)
-    return Sensitivity(
-        value=value,
-        distance=query.distance,
-        adjacency=adjacency,
-        source=source,
-        validity=WorstCase(),
-    )

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+from dpcore import Domain
 from dpcore.interval import NormalSpread, Spread
 
 Ends = tuple[float, float]
@@ -37,6 +38,11 @@ def around(estimate: float, spread: Spread | None, miss: float) -> Ends:
 def cut(ends: Ends, low: float, high: float) -> Ends:
     """The part of an interval that is possible; the nearest end where none is."""
     return min(max(ends[0], low), high), max(min(ends[1], high), low)
+
+
+def cut_count(ends: Ends, domain: Domain) -> Ends:
+    """The part of an interval that a number of the domain's records may be in."""
+    return cut(ends, 0.0, math.inf if domain.at_most is None else float(domain.at_most))
 
 
 def normal_quantile(spread: NormalSpread, miss: float) -> float:

@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Adjacency,
-    Answer,
     AnyLearner,
     Distance,
     Exact,
-    Learner,
     LearnerCoins,
     Public,
     Query,
@@ -36,27 +34,21 @@ from dpcore import (
 from dpcore.checks import fraction
 from dpcore.errors import ContractError
 from dpcore.interval import Spread
-from dpcore.learner import Reads
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
+from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.bars import around, cut, ratio
+from dpcore_statistics.bars import around, cut_count, ratio
 from dpcore_statistics.columns import number_column, require_conditions, selected
 from dpcore_statistics.mean import default_weight, with_count
-from dpcore_statistics.statistic import ROWS, norm_in_use
+from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
 
 BOUND, MEAN = "bound", "mean"
 
 
-@attrs.frozen(eq=False)
-class _State:
-    public: Public
-    answers: tuple[Answer, ...] = ()
-
-
 @attrs.frozen(kw_only=True)
-class BoundedMean(Learner):
+class BoundedMean(Folding):
     """A mean of values of unknown size: a bound on them found in private, then the mean within it.
 
     The declared range may be far too wide: it costs the logarithm of its width. Missing values
@@ -74,8 +66,6 @@ class BoundedMean(Learner):
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.bounded_mean",)
     total: ClassVar[bool] = True
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
 
     column: str
     finest: float = 2.0**-10
@@ -112,11 +102,7 @@ class BoundedMean(Learner):
             Query(name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)),
         )
 
-    def start(self, public: Public) -> _State:
-        """No answers yet."""
-        return _State(public)
-
-    def ask(self, state: _State) -> Query | None:
+    def ask(self, state: Transcript) -> Query | None:
         """The bound, then the mean within it."""
         bound, mean = self.queries(state.public)
         if not state.answers:
@@ -125,7 +111,7 @@ class BoundedMean(Learner):
             return attrs.evolve(mean, args={BOUND: self._found(state)})
         return None
 
-    def _found(self, state: _State) -> float:
+    def _found(self, state: Transcript) -> float:
         """g, of the first answer."""
         return float(self.grid(state.public)[int(np.argmax(state.answers[0].value))])
 
@@ -163,22 +149,13 @@ class BoundedMean(Learner):
         whole = clipped_integers(rows, clip, unit, query.distance, positive=False)
         return (Exact.of(whole.sum(axis=0), unit),)
 
-    @property
-    def reads(self) -> Reads:
-        """Functions of exact sums."""
-        return Reads.FOLDS
-
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """PRIVATE: the same, in floats."""
         return np.asarray(self.compute(query, records, public, secret), dtype=np.float64)
 
-    def update(self, state: _State, answer: Answer) -> _State:
-        """Remember the answer."""
-        return attrs.evolve(state, answers=(*state.answers, answer))
-
-    def model(self, state: _State) -> Statistics:
+    def model(self, state: Transcript) -> Statistics:
         """The mean, the count and the bound."""
         bound, w, miss = self._found(state), self.weight(state.public), 1 - self.level
         answer = state.answers[1]
@@ -186,9 +163,7 @@ class BoundedMean(Learner):
         ends = ratio(total, weighted, w, answer.spread, miss, 1.0)
         estimate = min(max(total / max(1.0, weighted / w), -1.0), 1.0)
         counts = around(weighted, answer.spread, miss)
-        limit = state.public.domain.at_most
-        most = float("inf") if limit is None else float(limit)
-        count = cut((counts[0] / w, counts[1] / w), 0.0, most)
+        count = cut_count((counts[0] / w, counts[1] / w), state.public.domain)
         rows = [
             (f"mean of {self.column}", bound * estimate, bound * ends[0], bound * ends[1]),
             ("count", weighted / w, *count),

@@ -10,7 +10,7 @@ from dpcore import Answer, Public, Query, Records, Refused, Sum
 from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore_statistics.bars import around, cut
+from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.statistic import Statistic
 
 
@@ -47,8 +47,7 @@ class Count(Statistic):
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One row."""
         (estimate,) = answer.value
-        most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
-        low, high = cut(around(float(estimate), answer.spread, self.miss), 0.0, most)
+        low, high = cut_count(around(float(estimate), answer.spread, self.miss), public.domain)
         return Statistics.of(
             Figures(
                 about={"statistic": ("count",)},

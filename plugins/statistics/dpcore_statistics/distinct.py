@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Adjacency,
-    Answer,
     AnyLearner,
     Exact,
-    Learner,
     LearnerCoins,
     Public,
     Query,
@@ -28,18 +26,18 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.interval import Spread
-from dpcore.learner import Reads
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.groups import GroupBy
-from dpcore_statistics.statistic import ROWS, Asked, norm_in_use
+from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
 from dpcore_statistics.tables import Marginal
 
 
 @attrs.frozen(kw_only=True)
-class Distinct(Learner):
+class Distinct(Folding):
     """The number of combinations of values that occur.
 
     Total: a number of occurring values is an integer, and 0 without records.
@@ -55,8 +53,6 @@ class Distinct(Learner):
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.distinct",)
     total: ClassVar[bool] = True
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
 
     of: tuple[str, ...]
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
@@ -98,28 +94,10 @@ class Distinct(Learner):
         kept = cell[selected(public.domain, self.where, block) & (cell >= 0)]
         return (Exact.of(np.bincount(kept, minlength=cells.size), 0),)
 
-    @property
-    def reads(self) -> Reads:
-        """A function of counts."""
-        return Reads.FOLDS
-
-    def start(self, public: Public) -> Asked:
-        """No answer yet."""
-        return Asked(public)
-
-    def ask(self, state: Asked) -> Query | None:
-        """The query, once."""
-        (query,) = self.queries(state.public)
-        return query if state.answer is None else None
-
-    def update(self, state: Asked, answer: Answer) -> Asked:
-        """Remember the answer."""
-        return attrs.evolve(state, answer=answer)
-
-    def model(self, state: Asked) -> Statistics:
+    def model(self, state: Transcript) -> Statistics:
         """One row."""
-        assert state.answer is not None, "the query is answered"
-        return self._table(float(state.answer.value[0]), state.answer.spread, state.public)
+        (answer,) = state.answers
+        return self._table(float(answer.value[0]), answer.spread, state.public)
 
     def _table(self, estimate: float, spread: Spread | None, public: Public) -> Statistics:
         most = float(self.cells(public).size)

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
@@ -31,15 +31,15 @@ from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
 from dpcore_statistics.gaps import Estimated, gaps
-from dpcore_statistics.groups import Grouped, summed_by_group
-from dpcore_statistics.histogram import ROOT_TWO, counted, one_hot
+from dpcore_statistics.groups import Paired
+from dpcore_statistics.histogram import ROOT_TWO, counted
 from dpcore_statistics.mean import with_count
 
 PREDICTED = "predicted"
 
 
 @attrs.frozen(kw_only=True)
-class GroupErrors(Grouped):
+class GroupErrors(Paired):
     """The error of a release's predictions in every group, the groups' sizes and differences.
 
     Total: as every statistic.
@@ -79,11 +79,6 @@ class GroupErrors(Grouped):
             raise ParameterError("group_errors", f"at most {most:g}", "cap", self.cap)
         return most if self.cap is None else self.cap
 
-    def count_weight(self, public: Public) -> float:
-        """w: what costs nothing under replacement in l2, else sqrt(1/2)."""
-        free = public.domain.exact is not None and self.norm(public) is Distance.L2
-        return 1.0 if free else math.sqrt(0.5)
-
     def query(self, public: Public) -> Query:
         """A pair (w n, sum of t) for every group."""
         self.largest(public)
@@ -119,16 +114,6 @@ class GroupErrors(Grouped):
         far = np.abs(predicted.scaled(block) - truth.scaled(block)) * predicted.column.half_width
         sizes = far * far if self.power == 2 else far
         return 2 * np.minimum(sizes / self.largest(public), 1.0) - 1
-
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: (w, t) in the record's group."""
-        cell, pairs = self._pairs(block, public)
-        found = one_hot(cell, query.shape[0])[:, :, None] * pairs[:, None, :]
-        return np.asarray(found.reshape(len(block), *query.shape))
-
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum; a record's partial is its pair of integers in one group."""
-        return summed_by_group(query, *self._pairs(block, public))
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """`count`, `error` and, of several groups, `gap`: each table's intervals hold together."""

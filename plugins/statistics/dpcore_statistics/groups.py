@@ -9,6 +9,7 @@ Without a value a record adds 1 to its group: 1; :math:`\sqrt2` (l2) or 2 (l1).
 """
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import attrs
@@ -74,7 +75,34 @@ class Grouped(Statistic):
 
 
 @attrs.frozen(kw_only=True)
-class GroupBy(Grouped):
+class Paired(Grouped):
+    """A pair (w, t) for every record, added to its group; or 1."""
+
+    def count_weight(self, public: Public) -> float:
+        """w: what costs nothing under replacement in l2, else sqrt(1/2)."""
+        free = public.domain.exact is not None and self.norm(public) is Distance.L2
+        return 1.0 if free else math.sqrt(0.5)
+
+    @abstractmethod
+    def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """PRIVATE: every record's group, -1 where it does not count, and its (w, t)."""
+
+    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: 1, or (w, t), in the record's group."""
+        cell, pairs = self._pairs(block, public)
+        found = one_hot(cell, query.shape[0])[:, :, None] * pairs[:, None, :]
+        return np.asarray(found.reshape(len(block), *query.shape))
+
+    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+        """PRIVATE: the same sum: each record's own pair, clipped and rounded, added to its group.
+
+        A record's partial is its pair of integers in one group, so no longer than the clip.
+        """
+        return summed_by_group(query, *self._pairs(block, public))
+
+
+@attrs.frozen(kw_only=True)
+class GroupBy(Paired):
     """The number of records in every group, and the mean of a column there; empty groups too.
 
     Total: as every statistic.
@@ -94,11 +122,6 @@ class GroupBy(Grouped):
         if not self.by:
             raise ParameterError("group_by", "different columns", "by", self.by)
         return super().groups(public)
-
-    def count_weight(self, public: Public) -> float:
-        """w: what costs nothing under replacement in l2, else sqrt(1/2)."""
-        free = public.domain.exact is not None and self.norm(public) is Distance.L2
-        return 1.0 if free else math.sqrt(0.5)
 
     def query(self, public: Public) -> Query:
         """One integer a group, or a pair of reals."""
@@ -135,19 +158,6 @@ class GroupBy(Grouped):
         weights = np.full(len(block), self.count_weight(public))
         pairs = np.column_stack([weights, column.scaled(block)])
         return np.where(column.present(block), cell, -1), pairs
-
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: 1, or (w, t), in the record's group."""
-        cell, pairs = self._pairs(block, public)
-        found = one_hot(cell, query.shape[0])[:, :, None] * pairs[:, None, :]
-        return np.asarray(found.reshape(len(block), *query.shape))
-
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum: each record's own pair, clipped and rounded, added to its group.
-
-        A record's partial is its pair of integers in one group, so no longer than the clip.
-        """
-        return summed_by_group(query, *self._pairs(block, public))
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """`count` and `mean`: the intervals of each table hold together."""

@@ -15,7 +15,7 @@ from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.bars import cut
+from dpcore_statistics.bars import cut_count
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
 from dpcore_statistics.statistic import Statistic
 
@@ -194,10 +194,9 @@ def counted(
     Args:
         total: What they add up to, where that is public.
     """
-    most = float("inf") if domain.at_most is None else float(domain.at_most)
     miss = apart(1 - level, counts.size)
     half = float("inf") if spread is None else spread.within(miss)
-    ends = [cut((float(count) - half, float(count) + half), 0.0, most) for count in counts]
+    ends = [cut_count((float(count) - half, float(count) + half), domain) for count in counts]
     return Figures(
         about=about,
         estimate=counts,

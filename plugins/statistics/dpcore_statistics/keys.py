@@ -11,7 +11,6 @@ from dpcore import (
     Adjacency,
     Answer,
     AnyLearner,
-    Learner,
     LearnerCoins,
     Public,
     Query,
@@ -25,18 +24,17 @@ from dpcore.distance import Distance
 from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
-from dpcore.learner import State
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore_statistics.bars import around, cut
+from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery
-from dpcore_statistics.statistic import Asked
 
 
 @attrs.frozen(kw_only=True)
-class PrivateKeys(Learner):
+class PrivateKeys(Conversation):
     """The values of a column that enough records have, with their counts.
 
     Nobody has to list the values. A value is published only if its noisy count is above a threshold
@@ -102,32 +100,18 @@ class PrivateKeys(Learner):
         keys, counts = np.unique(kept, axis=0, return_counts=True)
         return np.column_stack([keys, counts.astype(np.float64)])
 
-    def start(self, public: Public) -> State:
-        """No answer yet."""
-        return Asked(public)
-
-    def ask(self, state: State) -> Query | None:
-        """The query, once."""
-        (query,) = self.queries(state.public)
-        return query if state.answer is None else None
-
-    def update(self, state: State, answer: Answer) -> State:
-        """Remember the answer."""
-        return attrs.evolve(state, answer=answer)
-
-    def model(self, state: State) -> Statistics:
+    def model(self, state: Transcript) -> Statistics:
         """One row a published key."""
-        assert state.answer is not None, "the query is answered"
-        return Statistics.of(self.counted(state.answer, state.public))
+        (answer,) = state.answers
+        return Statistics.of(self.counted(answer, state.public))
 
     def counted(self, answer: Answer, public: Public) -> Figures:
         """The published keys with their counts."""
         column, _ = self.texts(public)
         rows = np.asarray(answer.value, dtype=np.float64)
         rows = rows[(rows[:, :-1] != 0).any(axis=1)]
-        most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
         ends = [
-            cut(around(float(count), answer.spread, 1 - self.level), 0.0, most)
+            cut_count(around(float(count), answer.spread, 1 - self.level), public.domain)
             for count in rows[:, -1]
         ]
         return Figures(

@@ -27,7 +27,7 @@ from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.bars import around, cut, ratio
+from dpcore_statistics.bars import around, cut, cut_count, ratio
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.statistic import Statistic
 
@@ -115,9 +115,8 @@ class Mean(Averaged):
             weight = self.count_weight(public)
             weighted, total = (float(number) for number in answer.value)
             at = ratio(total, weighted, weight, answer.spread, self.miss, 1.0)
-            most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
             ends = around(weighted, answer.spread, self.miss)
-            counts = cut((ends[0] / weight, ends[1] / weight), 0.0, most)
+            counts = cut_count((ends[0] / weight, ends[1] / weight), public.domain)
             found = total / max(1.0, weighted / weight)
             rows = [
                 (name, *in_units(column, found, at)),

@@ -39,9 +39,10 @@ from dpcore.errors import ContractError
 from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
+from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.bars import around, cut, ratio
+from dpcore_statistics.bars import around, cut_count, ratio
 from dpcore_statistics.columns import number_column, selected
 from dpcore_statistics.histogram import ROOT_TWO
 from dpcore_statistics.keys import KeysBound, PrivateKeys
@@ -49,12 +50,6 @@ from dpcore_statistics.mean import in_units, with_count
 from dpcore_statistics.statistic import ROWS
 
 KEYS, MEANS = "keys", "means"
-
-
-@attrs.frozen(eq=False)
-class _State:
-    public: Public
-    answers: tuple[Answer, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -99,11 +94,7 @@ class PrivateGroups(PrivateKeys):
         )
         return attrs.evolve(keys, share=self.share), means
 
-    def start(self, public: Public) -> _State:
-        """No answers yet."""
-        return _State(public)
-
-    def ask(self, state: _State) -> Query | None:
+    def ask(self, state: Transcript) -> Query | None:
         """The keys, then the means of those that were published."""
         keys, means = self.queries(state.public)
         if not state.answers:
@@ -111,10 +102,6 @@ class PrivateGroups(PrivateKeys):
         if len(state.answers) == 1:
             return attrs.evolve(means, args={KEYS: state.answers[0].value[:, :-1]})
         return None
-
-    def update(self, state: _State, answer: Answer) -> _State:
-        """Remember the answer."""
-        return attrs.evolve(state, answers=(*state.answers, answer))
 
     def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
         """PRIVATE: the keys with their counts, or the exact sums by key."""
@@ -149,7 +136,7 @@ class PrivateGroups(PrivateKeys):
         np.add.at(found, place[counts], whole[counts])
         return (Exact.of(found, unit),)
 
-    def model(self, state: _State) -> Statistics:
+    def model(self, state: Transcript) -> Statistics:
         """`count` and `mean`, one row a published key, and `others`."""
         first, second = state.answers
         counts = self.counted(first, state.public)
@@ -161,9 +148,8 @@ class PrivateGroups(PrivateKeys):
         rest = pairs[-1].tolist()
         mean = self._mean(rest, 1 - self.level, second, state.public)
         w = self.weight(state.public)
-        most = state.public.domain.at_most
         ends = around(rest[0], second.spread, 1 - self.level)
-        count = cut((ends[0] / w, ends[1] / w), 0.0, math.inf if most is None else float(most))
+        count = cut_count((ends[0] / w, ends[1] / w), state.public.domain)
         others = self._figures(
             {"statistic": (f"mean of {self.mean_of}", "count")}, [mean, (rest[0] / w, *count)]
         )

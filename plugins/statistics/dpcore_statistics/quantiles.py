@@ -41,7 +41,6 @@ from dpcore import (
     AnyLearner,
     Distance,
     Exact,
-    Learner,
     LearnerCoins,
     Public,
     Query,
@@ -53,12 +52,12 @@ from dpcore import (
 from dpcore.checks import fraction
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
-from dpcore.learner import Reads
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.mechanisms.exponential import MOST
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
-from dpcore_statistics.statistic import ROWS
+from dpcore_statistics.statistic import ROWS, Folding
 
 _ASKS = 3  # the quantile itself, and a choice on either side for its interval
 _COVERS = (
@@ -69,14 +68,8 @@ _NONE = "none was asked for: the whole range"
 _FINEST = 1000  # the denominator of a quantile
 
 
-@attrs.frozen(eq=False)
-class _State:
-    public: Public
-    answers: tuple[Answer, ...] = ()
-
-
 @attrs.frozen(kw_only=True)
-class Quantiles(Learner):
+class Quantiles(Folding):
     """Quantiles of one column, each a point of a public grid chosen by its rank.
 
     Three choices are asked of every quantile: itself, and the ends of its interval; one, where no
@@ -97,8 +90,6 @@ class Quantiles(Learner):
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.ranks",)
     total: ClassVar[bool] = True
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
 
     column: str
     quantiles: tuple[float, ...] = (0.5,)
@@ -138,11 +129,7 @@ class Quantiles(Learner):
             for q in self.quantiles
         )
 
-    def start(self, public: Public) -> _State:
-        """No answers yet."""
-        return _State(public)
-
-    def ask(self, state: _State) -> Query | None:
+    def ask(self, state: Transcript) -> Query | None:
         """The quantile at its own rank, then r ranks below and above it."""
         number, turn = divmod(len(state.answers), self._asks)
         planned = self.queries(state.public)
@@ -185,20 +172,11 @@ class Quantiles(Learner):
         return (Exact.of(np.bincount(places.astype(np.intp), minlength=self.points), 0),)
 
     @property
-    def reads(self) -> Reads:
-        """Scores are a function of counts, bounded by the theorem above."""
-        return Reads.FOLDS
-
-    @property
     def grid(self) -> NDArray[np.float64]:
         """The points, as positions in [-1, 1]."""
         return np.linspace(-1.0, 1.0, self.points)
 
-    def update(self, state: _State, answer: Answer) -> _State:
-        """Remember the choice."""
-        return attrs.evolve(state, answers=(*state.answers, answer))
-
-    def model(self, state: _State) -> Statistics:
+    def model(self, state: Transcript) -> Statistics:
         """One row a quantile."""
         column = number_column(state.public.domain, self.column)
         rows = [

@@ -27,6 +27,7 @@ from dpcore.errors import ParameterError
 from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.by_person import of_whole_persons
+from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import up
@@ -43,16 +44,20 @@ def norm_in_use(public: Public, asked: str | None) -> Distance:
     return Distance.L1 if public.mu is None else Distance.L2
 
 
-@attrs.frozen(eq=False)
-class Asked:
-    """Between start and model: the public facts, and the answer once it came."""
+class Folding(Conversation):
+    """Numbers that are functions of exact sums, each with a theorem of its own."""
 
-    public: Public
-    answer: Answer | None = None
+    predicts: ClassVar[bool] = False
+    several_classes: ClassVar[bool] = True
+
+    @property
+    def reads(self) -> Reads:
+        """Functions of exact sums."""
+        return Reads.FOLDS
 
 
 @attrs.frozen(kw_only=True)
-class Statistic(SummingLearner):
+class Statistic(SummingLearner, Conversation):
     """One exact sum over records, asked once, and tables that follow from it.
 
     Total: as every summing learner; public facts alone decide what a record contributes.
@@ -149,23 +154,10 @@ class Statistic(SummingLearner):
             raise ParameterError("a count", "a whole number", "counts_for", self.counts_for)
         return query
 
-    def start(self, public: Public) -> Asked:
-        """No answer yet."""
-        return Asked(public)
-
-    def ask(self, state: Asked) -> Query | None:
-        """The query, once."""
-        (query,) = self.queries(state.public)
-        return query if state.answer is None else None
-
-    def update(self, state: Asked, answer: Answer) -> Asked:
-        """Remember the answer."""
-        return attrs.evolve(state, answer=answer)
-
-    def model(self, state: Asked) -> Statistics:
+    def model(self, state: Transcript) -> Statistics:
         """The tables."""
-        assert state.answer is not None, "the query is answered"
-        found = self.tables(state.answer, state.public)
+        (answer,) = state.answers
+        found = self.tables(answer, state.public)
         return found if self.clip == "record" else found.covering(self._clipping())
 
     def _clipping(self) -> str:

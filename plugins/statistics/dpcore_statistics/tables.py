@@ -24,7 +24,7 @@ from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import down
-from dpcore_statistics.bars import around, cut
+from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.histogram import MOST_CELLS, Cells, counted, counts_moved
 from dpcore_statistics.statistic import Statistic
 
@@ -198,9 +198,8 @@ def _ends(
     one: Marginal, counts: NDArray[np.float64], answer: Answer, miss: float, public: Public
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The intervals of a table's counts: their low and their high ends."""
-    most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
     ends = [
-        cut((low / one.weight, high / one.weight), 0.0, most)
+        cut_count((low / one.weight, high / one.weight), public.domain)
         for low, high in (around(count * one.weight, answer.spread, miss) for count in counts)
     ]
     return np.array([low for low, _ in ends]), np.array([high for _, high in ends])

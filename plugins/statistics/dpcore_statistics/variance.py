@@ -33,7 +33,7 @@ from dpcore.interval import NormalSpread, Spread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.bars import Ends, around, cut, normal_quantile, quotients, ratio
+from dpcore_statistics.bars import Ends, around, cut, cut_count, normal_quantile, quotients, ratio
 from dpcore_statistics.columns import number_column
 from dpcore_statistics.mean import Averaged, expected_mean, in_units, with_count
 
@@ -119,8 +119,7 @@ class Variance(Averaged):
             found = _Moments(total, count - rest / b, count, 1 / w, 1 / b)
             at = ratio(total, weighted, w, spread, self.miss, 1.0)
             ends = around(weighted, spread, self.miss)
-            most = float("inf") if domain.at_most is None else float(domain.at_most)
-            rows = [("count", weighted / w, *cut((ends[0] / w, ends[1] / w), 0.0, most))]
+            rows = [("count", weighted / w, *cut_count((ends[0] / w, ends[1] / w), domain))]
         mean = min(max(found.total / found.number, -1.0), 1.0)
         value = _variance(found, spread)
         ends = _interval(found, value, mean, spread, self.miss)

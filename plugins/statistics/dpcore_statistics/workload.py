@@ -12,7 +12,7 @@ from dpcore.interval import NormalSpread, Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.bars import cut
+from dpcore_statistics.bars import cut_count
 from dpcore_statistics.histogram import Cells
 from dpcore_statistics.statistic import Statistic
 from dpcore_statistics.strategies import Strategy, prefixes, ranges, strategy
@@ -140,8 +140,7 @@ class Workload(Statistic):
         half = self.half_widths(answer.spread, public)
         low, high = values - half, values + half
         if self.matrix is None:  # counts
-            most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
-            ends = [cut((a, b), 0.0, most) for a, b in zip(low, high, strict=True)]
+            ends = [cut_count((a, b), public.domain) for a, b in zip(low, high, strict=True)]
             low, high = (np.array(side) for side in zip(*ends, strict=True))
         return Statistics.of(
             Figures(

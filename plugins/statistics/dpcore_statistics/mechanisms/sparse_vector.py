@@ -22,18 +22,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Mechanism, Query, Sensitivity, Stream
-from dpcore.checks import fraction, positive
-from dpcore.distance import Distance
+from dpcore import Query, Sensitivity, Stream
+from dpcore.checks import fraction
 from dpcore.errors import ParameterError
 from dpcore.events.randomized_response import PureEvent
-from dpcore.mechanism import Arithmetic, free, integers
+from dpcore.mechanism import integers
+from dpcore.mechanisms.choice import Choice
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
 from dpcore.mechanisms.noise.release import drawable, whole_numbers_only
 
 
 @attrs.frozen(kw_only=True)
-class SparseVector(Mechanism):
+class SparseVector(Choice):
     """1 at the first score that is small enough, 0 elsewhere. Exact arithmetic.
 
     Args:
@@ -41,18 +41,10 @@ class SparseVector(Mechanism):
         late: beta: about the probability that it stops later than it should.
     """
 
-    distance: ClassVar[Distance] = Distance.LINF
     by_person: ClassVar[bool] = True  # moves of more than 1 are never taken for one way
-    arithmetic: ClassVar[Arithmetic] = "exact"
-    takes_integers: ClassVar[bool] = True
     source: ClassVar[str] = "Lyu, Su & Li (2017), arXiv:1603.01699, Theorem 4 (sparse vector)"
 
-    epsilon: float | None = free(validator=positive)
     late: float = attrs.field(default=1e-3, validator=fraction)
-
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "SparseVector":
-        """epsilon = 1/scale."""
-        return attrs.evolve(self, epsilon=1 / scale)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> PureEvent:
         """Any epsilon-DP release.

@@ -23,10 +23,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Adjacency, Direction, Event, Mechanism, Query, Sensitivity, Stream
+from dpcore import Adjacency, Direction, Mechanism, Query, Sensitivity, Stream
 from dpcore.checks import fraction, positive, positive_integer
 from dpcore.distance import Distance
 from dpcore.errors import ContractError, ParameterError
+from dpcore.events.base import VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.interval import NormalSpread
 from dpcore.mechanism import Arithmetic, free
@@ -39,7 +40,7 @@ _SMOOTHING = 3.0  # steps: the grid's noise is then a continuous one, rounded at
 
 
 @attrs.frozen(kw_only=True)
-class ThresholdedEvent(Event):
+class ThresholdedEvent(VectorEvent):
     """Noisy counts of the keys that occur, those above a threshold.
 
     Args:
@@ -49,28 +50,13 @@ class ThresholdedEvent(Event):
         adjacency: The relation: membership, or replacement.
     """
 
+    symmetric: ClassVar[bool] = True
+    attained: ClassVar[bool] = False  # the envelope over how many keys are a person's own
+
     std: float = attrs.field(validator=positive)
     shown: float = attrs.field(validator=fraction)
     keys: int = attrs.field(default=1, validator=positive_integer)
     adjacency: Adjacency
-
-    @property
-    def symmetric(self) -> bool:
-        """Both directions are covered by one curve."""
-        return True
-
-    @property
-    def attained(self) -> bool:
-        """No: the envelope over how many keys are a person's own."""
-        return False
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve at one."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """0: the bound need not be attained."""
-        return 0.0
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The greatest of all u (and v)."""

@@ -1,0 +1,34 @@
+"""Conversation: a learner that remembers its answers, and what it remembers."""
+
+from __future__ import annotations
+
+import attrs
+
+from dpcore.learner import Answer, Learner, Public
+from dpcore.query import Query
+
+
+@attrs.frozen(eq=False)
+class Transcript:
+    """Between start and model: the public facts, and the answers so far in order."""
+
+    public: Public
+    answers: tuple[Answer, ...] = ()
+
+
+class Conversation(Learner):
+    """A learner that remembers every answer; unless it writes `ask`, it asks each query once."""
+
+    def start(self, public: Public) -> Transcript:
+        """No answers yet."""
+        return Transcript(public)
+
+    def ask(self, state: Transcript) -> Query | None:
+        """The planned queries, in order, each once."""
+        queries = self.queries(state.public)
+        asked = len(state.answers)
+        return queries[asked] if asked < len(queries) else None
+
+    def update(self, state: Transcript, answer: Answer) -> Transcript:
+        """Remember the answer."""
+        return attrs.evolve(state, answers=(*state.answers, answer))

@@ -1,0 +1,27 @@
+"""Choice: what mechanisms share that publish which of many scores is good, at a pure epsilon."""
+
+from typing import ClassVar, Self
+
+import attrs
+
+from dpcore.checks import positive
+from dpcore.distance import Distance
+from dpcore.mechanism import Arithmetic, Mechanism, free
+from dpcore.query import Query
+from dpcore.sensitivity import Sensitivity
+
+
+@attrs.frozen(kw_only=True)
+class Choice(Mechanism):
+    """1 at the index of one score, 0 elsewhere. Exact arithmetic."""
+
+    distance: ClassVar[Distance] = Distance.LINF
+    by_person: ClassVar[bool] = True
+    arithmetic: ClassVar[Arithmetic] = "exact"
+    takes_integers: ClassVar[bool] = True
+
+    epsilon: float | None = free(validator=positive)
+
+    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
+        """epsilon = 1/scale."""
+        return attrs.evolve(self, epsilon=1 / scale)
