@@ -8,6 +8,9 @@ PLUGINS := $(wildcard plugins/*/pyproject.toml)
 SIBLINGS := $(PLUGINS:%/pyproject.toml=%)
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
+# tests start hundreds of interpreters: byte code is compiled once, whatever the caller's habits
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all test-hosts peers test-pins dist test-wheels lint docs clean
 
 # the core, tables, statistics, and what they need alone

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -108,19 +109,28 @@ def modules(folder):
 ALL = {name: path for folder in PACKAGES.values() for name, path in modules(folder).items()}
 
 
+@cache
+def tree_of(path):
+    """The syntax tree of a file, parsed once."""
+    return ast.parse(path.read_text())
+
+
+@cache
 def imports(folder):
     """(module, imported module of ours) for every import; a name is its module's."""
+    pairs = []
     for module, path in modules(folder).items():
-        for name in names_in(ast.parse(path.read_text()), module):
+        for name in names_in(tree_of(path), module):
             while name not in ALL and "." in name:
                 name = name.rpartition(".")[0]
             if name in ALL and name != module:
-                yield module, name
+                pairs.append((module, name))
+    return pairs
 
 
 def statements(folder):
     """How many statements the modules of a package have."""
-    trees = (ast.parse(path.read_text()) for path in folder.glob("**/*.py"))
+    trees = (tree_of(path) for path in folder.glob("**/*.py"))
     return sum(isinstance(node, ast.stmt) for tree in trees for node in ast.walk(tree))
 
 
