@@ -316,8 +316,8 @@ def test_a_check_that_raises_is_a_broken_law_and_shows_the_message():
 
 def test_the_kit_needs_neither_pytest_nor_hypothesis():
     code = (
-        "import sys, pkgutil, importlib, dpcore.conformance as c\n"
-        "[importlib.import_module('dpcore.conformance.' + m.name)"
+        "import sys, pkgutil, importlib, dpcore_attacks as c\n"
+        "[importlib.import_module('dpcore_attacks.' + m.name)"
         " for m in pkgutil.iter_modules(c.__path__)]\n"
         "sys.exit(bool({'pytest', 'hypothesis'} & set(sys.modules)))"
     )
