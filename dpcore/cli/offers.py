@@ -88,4 +88,9 @@ def command_of(name: str, offer: Offer) -> Any:
         registry.entries.get(offer.plugin)
     ):
         raise RegistryError(missing(f"dpcore {name}", offer.plugin))
-    return registry.component(COMMAND, name)
+    owners = [
+        plugin for plugin, entry in registry.entries.items() if name in entry.provides.commands
+    ]
+    if [*{*owners} - registry.disabled] != [offer.plugin]:
+        return registry.component(COMMAND, name)  # which says what is wrong
+    return registry.load(offer.plugin).of(COMMAND)[name]  # and asks no other module

@@ -29,7 +29,7 @@ try:
 except RegistryError as error:
     print(json.dumps({"error": error.message}))
 else:
-    print(json.dumps({"provides": found.provides()}))
+    print(json.dumps({"provides": found.consented()}))
 """
 
 

@@ -41,13 +41,14 @@ class Loaded:
         return self.components[kind.plural]
 
     def provides(self) -> Names:
-        """Names by kind, sorted; kinds without any are left out. Commands come with their help."""
-        provided: Names = {kind: sorted(found) for kind, found in self.components.items() if found}
-        if commands := self.of(COMMAND):
-            provided[COMMAND.plural] = {
-                name: help_line(commands[name]) for name in sorted(commands)
-            }
-        return provided
+        """Names by kind, sorted; kinds without any are left out."""
+        return {kind: sorted(found) for kind, found in self.components.items() if found}
+
+    def consented(self) -> Names:
+        """The same with a line of help for each command, which is imported for it."""
+        commands = self.of(COMMAND)
+        lines = {name: help_line(commands[name]) for name in sorted(commands)}
+        return {**self.provides(), **({COMMAND.plural: lines} if lines else {})}
 
 
 def load(module: ModuleType, plugin: str) -> Loaded:

@@ -10,7 +10,7 @@ from dpcore.registry.index import Index
 from dpcore.strict_yaml.located import read
 
 from commands import forked
-from published.make import ARCHIVE, CONSOLES, console, copy_examples
+from published.make import ARCHIVE, CONSOLES, console, copy_examples, dpcore as run_command
 
 RUNS = sorted(path.name for path in (ARCHIVE / "runs").iterdir())
 QUICK = ("linear.sufficient_statistics", "statistics.basics", "statistics.persons")
@@ -18,13 +18,19 @@ LEDGERS = sorted(path.stem for path in (ARCHIVE / "ledgers").glob("*.ledger"))
 HELP = sorted(path.stem for path in (ARCHIVE / "help").iterdir())
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
-)
+@pytest.mark.parametrize("name", QUICK)
 def test_a_published_run_replays_byte_for_byte(name):
     run = dpcore.replay(ARCHIVE / "runs" / name)
     kept = ARCHIVE / "runs" / name / "public"
     assert run.guarantee.paragraph() in (kept / "guarantee.txt").read_text("utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_the_command_replays_every_published_run(name, tmp_path):
+    done = run_command(tmp_path, "replay", str(ARCHIVE / "runs" / name))
+    assert done.returncode == 0, done.stderr
+    assert "replay to identical bytes" in done.stdout
 
 
 @pytest.mark.parametrize("name", LEDGERS)

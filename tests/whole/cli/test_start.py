@@ -82,7 +82,7 @@ def test_completing_a_command_imports_nothing_and_an_option_its_command_alone(tm
 @pytest.mark.parametrize(
     ("name", "change", "light"),
     [
-        *((name, ("replace_one", "replace_on"), True) for name in OF_A_SPEC),
+        *((name, ("replace_one", "replace_on"), name in COMMANDS) for name in OF_A_SPEC),
         ("check", ("a: [-1, 1]", "a: [1, -1]"), True),
         ("check", ("ridge,", "rige,"), False),
         ("check", ("mechanism: gaussian", "mechanism: {name: gaussian, nois: 1}"), False),
