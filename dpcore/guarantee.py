@@ -78,7 +78,16 @@ class Recorded:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data, from which `of` makes it again."""
-        return {**attrs.asdict(self), "assumptions": list(self.assumptions)}
+        return {
+            "ledger": self.ledger,
+            "entry": self.entry,
+            "digest": self.digest,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "assumptions": list(self.assumptions),
+            "left": self.left,
+        }
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Recorded":

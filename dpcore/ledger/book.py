@@ -291,7 +291,7 @@ class Ledger(Shown):
         opening = msgspec.json.encode(self.name).decode()
         yield f'{{\n  "ledger": {opening},\n  "rows": ['.encode()
         for number, row in enumerate(self.each_row()):
-            told = msgspec.json.format(msgspec.json.encode(attrs.asdict(row)), indent=2)
+            told = msgspec.json.format(msgspec.json.encode(row.plain()), indent=2)
             yield (b",\n    " if number else b"\n    ") + told.replace(b"\n", b"\n    ")
         yield b"\n  ]\n}\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -137,14 +137,36 @@ def _priced(ask: Ask) -> dict[str, Any]:
 def _sampling(query: Query) -> dict[str, Any]:
     if query.sampling is None:
         return {}
-    fields: dict[str, Any] = attrs.asdict(query.sampling)  # type: ignore[arg-type]  # all are attrs
-    return {"sampling": {"class": type(query.sampling).__name__, **fields}}
+    return {"sampling": _component(query.sampling)}
 
 
 def mechanism_dict(mechanism: AnyMechanism) -> dict[str, Any]:
     """A mechanism's class and fields."""
-    fields: dict[str, Any] = attrs.asdict(mechanism)  # type: ignore[arg-type]  # attrs by contract
-    return {"class": type(mechanism).__name__, **fields}
+    return _component(mechanism)
+
+
+def _component(component: Any) -> dict[str, Any]:
+    """Its class and the parameters that make it again, under the names that a spec gives them."""
+    kind = type(component)
+    return {
+        "class": kind.__name__,
+        **{
+            field.alias: _parameter(getattr(component, field.name))
+            for field in attrs.fields(kind)
+            if field.init
+        },
+    }
+
+
+def _parameter(value: Any) -> Any:
+    """A parameter as JSON has it; a component inside another stands without its class."""
+    if isinstance(value, tuple | list):
+        return [_parameter(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _parameter(item) for name, item in value.items()}
+    if not attrs.has(type(value)):
+        return value
+    return {key: item for key, item in _component(value).items() if key != "class"}
 
 
 def queries(plan: Plan) -> list[tuple[str, Query]]:

@@ -10,6 +10,7 @@ from dpcore.registry.index import Index
 from dpcore.strict_yaml.located import read
 
 from commands import forked
+from published.keys import PATH as KEYS, names_on_disk
 from published.make import ARCHIVE, CONSOLES, console, copy_examples, dpcore as run_command
 
 RUNS = sorted(path.name for path in (ARCHIVE / "runs").iterdir())
@@ -80,3 +81,11 @@ def test_consoles_say_what_they_said(tmp_path):
     copy_examples(tmp_path)
     for name in CONSOLES:
         assert console(tmp_path, name) == (ARCHIVE / f"consoles/{name}.txt").read_text("utf-8")
+
+
+def test_every_name_on_disk_is_what_it_was():
+    before = json.loads(KEYS.read_text("utf-8"))
+    now = names_on_disk()
+    for kind, components in before.items():
+        for name, keys in components.items():
+            assert now[kind].get(name) == keys, f"{kind} {name}"

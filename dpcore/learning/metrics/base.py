@@ -111,7 +111,12 @@ class Curve:
 
     def told(self) -> dict[str, Any]:
         """As what a JSON file can hold."""
-        return {**attrs.asdict(self), "points": self.points.tolist()}
+        return {
+            "across": self.across,
+            "up": self.up,
+            "diagonal": self.diagonal,
+            "points": self.points.tolist(),
+        }
 
 
 class Metric(ABC):
