@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from dpcore.plan.private_look import PrivateLook
+from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.specs.spec import spec_of_text
 
 RECORDS, COLUMNS = 20_000, 10

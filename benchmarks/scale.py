@@ -34,9 +34,9 @@ from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part, Source
-from dpcore.sources.by_arrow import by_arrow
-from dpcore.sources.by_lines import by_lines
-from dpcore.sources.form import Form, Wanted
+from dpcore.sources.csv.arrow_reader import by_arrow
+from dpcore.sources.csv.dialect import Form, Wanted
+from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_linear import StagedGradient, SufficientStatistics

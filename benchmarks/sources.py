@@ -21,8 +21,8 @@ from pyarrow import csv, parquet
 
 from dpcore import Categories, Domain, Range
 from dpcore.records.source import Source
-from dpcore.sources.by_arrow import by_arrow
-from dpcore.sources.by_lines import by_lines
+from dpcore.sources.csv.arrow_reader import by_arrow
+from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
 from dpcore.sources.parquet import ParquetSource

@@ -9,7 +9,7 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ContractError
-from dpcore.markup import Sheet, Shown, facts
+from dpcore.notebook_view import Sheet, Shown, facts
 
 
 class Status(enum.StrEnum):

@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 
 import attrs
 
-from dpcore.markup import Sheet, Shown
+from dpcore.notebook_view import Sheet, Shown
 
 _ROUND_UP = 1 + 2.0**-30  # covers the roundings of a sum of exponentials, and of a quantile
 _NARROW = 64.0  # widths in steps below which tails are summed

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import CoinsWithheldError, ContractError
 from dpcore.fingerprint import fingerprint
-from dpcore.once import Once
+from dpcore.single_use import Once
 
 Path = tuple[str | int, ...]
 Made = TypeVar("Made")

@@ -15,8 +15,8 @@ from dpcore.errors import (
     one_line,
     shown,
 )
+from dpcore.strict_yaml.error_positions import place, placed
 from dpcore.strict_yaml.located import parse
-from dpcore.strict_yaml.places import place, placed
 
 HOSTILE = "a\nb\tc\x07\x1b[31m\u202e\u2028\ud800" + "x" * 10**6
 

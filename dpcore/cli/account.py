@@ -17,8 +17,8 @@ from dpcore.errors import SpecError
 from dpcore.events.catalogue import Catalogue
 from dpcore.registry.events import catalogue_of
 from dpcore.siblings import sibling
+from dpcore.strict_yaml.error_positions import placed
 from dpcore.strict_yaml.located import read
-from dpcore.strict_yaml.places import placed
 
 
 class Axis(enum.Enum):

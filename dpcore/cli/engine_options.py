@@ -13,8 +13,8 @@ from dpcore.registry.kinds import ENGINE
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import user_file
 from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.error_positions import placed
 from dpcore.strict_yaml.located import read
-from dpcore.strict_yaml.places import placed
 
 EngineOption = Annotated[
     str | None,

@@ -8,8 +8,8 @@ import typer
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.named_commands import NamedCommands
 from dpcore.errors import RegistryError, SpecError, nearest, unknown
+from dpcore.registry.plugin_files import beside, shipped
 from dpcore.registry.registry import Registry
-from dpcore.registry.shipped import beside, shipped
 
 examples = typer.Typer(
     add_completion=False,

@@ -18,14 +18,14 @@ from dpcore.errors import ReplayError, SpecError, shown
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest
 from dpcore.ledger.journal import LedgerError
-from dpcore.ledger.left import shown_down
-from dpcore.ledger.places import ledger_names, place_of
+from dpcore.ledger.locations import ledger_names, place_of
 from dpcore.ledger.planning import allowances
+from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Notion
+from dpcore.publish.bounded_reading import read_bytes
 from dpcore.publish.folder import GUARANTEE_JSON
-from dpcore.publish.reading import read_bytes
+from dpcore.strict_yaml.error_positions import placed
 from dpcore.strict_yaml.located import parse
-from dpcore.strict_yaml.places import placed
 
 ledger = typer.Typer(
     add_completion=False,

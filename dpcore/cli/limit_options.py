@@ -33,7 +33,7 @@ def in_bytes(given: str | None) -> int | None:
     """The limit, None for the machine's."""
     if given is None:
         return None
-    from dpcore.pricing.resources import read_memory  # imported where it is asked for
+    from dpcore.pricing.cost_estimate import read_memory  # imported where it is asked for
 
     return read_memory(given)
 
@@ -42,7 +42,7 @@ def in_number(given: str | None) -> int | None:
     """The limit, None for the default."""
     if given is None:
         return None
-    from dpcore.pricing.resources import read_work
+    from dpcore.pricing.cost_estimate import read_work
 
     return read_work(given)
 

@@ -14,8 +14,8 @@ from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
 from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures
 from dpcore.learning.models.linear import LinearModel
 from dpcore.publish.lock import Lock
+from dpcore.publish.phrases import describe_mechanism, describe_sensitivity
 from dpcore.publish.whole_run import ledger_of
-from dpcore.publish.wording import describe_mechanism, describe_sensitivity
 from dpcore.randomness import PublicCoins
 from dpcore.registry.evidence import Evidence
 from dpcore.registry.kinds import EVIDENCE

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dpcore.publish.folder import Run
-    from dpcore.publish.paid import Paid
+    from dpcore.publish.paid_metrics import Paid
 
 
 def run(
@@ -64,7 +64,7 @@ def run(
         # imported for a spec that is right
         from dpcore.cli.plan_view import show_figures, show_noise, show_plan
         from dpcore.publish.evaluation import UNCOVERED
-        from dpcore.publish.paid import paid, plan_of
+        from dpcore.publish.paid_metrics import paid, plan_of
         from dpcore.publish.whole_run import run as whole_run
 
         with slow_progress() as progress:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.interval import Interval
-from dpcore.markup import Sheet, Shown, facts
+from dpcore.notebook_view import Sheet, Shown, facts
 from dpcore.rounding import down
 
 

@@ -21,10 +21,10 @@ from dpcore.errors import ContractError, ExhaustedError, ReleaseError
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.mechanism import AnyMechanism, Arithmetic, free
-from dpcore.once import Once
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
+from dpcore.single_use import Once
 
 MOST_POINTS = 1 << 20
 """Different points that one oracle answers, where its noise is drawn once."""

@@ -28,11 +28,11 @@ from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.covered import covered, settled
 from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, taken
+from dpcore.ledger.gaussian_cover import covered, settled
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
-from dpcore.ledger.left import Left
-from dpcore.ledger.places import path_of, unknown
+from dpcore.ledger.locations import path_of, unknown
+from dpcore.ledger.notebook_views import ledger_sheet
 from dpcore.ledger.recomputing import (
     COMMITTED,
     RESERVED,
@@ -41,13 +41,13 @@ from dpcore.ledger.recomputing import (
     recomputed,
     stored,
 )
-from dpcore.ledger.sheets import ledger_sheet
+from dpcore.ledger.remaining_budget import Left
 from dpcore.ledger.total import Notion, Spent, Total
-from dpcore.markup import Sheet, Shown
-from dpcore.once import Once
+from dpcore.notebook_view import Sheet, Shown
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
 from dpcore.siblings import sibling
+from dpcore.single_use import Once
 
 _KEPT = 2.0**-6  # of delta, for leaks
 _TILTED = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
@@ -98,7 +98,7 @@ class Ledger(Shown):
                 is 0.
             failures: Part of delta kept for failure probabilities, as in `Total`; by default a
                 sixteenth of it where the notion is `gaussian`, so that counts and training runs
-                can be covered (`dpcore.ledger.covered`).
+                can be covered (`dpcore.ledger.gaussian_cover`).
             order: Of the notion `renyi`.
             shared: Whether the group of the ledger's folder may spend from it, too; by default it
                 is its owner's alone.
@@ -291,7 +291,8 @@ class Ledger(Shown):
         opening = msgspec.json.encode(self.name).decode()
         yield f'{{\n  "ledger": {opening},\n  "rows": ['.encode()
         for number, row in enumerate(self.each_row()):
-            told = msgspec.json.format(msgspec.json.encode(row.plain()), indent=2)
+            line = {"number": row.number, "kind": row.kind, "body": row.body, "digest": row.digest}
+            told = msgspec.json.format(msgspec.json.encode(line), indent=2)
             yield (b",\n    " if number else b"\n    ") + told.replace(b"\n", b"\n    ")
         yield b"\n  ]\n}\n"
 

@@ -25,7 +25,8 @@ class Charge:
         frame: What is declared of the records, where a relation is stated in its terms (a radius in
             encoded units, the label's column, the column of persons); empty where it is not.
         assumptions: Names of what the events rest on, where they are conditional.
-        tilted: A tilted leak (`dpcore.accounting.tilting`), in [0, 1]; of covered charges alone.
+        tilted: A tilted leak (`dpcore.accounting.tilted_leak`), in [0, 1]; of covered charges
+            alone.
     """
 
     events: tuple[tuple[Event, int], ...]

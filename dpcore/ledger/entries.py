@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from dpcore.ledger.journal import Row
-from dpcore.ledger.left import Left
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, stored
+from dpcore.ledger.remaining_budget import Left
 from dpcore.ledger.total import Total
 
 CREATED, REFUSED, UNCOVERED = "created", "refused", "uncovered"

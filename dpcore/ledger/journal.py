@@ -68,15 +68,6 @@ class Row:
     body: dict[str, Any]
     digest: str
 
-    def plain(self) -> dict[str, Any]:
-        """As an export has it."""
-        return {
-            "number": self.number,
-            "kind": self.kind,
-            "body": self.body,
-            "digest": self.digest,
-        }
-
     @property
     def stands_first(self) -> bool:
         """Whether it is a chain's first row, unchanged."""

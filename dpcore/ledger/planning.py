@@ -13,7 +13,7 @@ import attrs
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 from dpcore.events.gaussian import gaussian_epsilon
-from dpcore.ledger.left import Left
+from dpcore.ledger.remaining_budget import Left
 
 _SAFE = 1 - 1e-9  # of a share: rounding of the others
 

@@ -20,11 +20,11 @@ at most :math:`\int_S w\,(dP-e^\epsilon dQ)` plus the probability of a leak. The
 `failures`. The integrand is not positive on pure histories; on the others it adds up to at most the
 excess of the mechanism that stops where the composed filter would, which is delta - failures.
 
-A charge that `dpcore.ledger.covered` made one Gaussian stands for a list that lies below it only
-together with what may follow, but for its leak. Then the excess of the others, by induction
-over what is left (`dpcore.accounting.smoothing`), is at most that of the filter's Gaussian and the
-leaks along a history; those are counted among the failures, too. A tilted leak adds at most its
-size to that excess, whatever happens before and after it (`dpcore.accounting.tilting`), and is
+A charge that `dpcore.ledger.gaussian_cover` made one Gaussian stands for a list that lies below it
+only together with what may follow, but for its leak. Then the excess of the others, by induction
+over what is left (`dpcore.accounting.marginal_cost`), is at most that of the filter's Gaussian and
+the leaks along a history; those are counted among the failures, too. A tilted leak adds at most its
+size to that excess, whatever happens before and after it (`dpcore.accounting.tilted_leak`), and is
 counted by itself. Histories that stop being composed add nothing to it afterwards.
 
 Two filters that both cost delta may *not* be joined like this at full delta each: which one ends up
@@ -54,7 +54,7 @@ from dpcore.accounting.filters import (
     within,
 )
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.tilting import Tilt, slope_for
+from dpcore.accounting.tilted_leak import Tilt, slope_for
 from dpcore.adjacency import Adjacency
 from dpcore.checks import one_of, positive, probability
 from dpcore.errors import NoClaimError, ParameterError
@@ -68,7 +68,7 @@ from dpcore.events.text import (
     write_number,
 )
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.left import Left
+from dpcore.ledger.remaining_budget import Left
 
 Notion = Literal["gaussian", "renyi", "basic"]
 F = TypeVar("F", bound=Filter)

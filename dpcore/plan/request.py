@@ -16,7 +16,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
-from dpcore.plan.private_look import PrivateLook
+from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 
@@ -36,7 +36,7 @@ class Release:
         predictions_at: Where the public points of a function release stand, if its answers there
             are what is published.
         of: An earlier release of the run. This one is about its predictions on the hold-out: its
-            learner reads evaluated records (`dpcore.running.evaluated`).
+            learner reads evaluated records (`dpcore.running.predictions_as_records`).
     """
 
     learner: AnyLearner

@@ -24,9 +24,9 @@ from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
-from dpcore.running.conversing import Conversing
+from dpcore.running.function_release import Serving
+from dpcore.running.learner_release import Conversing
 from dpcore.running.schedule import Scheduled
-from dpcore.running.serving import Serving
 from dpcore.sampling.schemes import Order
 from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw
 

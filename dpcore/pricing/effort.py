@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dpcore.errors import NoClaimError, ParameterError, ResourceError, below
 from dpcore.events.base import Event
 from dpcore.plan.ask import Ask
+from dpcore.plan.cost_statement import in_powers
 from dpcore.plan.request import Request
-from dpcore.plan.resources import in_powers
 from dpcore.pricing.calibration import at_first_guess
 
 MOST_PRICING = 2 * 10**9

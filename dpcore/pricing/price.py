@@ -14,15 +14,15 @@ from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below
 from dpcore.plan.ask import Ask, failure_over_coins
+from dpcore.plan.paid_evaluation import RELEASE
 from dpcore.plan.parts import part_domain
-from dpcore.plan.private_look import RELEASE
 from dpcore.plan.request import Release, Request
-from dpcore.pricing.at_fault import at_fault, require_drawable
+from dpcore.pricing.blame import at_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
+from dpcore.pricing.cost_estimate import require_room, with_queries
 from dpcore.pricing.effort import require_quick
-from dpcore.pricing.parts_of_releases import seen
-from dpcore.pricing.resources import require_room, with_queries
+from dpcore.pricing.release_domains import seen
 from dpcore.pricing.statement import publication, statement
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan

@@ -10,7 +10,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, SpecError, near
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
 from dpcore.plan.ask import Ask, compose
-from dpcore.plan.private_look import PrivateLook
+from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.plan.request import Request
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted

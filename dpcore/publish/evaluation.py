@@ -26,9 +26,9 @@ from dpcore.learning.metrics.groups import Groups
 from dpcore.learning.probabilities import probabilities, scored
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
-from dpcore.running.conversation import Conversation
 from dpcore.running.hold_out import HoldOut, joined
 from dpcore.running.plan import Outcome, Plan
+from dpcore.running.release_context import Conversation
 from dpcore.running.reuse import Reuse
 from dpcore.running.schedule import Scheduled
 

@@ -20,17 +20,17 @@ from dpcore.guarantee import Guarantee, Recorded
 from dpcore.isolate.isolated_copies import Arrays, told_once
 from dpcore.learner import Answer, Model, Published
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.markup import Sheet, Shown
-from dpcore.plan.private_look import RELEASE, stated
+from dpcore.notebook_view import Sheet, Shown
+from dpcore.plan.paid_evaluation import RELEASE, stated
+from dpcore.publish.bounded_reading import names_in, read_arrays, read_bytes
 from dpcore.publish.lock import Lock, decoded, lock_of, require_same, require_versions
-from dpcore.publish.reading import names_in, read_arrays, read_bytes
+from dpcore.publish.locked_terms import terms_of
 from dpcore.publish.stacking import Asked, stacked, unstacked
-from dpcore.publish.terms import terms_of
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.function_release import Predictions, Serving
+from dpcore.running.notebook_views import released_sheet
 from dpcore.running.plan import Plan
-from dpcore.running.serving import Predictions, Serving
-from dpcore.running.sheets import released_sheet
 from dpcore.specs.spec import Spec, spec_of_plain
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"

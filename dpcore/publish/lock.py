@@ -14,9 +14,9 @@ import msgspec
 from dpcore.errors import ReplayError
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.ask import Ask
+from dpcore.publish.bounded_reading import read_bytes
 from dpcore.publish.files import replace_file
-from dpcore.publish.reading import read_bytes
-from dpcore.publish.terms import bound_dict, noise_of, public_dict
+from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan

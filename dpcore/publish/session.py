@@ -25,9 +25,8 @@ from dpcore.learner import AnyLearner, Learner, Model, Public, Published
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.left import Left, shown_down
+from dpcore.ledger.remaining_budget import Left, shown_down
 from dpcore.ledger.total import Spent, Total
-from dpcore.markup import Listing, Sheet, Shown
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
@@ -35,14 +34,15 @@ from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.once import Once
+from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.pricing.price import price
-from dpcore.publish.given import made, require_epsilon, require_given, require_learner
+from dpcore.publish.session_arguments import made, require_epsilon, require_given, require_learner
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
-from dpcore.running.sheets import released_sheet
+from dpcore.running.notebook_views import released_sheet
+from dpcore.single_use import Once
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 

@@ -31,8 +31,8 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.sealed_output import no_output, silenced
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.journal import LedgerError
-from dpcore.ledger.places import place_of
-from dpcore.plan.private_look import stated
+from dpcore.ledger.locations import place_of
+from dpcore.plan.paid_evaluation import stated
 from dpcore.publish.evaluation import UNCOVERED, evaluation
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
@@ -50,8 +50,8 @@ from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
-from dpcore.running.clean import CleanProcess, Replaying
 from dpcore.running.plan import Outcome, Plan
+from dpcore.running.replay_process import CleanProcess, Replaying
 from dpcore.sources.opening import open_source
 from dpcore.sources.text import load_points, load_table
 from dpcore.specs.spec import Spec, load_spec

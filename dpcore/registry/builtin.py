@@ -19,7 +19,7 @@ from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 from dpcore.registry.commands import COMMANDS
 from dpcore.registry.hookspecs import hookimpl
-from dpcore.registry.lazily import Lazily
+from dpcore.registry.lazy_mapping import Lazily
 
 
 @hookimpl

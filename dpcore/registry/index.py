@@ -15,8 +15,8 @@ from dpcore.registry.kinds import COMMAND, KINDS, Kind
 from dpcore.registry.loading import Names
 from dpcore.registry.user_folder import user_file
 from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.error_positions import placed
 from dpcore.strict_yaml.located import Node, parse, read
-from dpcore.strict_yaml.places import placed
 
 DISABLED = "disabled"
 

@@ -14,7 +14,7 @@ from dpcore.errors import RegistryError
 from dpcore.learning.statement import Statement
 from dpcore.registry import hookspecs
 from dpcore.registry.kinds import COMMAND, KINDS, Kind
-from dpcore.registry.lazily import Lazily
+from dpcore.registry.lazy_mapping import Lazily
 
 Names = dict[str, list[str] | dict[str, str]]
 """What a plugin provides: names by kind; of commands, each with a line of help."""

@@ -21,23 +21,23 @@ from dpcore.isolate.sealed_output import silenced
 from dpcore.learner import Answer, Model, Published
 from dpcore.ledger.book import Ledger, Reservation
 from dpcore.ledger.charge import Charge
-from dpcore.markup import Sheet, Shown
+from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.ask import failure_over_coins
-from dpcore.plan.private_look import RELEASE
+from dpcore.plan.cost_statement import Resources
+from dpcore.plan.paid_evaluation import RELEASE
 from dpcore.plan.request import Request
-from dpcore.plan.resources import Resources
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
-from dpcore.running.clean import HERE, Replaying
-from dpcore.running.conversation import Conversation, Door, through_mechanism
-from dpcore.running.looking import look
+from dpcore.running.function_release import Predictor, Serving
+from dpcore.running.notebook_views import plan_sheet, released_sheet
 from dpcore.running.opening import Opened
+from dpcore.running.paid_evaluation import look
 from dpcore.running.privacy_curve import certified
+from dpcore.running.release_context import Conversation, Door, through_mechanism
+from dpcore.running.replay_process import HERE, Replaying
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Schedule
-from dpcore.running.serving import Predictor, Serving
-from dpcore.running.sheets import plan_sheet, released_sheet
 from dpcore.siblings import sibling
 
 

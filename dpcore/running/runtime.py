@@ -17,9 +17,9 @@ from dpcore.learner import Answer, Model
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
-from dpcore.running.conversation import Conversation, Door, through_mechanism
-from dpcore.running.evaluated import evaluated_records
 from dpcore.running.opening import Opened, in_memory, open_source, open_table
+from dpcore.running.predictions_as_records import evaluated_records
+from dpcore.running.release_context import Conversation, Door, through_mechanism
 from dpcore.running.reuse import Reuse
 from dpcore.running.schedule import Schedule
 

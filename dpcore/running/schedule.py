@@ -18,8 +18,8 @@ from dpcore.learner import Answer, AnyLearner, Model, Public, Published, Reads
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release, Request
 from dpcore.randomness import PublicCoins
-from dpcore.running.conversation import Conversation
 from dpcore.running.hold_out import HoldOut
+from dpcore.running.release_context import Conversation
 
 Private = Callable[..., Any]
 """A private function: query, records, public facts and learner coins to a value."""

@@ -15,10 +15,10 @@ import numpy as np
 from dpcore.errors import SourceError
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
-from dpcore.sources.by_arrow import by_arrow
-from dpcore.sources.by_lines import Found, by_lines
-from dpcore.sources.form import AmbiguousError, Form, LineError, read_header
-from dpcore.sources.lines import LONGEST, TOO_LONG
+from dpcore.sources.csv.arrow_reader import by_arrow
+from dpcore.sources.csv.dialect import AmbiguousError, Form, LineError, read_header
+from dpcore.sources.csv.line import LONGEST, TOO_LONG
+from dpcore.sources.csv.python_reader import Found, by_lines
 
 CHUNK = 8 << 20  # bytes of a part, and the rest of its last line
 SMALL = 1 << 20  # a file that is not worth importing pyarrow for

@@ -8,7 +8,7 @@ import numpy as np
 from dpcore.errors import SourceError, nearest
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Source, TableSource
-from dpcore.sources.form import require_columns
+from dpcore.sources.csv.dialect import require_columns
 
 _NAMES = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 

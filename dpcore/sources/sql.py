@@ -22,7 +22,7 @@ from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, require_types
 from dpcore.sources.connections import Postgresql, Sqlite, connection
-from dpcore.sources.form import require_columns
+from dpcore.sources.csv.dialect import require_columns
 
 _DRIVER = "adbc_driver_postgresql"
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}\Z")

@@ -10,7 +10,7 @@ from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
 from dpcore.errors import SpecError, below, shown
 from dpcore.mechanism import Mechanism
-from dpcore.plan.private_look import PrivateLook
+from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.plan.request import Release, Request
 from dpcore.randomness import PublicCoins
 from dpcore.records.location import Location
@@ -18,12 +18,12 @@ from dpcore.registry.kinds import ACCOUNTANT, BOUND, LEARNER, MECHANISM, SOURCE
 from dpcore.registry.registry import Registry
 from dpcore.specs.components import NAME, bind
 from dpcore.specs.declared import Declared, child
-from dpcore.specs.evaluated import Evaluated
+from dpcore.specs.evaluate_key import Evaluated
 from dpcore.specs.grammar import ReleaseText
 from dpcore.specs.sweep import Point, releases
 from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.error_positions import placed
 from dpcore.strict_yaml.located import Node
-from dpcore.strict_yaml.places import placed
 
 
 def requested(said: Declared, node: Node, registry: Registry, looks: Evaluated) -> Request:

@@ -105,8 +105,8 @@ class _Reader:
 
     def number(self, given: dict[str, Node]) -> int | float:
         """What a rule chooses."""
+        from dpcore.registry.plugin_files import one
         from dpcore.registry.registry import Registry
-        from dpcore.registry.shipped import one
 
         plain = {key: entry.plain() for key, entry in given.items()}
         registry = Registry.default() if self.registry is None else self.registry

@@ -19,14 +19,14 @@ from dpcore.specs.declared import Declared, declared
 from dpcore.specs.grammar import Csv
 from dpcore.specs.rules import with_rules
 from dpcore.specs.sweep import Point, releases
+from dpcore.strict_yaml.error_positions import place, placed
 from dpcore.strict_yaml.located import Node, of_plain, parse, read
-from dpcore.strict_yaml.places import place, placed
 
 if TYPE_CHECKING:
     from dpcore.learning.metrics.base import Metric
     from dpcore.learning.metrics.groups import Groups
     from dpcore.plan.request import Request
-    from dpcore.pricing.relocking import Terms
+    from dpcore.pricing.plan_from_lock import Terms
     from dpcore.randomness import PublicCoins
     from dpcore.records.location import Location
     from dpcore.registry.registry import Registry
@@ -87,7 +87,7 @@ class Spec:
             ReplayError: the lock does not fit the spec.
             SpecError: components do not fit together, at the place of the one that does not.
         """
-        from dpcore.pricing.relocking import relocked
+        from dpcore.pricing.plan_from_lock import relocked
 
         with self.placed():
             return relocked(attrs.evolve(self.request, reproduce=reproduce), terms, coins)
@@ -143,7 +143,7 @@ def _with_components(
     said: Declared, node: Node, path: Path | None, registry: Registry | None
 ) -> Spec:
     from dpcore.registry.registry import Registry
-    from dpcore.specs.evaluated import evaluated, require_measurable
+    from dpcore.specs.evaluate_key import evaluated, require_measurable
     from dpcore.specs.requested import location_of, requested
 
     registry = Registry.default() if registry is None else registry

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import inspect
 
 from dpcore.errors import SpecError, near, nearest, shown
+from dpcore.strict_yaml.error_positions import reached
 from dpcore.strict_yaml.located import Node
-from dpcore.strict_yaml.places import reached
 
 T = TypeVar("T")
 

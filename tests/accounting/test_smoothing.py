@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore.accounting.smoothing import _known, _least, smoothed_cost
+from dpcore.accounting.marginal_cost import _known, _least, smoothed_cost
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import GaussianEvent

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import norm
 
 from dpcore.accounting.filters import BudgetExceededError, GaussianFilter
-from dpcore.accounting.smoothing import smoothed_cost
-from dpcore.accounting.tilting import Tilt, TiltedLeak, least_squares, slope_for
+from dpcore.accounting.marginal_cost import smoothed_cost
+from dpcore.accounting.tilted_leak import Tilt, TiltedLeak, least_squares, slope_for
 from dpcore.adjacency import ADD_REMOVE as A
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.poisson import PoissonSampledEvent

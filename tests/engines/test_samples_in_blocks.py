@@ -22,7 +22,7 @@ from dpcore import (
 from dpcore.engines.local import LocalEngine
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.source import TableSource
-from dpcore.running.conversation import wide_open
+from dpcore.running.release_context import wide_open
 
 from doubles import Numbers, domain, table
 

@@ -17,9 +17,9 @@ from dpcore.adjacency import ADD_REMOVE as A
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent
-from dpcore.ledger import covered
+from dpcore.ledger import gaussian_cover as covered
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.covered import settled
+from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total
 
 NET = np.linspace(-6.0, 9.0, 6001)  # the epsilon that answers still have to reach

@@ -35,10 +35,10 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger import journal
 from dpcore.ledger.journal import LedgerError
-from dpcore.ledger.places import UnknownLedgerError, ledger_names
+from dpcore.ledger.locations import UnknownLedgerError, ledger_names
 from dpcore.ledger.total import Total
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.conversation import wide_open
+from dpcore.running.release_context import wide_open
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
 

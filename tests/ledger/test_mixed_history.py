@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore.accounting.covering import gaussian_cover
 from dpcore.accounting.filters import BudgetExceededError
+from dpcore.accounting.gaussian_cover import gaussian_cover
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.tilting import slope_for
+from dpcore.accounting.tilted_leak import slope_for
 from dpcore.adjacency import ADD_REMOVE
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
@@ -18,7 +18,7 @@ from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.covered import settled
+from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total
 
 A = ADD_REMOVE

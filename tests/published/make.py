@@ -62,7 +62,7 @@ def dpcore(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def make_visits(folder: Path) -> None:
     """The made-up files that examples about visits name."""
-    command = [sys.executable, "-m", "dpcore_statistics.visits", "."]
+    command = [sys.executable, "-m", "dpcore_statistics.synthetic_visits", "."]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
 

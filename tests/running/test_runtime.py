@@ -5,7 +5,7 @@ import pytest
 from dpcore import REPLACE_ONE, PrivacyBudget, SecretCoins, Status, price
 from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.conversation import wide_open
+from dpcore.running.release_context import wide_open
 from dpcore.running.runtime import open_records
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table

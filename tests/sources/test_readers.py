@@ -14,14 +14,14 @@ from dpcore.domain.columns import Dates
 from dpcore.errors import SourceError
 from dpcore.records.cells import empty, number, numbers
 from dpcore.sources import csv_file
-from dpcore.sources.by_lines import by_lines
+from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
-from dpcore.sources.whole import whole
+from dpcore.sources.read_all import whole
 from dpcore.specs.grammar import Csv
 
 pytest.importorskip("pyarrow")
-from dpcore.sources.by_arrow import by_arrow
+from dpcore.sources.csv.arrow_reader import by_arrow
 
 COLUMNS = {
     "a": Range(-3, 3),

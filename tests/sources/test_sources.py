@@ -10,8 +10,8 @@ from dpcore import Domain, Range
 from dpcore.errors import SourceError
 from dpcore.sources.opening import location, open_source, reading
 from dpcore.sources.parquet import ParquetFiles
+from dpcore.sources.read_all import whole
 from dpcore.sources.sql import SqlQuery
-from dpcore.sources.whole import whole
 from dpcore.specs.grammar import Csv
 
 from sources.people import DOMAIN, SECRET, as_csv, configure, people, records_of, same

@@ -9,7 +9,7 @@ from dpcore import REPLACE_ONE, Classes, PrivacyBudget, Release, price
 from dpcore.errors import NoClaimError, ParameterError, SpecError, UnfitTargetError
 from dpcore.learning.metrics.means import Accuracy, MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.private_look import PrivateLook
+from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.publish.evaluation import evaluate
 from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify

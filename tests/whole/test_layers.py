@@ -21,8 +21,8 @@ PACKAGE = Path(dpcore.__file__).parent
 # From the bottom: what is in a line may import from the lines above it, and from its own folder.
 LAYERS = """
 errors
-markup
-checks exact interval fingerprint once rounding siblings
+notebook_view
+checks exact interval fingerprint single_use rounding siblings
 adjacency distance randomness
 events
 accountant

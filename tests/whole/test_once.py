@@ -10,7 +10,7 @@ import pytest
 from dpcore import REPLACE_ONE, PrivacyBudget, SecretCoins, price
 from dpcore.errors import ContractError
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.once import Once
+from dpcore.single_use import Once
 from dpcore_attacks.laws.mechanisms.once import NOT_DOUBLED, not_doubled, once_verdicts
 
 from doubles import LabelMean, LabelMeanBound, domain, table

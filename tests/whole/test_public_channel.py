@@ -58,7 +58,7 @@ def test_equal_answers_give_byte_identical_public_files(learner, bound):
 
 def test_the_law_can_fail():
     """The same comparison tells the two data sets apart when the answers do."""
-    from dpcore.running.conversation import wide_open
+    from dpcore.running.release_context import wide_open
 
     learner, bound = CASES[0]
     plan = price(

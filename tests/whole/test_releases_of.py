@@ -7,8 +7,8 @@ from dpcore import Categories, Range, load_spec, replay, run
 from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
 from dpcore.errors import DpcoreError
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.running.conversation import wide_open
-from dpcore.running.evaluated import evaluated_domain
+from dpcore.running.predictions_as_records import evaluated_domain
+from dpcore.running.release_context import wide_open
 from dpcore.running.runtime import open_records
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv

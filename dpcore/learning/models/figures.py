@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError
-from dpcore.markup import Listing, Sheet, Shown
+from dpcore.notebook_view import Listing, Sheet, Shown
 
 NOISE_ONLY = (
     "noise only: where the same number without noise lies. It does not include sampling error, "

@@ -11,7 +11,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError
 from dpcore.learning.features.base import Features
 from dpcore.learning.models.error_bars import UNSTATED, ErrorBars
-from dpcore.learning.models.shown import ShownModel
+from dpcore.learning.models.notebook_views import ShownModel
 
 _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 

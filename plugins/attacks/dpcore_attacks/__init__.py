@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcore import hookimpl
 from dpcore.registry.evidence import Evidence
-from dpcore.registry.lazily import Lazily
+from dpcore.registry.lazy_mapping import Lazily
 
 
 @hookimpl

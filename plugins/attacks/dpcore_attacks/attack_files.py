@@ -9,8 +9,8 @@ import attrs
 import msgspec
 
 from dpcore.errors import ReplayError, SpecError
+from dpcore.publish.bounded_reading import read_bytes
 from dpcore.publish.lock import Lock
-from dpcore.publish.reading import read_bytes
 from dpcore_attacks.attack_report import AttackReport
 from dpcore_attacks.audits.audit_file import Audited, plan_digest
 

@@ -114,7 +114,7 @@ class LedgerAccountant(BudgetAccountant):
 
         Rounded down, to a part in 10^9; only the epsilon or the delta, not both, is certain to
         fit. Each is planned at its price by itself: beside Gaussian releases the ledger may charge
-        less (`dpcore.ledger.covered`), so that more fits in the end.
+        less (`dpcore.ledger.gaussian_cover`), so that more fits in the end.
 
         Raises:
             ParameterError: `k` is not an integer >= 1.

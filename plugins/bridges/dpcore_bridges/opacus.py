@@ -21,7 +21,7 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.once import Once
+from dpcore.single_use import Once
 
 Steps = tuple[float, float, int]
 """Noise multiplier, sample rate, and how many steps."""

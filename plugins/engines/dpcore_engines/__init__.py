@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from dpcore import hookimpl
 from dpcore.engines.choice import EngineChoice
-from dpcore.registry.lazily import Lazily
+from dpcore.registry.lazy_mapping import Lazily
 
 
 @hookimpl

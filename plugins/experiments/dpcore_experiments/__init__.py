@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpcore import hookimpl
-from dpcore.registry.lazily import Lazily
+from dpcore.registry.lazy_mapping import Lazily
 
 
 @hookimpl

@@ -11,11 +11,11 @@ import attrs
 
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
 from dpcore.learning.statement import Statement
+from dpcore.registry.plugin_files import one, shipped
 from dpcore.registry.registry import Registry
-from dpcore.registry.shipped import one, shipped
 from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.error_positions import placed
 from dpcore.strict_yaml.located import Node, read
-from dpcore.strict_yaml.places import placed
 from dpcore_experiments.grammar import ExperimentSpecText, ExperimentText
 
 _TIMES = re.compile(r"(?:(?P<times>[0-9.]+)\*)?m(?:(?P<plus>[+-][0-9]+))?\Z")

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcore.errors import DpcoreError
+from dpcore.registry.plugin_files import shipped
 from dpcore.registry.registry import Registry
-from dpcore.registry.shipped import shipped
 from dpcore_experiments.commands.theory import theory
 
 STATEMENTS = shipped(Registry.default(), "theory")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpcore import FeatureMap, Learner, SensitivityBound, hookimpl
 from dpcore.learning.estimator import Estimator
-from dpcore.registry.lazily import Lazily
+from dpcore.registry.lazy_mapping import Lazily
 from dpcore_linear.affine import Affine
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound

@@ -39,7 +39,7 @@ from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.models.linear import in_blocks
-from dpcore.learning.models.shown import ShownModel
+from dpcore.learning.models.notebook_views import ShownModel
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.integers import (
     BLOCK,

@@ -33,7 +33,7 @@ from dpcore import (
 from dpcore.checks import component_name, positive, positive_integer
 from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
-from dpcore.learning.models.shown import ShownModel
+from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.rounding import up
 from dpcore_ntk.inputs import Inputs, below_one
 from dpcore_ntk.neurons import Neurons, optional_count

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain
 from dpcore.domain.domain import Table
-from dpcore.learning.models.shown import ShownModel
+from dpcore.learning.models.notebook_views import ShownModel
 from dpcore_ntk.kernel import ntk_between
 from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.targets import Targets

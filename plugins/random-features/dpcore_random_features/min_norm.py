@@ -37,7 +37,7 @@ from dpcore.errors import ParameterError
 from dpcore.learning.features.frequencies import gaussian_frequencies
 from dpcore.learning.features.turns import Turns, cosines, sines
 from dpcore.learning.models.linear import in_blocks
-from dpcore.learning.models.shown import ShownModel
+from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.rounding import up
 from dpcore_random_features.solvers.kaczmarz import kaczmarz
 from dpcore_random_features.solvers.min_norm import fit_min_norm

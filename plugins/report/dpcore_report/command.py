@@ -12,7 +12,7 @@ from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_numb
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError
 from dpcore.ledger.book import Ledger
-from dpcore.ledger.places import ledger_names, place_of
+from dpcore.ledger.locations import ledger_names, place_of
 from dpcore.publish.files import replace_file
 from dpcore.publish.folder import PUBLIC
 from dpcore.publish.lock import Lock

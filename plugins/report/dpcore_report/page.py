@@ -23,12 +23,12 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.publish.folder import PUBLIC, Run
 from dpcore.publish.lock import Lock
-from dpcore.publish.paid import paid, plan_of
+from dpcore.publish.paid_metrics import paid, plan_of
+from dpcore.publish.phrases import describe_mechanism, describe_sensitivity
 from dpcore.publish.whole_run import replay
-from dpcore.publish.wording import describe_mechanism, describe_sensitivity
 from dpcore.rounding import up
+from dpcore.running.function_release import Predictions
 from dpcore.running.plan import Plan
-from dpcore.running.serving import Predictions
 from dpcore_report.operators import Looked, operators
 from dpcore_report.pictures import privacy_curve, trade_off
 from dpcore_report.shapes import shapes_of

@@ -16,11 +16,11 @@ from dpcore_statistics.group_parity import GroupParity
 from dpcore_statistics.group_rates import GroupRates
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
-from dpcore_statistics.keys import KeysBound, PrivateKeys
 from dpcore_statistics.mean import Mean
 from dpcore_statistics.mechanisms.sparse_vector import SparseVector
 from dpcore_statistics.mechanisms.thresholded import Thresholded, ThresholdedEvent
 from dpcore_statistics.private_groups import PrivateGroups, PrivateGroupsBound
+from dpcore_statistics.private_keys import KeysBound, PrivateKeys
 from dpcore_statistics.quantiles import Quantiles, RankBound
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table

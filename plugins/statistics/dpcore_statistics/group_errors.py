@@ -30,7 +30,7 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
-from dpcore_statistics.gaps import Estimated, gaps
+from dpcore_statistics.group_differences import Estimated, gaps
 from dpcore_statistics.groups import Paired
 from dpcore_statistics.histogram import ROOT_TWO, counted
 from dpcore_statistics.mean import with_count

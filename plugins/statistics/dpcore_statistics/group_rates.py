@@ -26,7 +26,7 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import share
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
-from dpcore_statistics.gaps import Estimated, gaps
+from dpcore_statistics.group_differences import Estimated, gaps
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
 from dpcore_statistics.histogram import MOST_CELLS, counted, counts_moved, one_hot

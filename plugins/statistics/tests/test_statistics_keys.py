@@ -22,8 +22,8 @@ from dpcore import (
 from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError
 from dpcore.events.gaussian import GaussianEvent
-from dpcore_statistics.keys import KeysBound, PrivateKeys
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded, ThresholdedEvent
+from dpcore_statistics.private_keys import KeysBound, PrivateKeys
 
 from statistics_checks import Lab
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpcore import Learner, hookimpl
 from dpcore.learning.estimator import Estimator
-from dpcore.registry.lazily import Lazily
+from dpcore.registry.lazy_mapping import Lazily
 from dpcore_tables.shape_functions import ShapeFunctions
 
 

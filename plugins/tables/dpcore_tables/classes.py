@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.simulated import simulated_rows
+from dpcore_tables.synthetic_records import simulated_rows
 
 CLIP = 0.5
 BELOW = 0.7

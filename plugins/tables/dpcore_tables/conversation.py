@@ -16,13 +16,13 @@ from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import Metric
-from dpcore_tables.plain import Plain
+from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import FEWEST, Plan, Round
 from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
-from dpcore_tables.replayed import Replay
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
 from dpcore_tables.sums import width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
+from dpcore_tables.synthetic_releases import Replay
 
 _CLASS_SIGMA, _CLASS_PRIOR = 0.5, 3.0
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}

@@ -10,8 +10,8 @@ from dpcore import Domain
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Table
 from dpcore.learning.models.linear import in_blocks
+from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.learning.models.shapes import Shape
-from dpcore.learning.models.shown import ShownModel
 from dpcore_tables.classes import unclipped
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind

@@ -24,7 +24,7 @@ from dpcore.learning.models.shapes import Shape
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import NONE
 from dpcore_tables.ranks import BINS, FARTHEST
-from dpcore_tables.simulated import simulated_rows
+from dpcore_tables.synthetic_records import simulated_rows
 
 _POINTS, _PAIR_POINTS = 100, 20
 _RARE = 0.01

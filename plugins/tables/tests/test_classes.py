@@ -11,7 +11,7 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.shape_functions import ShapeFunctions
-from dpcore_tables.simulated import simulated_rows
+from dpcore_tables.synthetic_records import simulated_rows
 
 LAYOUT = Layout(levels=(0, 2), starts=(0, 1))
 RANKS = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_shares(1))

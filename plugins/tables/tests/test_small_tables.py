@@ -9,14 +9,14 @@ import pytest
 from dpcore_tables import small
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term
-from dpcore_tables.plain import Plain
+from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
-from dpcore_tables.replayed import Replay
 from dpcore_tables.residuals import Residuals, measured
-from dpcore_tables.simulated import simulated_rows
+from dpcore_tables.step_curvature import Walked
 from dpcore_tables.sums import EDGES
-from dpcore_tables.walked import Walked
+from dpcore_tables.synthetic_records import simulated_rows
+from dpcore_tables.synthetic_releases import Replay
 
 LAYOUT = Layout(levels=(0, 2, 3, 0), starts=(0, 1, 2, 5))
 RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_shares(2))

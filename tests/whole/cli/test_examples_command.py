@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcore.cli.examples import examples
+from dpcore.registry.plugin_files import shipped
 from dpcore.registry.registry import Registry
-from dpcore.registry.shipped import shipped
 from dpcore.specs.spec import load_spec
 
 

@@ -14,7 +14,7 @@ from dpcore.cli.app import app
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.ledger.covered import settled
+from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.total import Total
 

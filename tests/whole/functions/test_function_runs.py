@@ -16,7 +16,7 @@ from dpcore.learning.metrics.means import MeanAbsoluteError, MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.per_query import PerQuery
-from dpcore.plan.private_look import PrivateLook
+from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.publish.evaluation import evaluate
 from dpcore.publish.folder import load_run
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from dpcore.errors import ParameterError, ResourceError
-from dpcore.pricing.resources import machine_memory, read_memory, read_work
+from dpcore.pricing.cost_estimate import machine_memory, read_memory, read_work
 from dpcore.specs.spec import spec_of_text
 
 SPEC = """\

@@ -26,7 +26,7 @@ from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.per_query import PerQuery
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
-from dpcore.running.conversation import wide_open
+from dpcore.running.release_context import wide_open
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient

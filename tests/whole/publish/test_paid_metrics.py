@@ -10,9 +10,9 @@ import dpcore
 from dpcore import Classes, Domain, Range
 from dpcore.errors import SpecError
 from dpcore.publish.evaluation import evaluation
-from dpcore.publish.paid import paid, plan_of
+from dpcore.publish.paid_metrics import paid, plan_of
 from dpcore.randomness import SecretCoins
-from dpcore.running.looking import _stated
+from dpcore.running.paid_evaluation import _stated
 from dpcore.specs.spec import spec_of_text
 
 scored = pytest.importorskip("sklearn.metrics")

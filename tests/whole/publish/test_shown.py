@@ -24,8 +24,8 @@ from dpcore.events.laplace import LaplaceEvent
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
-from dpcore.markup import Listing, Sheet
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.notebook_view import Listing, Sheet
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore_attacks.attacks.counterexample import Counterexample

@@ -7,7 +7,7 @@ import pytest
 import dpcore
 from dpcore import ADD_REMOVE
 from dpcore.specs.spec import load_spec
-from dpcore_statistics.visits import write
+from dpcore_statistics.synthetic_visits import write
 
 SHIPPED = Path(__file__).parents[3] / "examples" / "visits.yaml"
 PEOPLE = "    people: {column: patient, records: 5}\n"

@@ -14,7 +14,7 @@ from dpcore.engines.records import EngineRecords
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.private_look import PrivateLook
+from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.publish.evaluation import evaluate
 from dpcore.records.source import Part, Source
 from dpcore.running.hold_out import SpooledHoldOut

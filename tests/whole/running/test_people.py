@@ -18,9 +18,9 @@ from dpcore.exact import Exact
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanAbsoluteError
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.private_look import PrivateLook
-from dpcore.running.conversation import Conversation
+from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.running.opening import open_source, open_table
+from dpcore.running.release_context import Conversation
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 from dpcore_linear import ClippedGradient
 from dpcore_statistics import Count, Mean

@@ -27,8 +27,8 @@ from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Registry, Release, p
 from dpcore.errors import ReleaseError
 from dpcore.isolate.isolated_copies import Before, frozen
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.clean import CleanProcess
-from dpcore.running.conversation import wide_open
+from dpcore.running.release_context import wide_open
+from dpcore.running.replay_process import CleanProcess
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.learners.learners import learner_verdicts

@@ -26,7 +26,7 @@ from dpcore.learning.models.linear import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.per_query import PerQuery
 from dpcore.publish.evaluation import evaluate
-from dpcore.running.conversation import wide_open
+from dpcore.running.release_context import wide_open
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.staged_gradient import StagedGradient
 

@@ -31,7 +31,7 @@ from dpcore.events.base import Direction
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.plan.ask import Ask
-from dpcore.running.conversation import wide_open
+from dpcore.running.release_context import wide_open
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.bound import Refused
-from dpcore.markup import Sheet, Shown, facts
+from dpcore.notebook_view import Sheet, Shown, facts
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.claim import Shot, Target
 from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of

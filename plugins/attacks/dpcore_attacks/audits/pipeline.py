@@ -23,11 +23,11 @@ from dpcore.mechanism import to_real
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
+from dpcore.running.function_release import Serving
 from dpcore.running.runtime import release
 from dpcore.running.schedule import Schedule, Scheduled
-from dpcore.running.serving import Serving
+from dpcore_attacks.audits.cached_learner import fixed_statistics, remembering
 from dpcore_attacks.audits.features import NAMES, Comparison
-from dpcore_attacks.audits.remembering import fixed_statistics, remembering
 
 RAW = 16
 """Real coordinates of all answers together that are features themselves, if there are no more."""

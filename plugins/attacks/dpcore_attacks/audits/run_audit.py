@@ -14,8 +14,8 @@ import attrs
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.plan.ask import compose
+from dpcore.running.function_release import Serving
 from dpcore.running.plan import Plan
-from dpcore.running.serving import Serving
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.given_pair import misfit

@@ -37,8 +37,8 @@ from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.attacks.worst_pair import worst_pair
 from dpcore_attacks.audits.audit_file import audit_path, read_audits
+from dpcore_attacks.audits.cached_learner import fixed_statistics
 from dpcore_attacks.audits.pipeline import Pipeline
-from dpcore_attacks.audits.remembering import fixed_statistics
 from dpcore_attacks.audits.run_audit import audit_run, runs_within
 from dpcore_attacks.effort import Effort
 

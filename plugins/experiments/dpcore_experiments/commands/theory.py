@@ -12,8 +12,8 @@ import typer
 from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.errors import SpecError, shown
 from dpcore.learning.statement import Statement
+from dpcore.registry.plugin_files import one, shipped
 from dpcore.registry.registry import Registry
-from dpcore.registry.shipped import one, shipped
 
 theory = typer.Typer(add_completion=False, rich_markup_mode=None)
 

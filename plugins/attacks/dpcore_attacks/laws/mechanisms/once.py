@@ -16,8 +16,8 @@ from dpcore.adjacency import REPLACE_ONE
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.once import Once
 from dpcore.randomness import SecretCoins
+from dpcore.single_use import Once
 from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
 
 NOT_DOUBLED = Law(

@@ -23,8 +23,8 @@ from dpcore.plan.ask import Ask, failure_over_coins
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
 from dpcore.pricing.bounds_in_force import Bounds
-from dpcore.pricing.parts_of_releases import seen
-from dpcore.pricing.resources import require_room, with_queries
+from dpcore.pricing.cost_estimate import require_room, with_queries
+from dpcore.pricing.release_domains import seen
 from dpcore.pricing.statement import publication, stated
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins

@@ -12,7 +12,7 @@ from dpcore.errors import SpecError, near
 from dpcore.functions.learner import FunctionLearner
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
-from dpcore.running.evaluated import evaluated_adjacency, evaluated_domain
+from dpcore.running.predictions_as_records import evaluated_adjacency, evaluated_domain
 
 
 @attrs.frozen(kw_only=True)

@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.sources import lines
-from dpcore.sources.form import AmbiguousError, Form, LineError, ambiguous, comma
+from dpcore.sources.csv import line as lines
+from dpcore.sources.csv.dialect import AmbiguousError, Form, LineError, ambiguous, comma
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -24,9 +24,9 @@ convex in a = e^epsilon, so below its chords; the Gaussian is convex too, so abo
 each interval of the grid the chord is compared with the Gaussian's tangent at its middle: two
 lines, so that their ends decide.
 
-A *tilted* leak (`dpcore.accounting.tilting`) adds a term that falls with epsilon to the right side.
-It is convex in a, too, so above its tangent. What was found for a rest holds for a larger one: one
-more Gaussian raises the term as it raises that of the larger rest.
+A *tilted* leak (`dpcore.accounting.tilted_leak`) adds a term that falls with epsilon to the right
+side. It is convex in a, too, so above its tangent. What was found for a rest holds for a larger
+one: one more Gaussian raises the term as it raises that of the larger rest.
 """
 
 import functools
@@ -38,7 +38,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.accounting.methods.pld import PldAccountant
-from dpcore.accounting.tilting import TiltedLeak
+from dpcore.accounting.tilted_leak import TiltedLeak
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction, Event

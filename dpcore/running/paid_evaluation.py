@@ -14,11 +14,11 @@ from dpcore.learner import Answer, Model, Published
 from dpcore.learning.metrics.base import Held
 from dpcore.learning.probabilities import probabilities
 from dpcore.plan.ask import Ask
-from dpcore.plan.private_look import PrivateLook
+from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.randomness import SecretCoins
-from dpcore.running.conversation import Door
 from dpcore.running.hold_out import joined
 from dpcore.running.opening import Opened
+from dpcore.running.release_context import Door
 
 
 def look(

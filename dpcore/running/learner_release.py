@@ -25,8 +25,8 @@ from dpcore.plan.ask import Ask
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
 from dpcore.records.records import Records
-from dpcore.running.conversation import Conversation, wide_open
 from dpcore.running.hold_out import HoldOut, joined
+from dpcore.running.release_context import Conversation, wide_open
 from dpcore.running.schedule import Private, Scheduled
 
 

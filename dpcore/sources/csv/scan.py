@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.sources.lines import LONGEST_CELL
+from dpcore.sources.csv.line import LONGEST_CELL
 
 _FEED, _RETURN, _QUOTE = 10, 13, 34
 _ZERO = np.uint8(ord("0"))

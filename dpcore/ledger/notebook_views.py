@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.entries import latest
 from dpcore.ledger.journal import Row
-from dpcore.ledger.left import Left
+from dpcore.ledger.remaining_budget import Left
 from dpcore.ledger.total import Total
-from dpcore.markup import MOST_ROWS, Listing, Sheet, facts
+from dpcore.notebook_view import MOST_ROWS, Listing, Sheet, facts
 
 
 def ledger_sheet(name: str, total: Total, rows: Iterable[Row], left: Left) -> Sheet:

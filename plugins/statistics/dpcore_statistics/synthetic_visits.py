@@ -1,4 +1,4 @@
-"""Made-up visits to a clinic, for examples: `python -m dpcore_statistics.visits FOLDER`.
+"""Made-up visits to a clinic, for examples: `python -m dpcore_statistics.synthetic_visits FOLDER`.
 
 Two files: `visits.csv`, several rows a patient, and `patients.csv`, the last visit of each. Cells
 are missing as they are in life: at the bedside nobody measured, a form came back blank. Nobody is

@@ -18,11 +18,11 @@ from dpcore.functions.learner import FunctionQuery
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.isolate.isolated_copies import frozen
 from dpcore.learner import Answer, Model
-from dpcore.learning.models.shown import ShownModel
+from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.plan.ask import Ask
 from dpcore.randomness import PublicCoins
-from dpcore.running.conversation import Conversation
 from dpcore.running.hold_out import HoldOut
+from dpcore.running.release_context import Conversation
 from dpcore.running.schedule import Scheduled
 
 

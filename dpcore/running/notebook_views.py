@@ -10,11 +10,11 @@ import attrs
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Published
 from dpcore.learning.models.figures import Statistics
-from dpcore.markup import Listing, Sheet
 from dpcore.mechanism import AnyMechanism
+from dpcore.notebook_view import Listing, Sheet
 from dpcore.plan.ask import Ask
+from dpcore.running.function_release import Predictions
 from dpcore.running.schedule import Schedule
-from dpcore.running.serving import Predictions
 from dpcore.sensitivity import Sensitivity
 
 _HEADINGS = ("release", "query", "numbers", "times", "distance", "sensitivity", "noise")

@@ -29,8 +29,8 @@ from dpcore.errors import ParameterError
 from dpcore.learner import Model, ScoringModel
 from dpcore.plan.parts import held_out, part_domain
 from dpcore.records.records import Records
-from dpcore.running.looking import predictions
 from dpcore.running.opening import Opened
+from dpcore.running.paid_evaluation import predictions
 
 PREDICTED, SCORE = "predicted", "score"
 """Columns of evaluated records: what the model predicts; and, of two classes and a model that says

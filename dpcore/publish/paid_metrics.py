@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from dpcore.plan.private_look import RELEASE, stated
+from dpcore.plan.paid_evaluation import RELEASE, stated
 from dpcore.publish.folder import Run
-from dpcore.publish.terms import terms_of
+from dpcore.publish.locked_terms import terms_of
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
 

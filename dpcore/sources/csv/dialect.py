@@ -15,7 +15,7 @@ import attrs
 
 from dpcore.errors import ParameterError, SourceError
 from dpcore.records.location import Holds, Reading
-from dpcore.sources import lines
+from dpcore.sources.csv import line as lines
 
 _POINTED = re.compile(r"[+-]?[0-9]*\.[0-9.,]*(?:[eE][+-]?[0-9]+)?\Z")
 _NO_DELIMITERS = '"\r\n\0'

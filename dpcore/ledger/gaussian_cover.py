@@ -10,7 +10,7 @@ every Gaussian (Smith & Thakurta 2022, arXiv:2210.17520).
 
 What is left is divided by powers of sqrt 2, and leaks are powers of 4, so that equal charges are
 computed once. Where a ledger keeps a part of delta for tilted leaks, a list costs less, but no less
-than its divergence says (`dpcore.accounting.tilting`).
+than its divergence says (`dpcore.accounting.tilted_leak`).
 """
 
 import contextlib
@@ -18,11 +18,11 @@ import math
 
 import attrs
 
-from dpcore.accounting.covering import gaussian_cover
 from dpcore.accounting.exact import dyadic
 from dpcore.accounting.filters import BudgetExceededError, GaussianFilter
-from dpcore.accounting.smoothing import smoothed_cost
-from dpcore.accounting.tilting import Tilt, least_squares
+from dpcore.accounting.gaussian_cover import gaussian_cover
+from dpcore.accounting.marginal_cost import smoothed_cost
+from dpcore.accounting.tilted_leak import Tilt, least_squares
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Event

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Round
-from dpcore_tables.simulated import simulated_rows
 from dpcore_tables.small import below_clip
-from dpcore_tables.walked import Walked
+from dpcore_tables.step_curvature import Walked
+from dpcore_tables.synthetic_records import simulated_rows
 
 _LEAST = 0.02
 _FLATTEST = 1e-6

@@ -15,10 +15,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.sources import lines
-from dpcore.sources.by_lines import Found, by_lines
-from dpcore.sources.form import AmbiguousError, Form, LineError, ambiguous, comma
-from dpcore.sources.structure import Structure, bare_points, structure
+from dpcore.sources.csv import line as lines
+from dpcore.sources.csv.dialect import AmbiguousError, Form, LineError, ambiguous, comma
+from dpcore.sources.csv.python_reader import Found, by_lines
+from dpcore.sources.csv.scan import Structure, bare_points, structure
 
 
 def by_arrow(chunk: bytes, form: Form) -> Found:

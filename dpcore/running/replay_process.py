@@ -55,7 +55,7 @@ Told = list[list[str]]
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from dpcore.running.clean import answer; answer()"
+    "from dpcore.running.replay_process import answer; answer()"
 )
 
 

@@ -15,7 +15,7 @@ from dpcore.distance import Distance
 from dpcore.errors import DpcoreError, ReplayError
 from dpcore.mechanism import AnyMechanism, free_field
 from dpcore.plan.ask import Ask
-from dpcore.pricing.relocking import LockedAsk, LockedRelease, Terms
+from dpcore.pricing.plan_from_lock import LockedAsk, LockedRelease, Terms
 from dpcore.running.plan import Plan
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sensitivity import (

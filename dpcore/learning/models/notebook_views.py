@@ -9,7 +9,7 @@ from dpcore.domain.names import encoded_names
 from dpcore.errors import ContractError
 from dpcore.learning.models.coefficients import line_of
 from dpcore.learning.models.shapes import Shaped
-from dpcore.markup import Listing, Sheet, Shown
+from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.siblings import sibling
 
 _MOST_SHAPES = 4  # that are drawn side by side

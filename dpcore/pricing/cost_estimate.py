@@ -25,8 +25,8 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below
 from dpcore.learner import Reads
 from dpcore.learning.features.base import FeatureMap
+from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, stated
 from dpcore.plan.request import Request
-from dpcore.plan.resources import Resources, in_bytes, in_powers, stated
 from dpcore.query import Query
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement

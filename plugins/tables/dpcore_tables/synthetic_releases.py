@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from dpcore_tables import small
 from dpcore_tables.choice import kept
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.plain import Plain
+from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan, Round
 from dpcore_tables.ranks import Ranks, likely_means, likely_variances
 from dpcore_tables.residuals import Residuals
-from dpcore_tables.simulated import simulated_records
+from dpcore_tables.synthetic_records import simulated_records
 
 _PATHS, _RECORDS = 12, 400
 
