@@ -34,7 +34,7 @@ class Classes:
 
     @property
     def count(self) -> int:
-        """Number of classes."""
+        """The number of declared classes, at least two."""
         return len(self.values)
 
     @property
@@ -44,6 +44,7 @@ class Classes:
         Raises:
             UnfitTargetError: there are more than two.
         """
+        # `half_width` refuses three or more classes, so that this does too.
         return 0.0 * self.half_width
 
     @property
@@ -64,6 +65,7 @@ class Classes:
         codes = self._categories().codes(values)
         if self.count > 2:
             return codes.astype(np.float64)
+        # An unknown class has code -1, and lies in the middle of two.
         return np.where(codes < 0, 0.0, 2.0 * codes - 1)
 
     def codes(self, labels: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -77,12 +79,14 @@ class Classes:
 
     def one_hot(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Indicators of labels, shape (n, count); zeros for an unknown class."""
-        known = labels != 0 if self.count == 2 else labels >= 0
+        # `centred` makes an unknown class 0 between two classes, and -1 of more.
+        is_known = labels != 0 if self.count == 2 else labels >= 0
         indicators: NDArray[np.float64] = np.eye(self.count)[self.codes(labels)]
-        return indicators * known[:, None]
+        return indicators * is_known[:, None]
 
     def named(self, codes: NDArray[np.intp]) -> NDArray[Any]:
         """The classes at codes, as the records write them, shape (n,)."""
+        # An array has one type: numbers where all classes are numbers, else texts.
         numbers = all(isinstance(value, int | float) for value in self.values)
         values = self.values if numbers else tuple(map(str, self.values))
         return np.array(values)[codes]

@@ -43,6 +43,7 @@ class Range:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not math.isfinite(value)):
                 raise ParameterError("range", "finite numbers", name, value)
+        # The width must be finite too: encodings divide by it, and sensitivities grow with it.
         if not self.low < self.high or not math.isfinite(self.high - self.low):
             raise ParameterError("range", f"low < high, low={self.low!r}", "high", self.high)
         if self.missing and self.default is not None:
@@ -53,9 +54,9 @@ class Range:
             raise ParameterError("range", "a default inside the range", "default", self.default)
 
     def __repr__(self) -> str:
-        more = ", missing=True" if self.missing else ""
+        suffix = ", missing=True" if self.missing else ""
         name = type(self).__name__
-        return f"{name}(low={self.low!r}, high={self.high!r}, default={self.default!r}{more})"
+        return f"{name}(low={self.low!r}, high={self.high!r}, default={self.default!r}{suffix})"
 
     @property
     def width(self) -> int:
@@ -64,12 +65,12 @@ class Range:
 
     @property
     def half_width(self) -> float:
-        """(high - low)/2."""
+        """(high - low)/2, the bound on centred labels."""
         return (self.high - self.low) / 2
 
     @property
     def centre(self) -> float:
-        """(low + high)/2."""
+        """(low + high)/2, which stands for a missing entry."""
         return self.low + self.half_width
 
     def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -79,6 +80,7 @@ class Range:
 
     def centred(self, values: Any) -> NDArray[np.float64]:
         """As labels: clipped, then in [-half_width, half_width] around the centre. Shape (n,)."""
+        # Clipped once more, since the subtraction rounds: the label bound holds in floats.
         labels = self.clip(self.numbers(values)) - self.centre
         return np.clip(labels, -self.half_width, self.half_width)
 
@@ -92,20 +94,23 @@ class Range:
 
     def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, width), every entry in [-1, 1], every row at most 1 long."""
-        found = self.numbers(values)
-        inside = self.clip(found)
-        place = np.clip(2 * (inside - self.low) / (self.high - self.low) - 1, -1, 1)
+        counts = self.numbers(values)
+        inside = self.clip(counts)
+        # Clipped once more, since the quotient may round beyond [-1, 1].
+        position = np.clip(2 * (inside - self.low) / (self.high - self.low) - 1, -1, 1)
         if not self.missing:
-            return place[:, None]
-        absent = np.isnan(found)
-        return np.column_stack([np.where(absent, 0.0, place), absent.astype(np.float64)])
+            return position[:, None]
+        absent = np.isnan(counts)
+        # A row is (position, 0) or (0, 1), so that it is at most 1 long.
+        return np.column_stack([np.where(absent, 0.0, position), absent.astype(np.float64)])
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are not inside the range, and no default stands for them. Shape (n,)."""
-        found = self.numbers(values)
-        inside = (found >= self.low) & (found <= self.high)
+        counts = self.numbers(values)
+        inside = (counts >= self.low) & (counts <= self.high)
+        # A default, or the column that marks missing entries, gives such a cell a meaning.
         stands = self.default is not None or self.missing
-        return ~(inside | np.isnan(found) if stands else inside)
+        return ~(inside | np.isnan(counts) if stands else inside)
 
     def describe(self) -> str:
         """The rule an entry must meet."""
@@ -141,6 +146,7 @@ class Dates(Range):
                     "dates", "days of the years 1 to 9999", name, getattr(self, name)
                 )
 
+    # attrs would generate another one for the subclass.
     __repr__ = Range.__repr__
 
     @classmethod
@@ -155,8 +161,8 @@ class Dates(Range):
         return days(values)
 
     def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
-        """As texts. Shape (n,)."""
-        return np.array([str(_moment(one)) for one in counted.tolist()], dtype=object)
+        """Days since 1970-01-01 as texts of dates with a time of day. Shape (n,)."""
+        return np.array([str(_moment(day_count)) for day_count in counted.tolist()], dtype=object)
 
     def describe(self) -> str:
         """The rule an entry must meet."""
@@ -167,10 +173,10 @@ class Dates(Range):
 
 def summary(values: Sequence[Any], most: int = 8) -> str:
     """A list of values in words; of a long one the first and the last, and how many there are."""
-    told = [str(value) for value in values]
-    if len(told) > most:
-        told = [*told[: most - 2], "...", f"{told[-1]} ({len(told)} values)"]
-    return ", ".join(told)
+    words = [str(value) for value in values]
+    if len(words) > most:
+        words = [*words[: most - 2], "...", f"{words[-1]} ({len(words)} values)"]
+    return ", ".join(words)
 
 
 def _moment(days: float) -> datetime:
@@ -191,6 +197,7 @@ class Categories:
 
     def __attrs_post_init__(self) -> None:
         keys = [key(value) for value in self.values]
+        # Values are compared as cells are: 1 and "1" are one category.
         if len(keys) < 2 or len(set(keys)) < len(keys) or MISSING in keys:
             raise ParameterError(
                 "categories", "two or more different values", "values", self.values
@@ -215,6 +222,7 @@ class Categories:
         codes = self.codes(values)
         if len(self.values) == 2:
             return np.where(codes < 0, 0.0, 2.0 * codes - 1)[:, None]
+        # Code -1 picks the last row of the identity, which is 0 in all columns but the last.
         one_hot: NDArray[np.float64] = np.eye(len(self.values) + 1)[codes, :-1]
         return one_hot
 

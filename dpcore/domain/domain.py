@@ -73,19 +73,21 @@ class Domain:
                 raise ParameterError(
                     "domain", "columns that are Range, Categories or Texts", name, column
                 )
+        # Roles are disjoint: a column is a feature, the target, a group or the person's id.
         if (self._target is None) != (self._labels is None):
             raise ParameterError("domain", "a target with its labels", "target", self._target)
         if isinstance(self._labels, Range) and self._labels.missing:
             raise ParameterError("domain", "labels without missing ones", "labels", self._labels)
         if self._target in self.columns:
             raise ParameterError("domain", "a target that is no feature", "target", self._target)
-        if taken := sorted({*self.groups} & {*self.columns, self._target}):
-            raise ParameterError("domain", "groups that are no features", "groups", taken[0])
+        if overlap := sorted({*self.groups} & {*self.columns, self._target}):
+            raise ParameterError("domain", "groups that are no features", "groups", overlap[0])
         if self.people is not None and self.people.column in self.rules:
             raise ParameterError(
                 "domain", "a people's column that is neither feature nor target", "people",
                 self.people.column,
             )  # fmt: skip
+        # Both counts are public facts: exact where the adjacency fixes it, else at most a limit.
         for name in ("exact", "limit"):
             count = getattr(self, name)
             if count is not None and (isinstance(count, bool) or count < 1):
@@ -99,11 +101,11 @@ class Domain:
 
     def __repr__(self) -> str:
         fields = ("columns", "target", "labels", "exact", "limit", "norm")
-        own = (self.columns, self._target, self._labels, self.exact, self.limit, self.norm)
-        told = ", ".join(f"{name}={value!r}" for name, value in zip(fields, own, strict=True))
+        values = (self.columns, self._target, self._labels, self.exact, self.limit, self.norm)
+        text = ", ".join(f"{name}={value!r}" for name, value in zip(fields, values, strict=True))
         whose = "" if self.people is None else f", people={self.people!r}"
         grouped = f", groups={self.groups!r}" if self.groups else ""
-        return f"Domain({told}{whose}{grouped})"
+        return f"Domain({text}{whose}{grouped})"
 
     @property
     def labelled(self) -> bool:
@@ -135,6 +137,7 @@ class Domain:
     @property
     def rules(self) -> dict[str, Column | Classes]:
         """What every declared column must hold, the target's last."""
+        # Readers count records by the last column, so that the target's place is fixed.
         target = {self.target: self.labels} if self.labelled else {}
         return {**self.columns, **self.groups, **target}
 
@@ -171,6 +174,7 @@ class Domain:
     @property
     def feature_norm(self) -> float:
         """l2 bound on every encoded row: `norm`, or sqrt(number of columns) if that is less."""
+        # Each declared column encodes to a block at most 1 long, however wide it is.
         box = up(math.sqrt(len(self.columns)), roundings=3)
         return box if self.norm is None else min(self.norm, box)
 
@@ -200,6 +204,7 @@ class Domain:
             raise SourceError("the columns are not equally long")
         encoded = np.hstack(blocks)
         if self.norm is not None:
+            # The scale of a row is a function of that row alone, to the last bit.
             norms = row_lengths(encoded)
             too_long = norms > self.norm
             scale = np.where(too_long, _SHRINK * self.norm / np.where(too_long, norms, 1.0), 1.0)
@@ -223,6 +228,7 @@ class Domain:
         table = named(table)
         if self.labelled and self.target not in table:
             raise SourceError(f"column {self.target!r} is missing")
+        # Whatever a cell holds, its row lands in the domain: adjacency is stated on the result.
         features = self.encode(table)
         if not self.labelled:
             return Records(features=features, labels=np.zeros(features.shape[0]))
@@ -234,12 +240,13 @@ class Domain:
     def misfits(self, table: Table) -> list[tuple[str, int, str]]:
         """Columns that do not fit: (column, first such row, the rule). For the operator only."""
         table = named(table)
-        found = []
+        violations = []
         for name, rule in self.rules.items():
-            wrong = np.flatnonzero(rule.misfits(table[name]))
-            if wrong.size:
-                found.append((name, int(wrong[0]), rule.describe()))
-        return found
+            # Which cells do not fit is private: this goes to the operator alone.
+            rows = np.flatnonzero(rule.misfits(table[name]))
+            if rows.size:
+                violations.append((name, int(rows[0]), rule.describe()))
+        return violations
 
     def of_part(self, records: int) -> "Domain":
         """The domain of a part with a public number of records."""

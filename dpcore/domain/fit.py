@@ -58,45 +58,51 @@ class Fit:
 def fit(domain: Domain, batches: Iterable[Table]) -> Fit:
     """Look at every cell of every batch, in order."""
     rules: dict[str, Any] = {**domain.read}
-    found: dict[tuple[str, str], Misfit] = {}
+    misfits_by_rule: dict[tuple[str, str], Misfit] = {}
     records = 0
+    # One pass holds counts and first places alone, however many records there are.
     for batch in batches:
         table = named(batch)
         for name, rule in rules.items():
-            for broken, places in _broken(rule, table[name]):
+            for breach, places in _broken_rules(rule, table[name]):
                 new = Misfit(
                     column=name,
-                    rule=broken,
+                    rule=breach,
                     needed=rule.describe(),
                     count=int(places.size),
                     first=records + int(places[0]) + 1,
                 )
-                old = found.get((name, broken))
-                found[name, broken] = (
+                old = misfits_by_rule.get((name, breach))
+                misfits_by_rule[name, breach] = (
                     new if old is None else attrs.evolve(old, count=old.count + new.count)
                 )
+        # Places go on from batch to batch, so that a record has its number in the source.
         records += len(table[list(rules)[-1]])
     order = {name: place for place, name in enumerate(rules)}
-    listed = sorted(found.values(), key=lambda one: (order[one.column], -one.count, one.first))
+    listed = sorted(
+        misfits_by_rule.values(),
+        key=lambda misfit: (order[misfit.column], -misfit.count, misfit.first),
+    )
     return Fit(records=records, misfits=tuple(listed))
 
 
-def _broken(rule: Any, cells: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
+def _broken_rules(rule: Any, cells: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
     """Every rule that some cells break, and where they stand."""
-    wrong = rule.misfits(cells)
-    if not wrong.any():
+    is_misfit = rule.misfits(cells)
+    if not is_misfit.any():
         return
-    hollow = wrong & empty(cells)
-    kinds = {EMPTY: hollow}
+    # Kinds are disjoint, so that every misfit is counted once.
+    is_empty = is_misfit & empty(cells)
+    kinds = {EMPTY: is_empty}
     if isinstance(rule, Range):
-        none = wrong & ~hollow & np.isnan(rule.numbers(cells))
-        what = "date" if isinstance(rule, Dates) else "number"
-        kinds[f"no {what}"] = none
-        kinds["outside the range"] = wrong & ~hollow & ~none
+        is_no_number = is_misfit & ~is_empty & np.isnan(rule.numbers(cells))
+        kind = "date" if isinstance(rule, Dates) else "number"
+        kinds[f"no {kind}"] = is_no_number
+        kinds["outside the range"] = is_misfit & ~is_empty & ~is_no_number
     elif isinstance(rule, People):
-        kinds[_NO_ID] = wrong & ~hollow
+        kinds[_NO_ID] = is_misfit & ~is_empty
     else:
-        kinds["none of the categories"] = wrong & ~hollow
+        kinds["none of the categories"] = is_misfit & ~is_empty
     for broken, mask in kinds.items():
         if mask.any():
             yield broken, np.flatnonzero(mask)
@@ -104,22 +110,29 @@ def _broken(rule: Any, cells: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
 
 def require_fit(domain: Domain, table: Table) -> None:
     """Raise `SourceError` at the first column with a cell that does not fit; no cell is shown."""
-    found = fit(domain, [table])
-    wrong = [one for one in found.misfits if one.column == found.misfits[0].column]
-    if wrong:
-        raise SourceError(refusal(min(wrong, key=lambda one: one.first), found.records))
+    # Errors name a column, a record's number and a rule; no cell goes into a message.
+    report = fit(domain, [table])
+    misfits_of_column = [
+        misfit for misfit in report.misfits if misfit.column == report.misfits[0].column
+    ]
+    if misfits_of_column:
+        raise SourceError(
+            refusal(min(misfits_of_column, key=lambda misfit: misfit.first), report.records)
+        )
 
 
 def require_fit_of_batch(domain: Domain, table: Table) -> None:
     """Raise `MisfitError` at a record of a batch that does not fit; no cell is shown."""
-    for one in fit(domain, [table]).misfits:
-        what = "and is empty" if one.rule == EMPTY else f"({one.rule})"
-        raise MisfitError(one.column, one.first - 1, f"{one.needed} {what}")
+    for misfit in fit(domain, [table]).misfits:
+        reason = "and is empty" if misfit.rule == EMPTY else f"({misfit.rule})"
+        # The number is counted from 0 within this batch; the caller adds where it begins.
+        raise MisfitError(misfit.column, misfit.first - 1, f"{misfit.needed} {reason}")
 
 
 def refusal(misfit: Misfit, records: int) -> str:
     """Why a run stops, and the way out."""
     where = f"column {misfit.column!r}, record {misfit.first}: needs {misfit.needed}"
+    # No default can stand for an id: such a record belongs to nobody.
     if misfit.needed == ID:
         return (
             f"{where}; {misfit.count} of {records} records have none ({misfit.rule}): give them "

@@ -18,11 +18,13 @@ def encoded_names(domain: Domain) -> tuple[str, ...]:
 
 
 def _names(domain: Domain, name: str) -> Iterator[str]:
+    """The names of one declared column's encoded columns."""
     match domain.columns[name]:
         case Range(missing=missing):
             yield name
             if missing:
                 yield f"{name} missing"
+        # Two categories share one column of -1 and +1, which is named after the +1.
         case Categories(values=values):
             yield from (f"{name}={value}" for value in (values[1:] if len(values) == 2 else values))
         case column:

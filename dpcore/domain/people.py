@@ -34,6 +34,7 @@ class People:
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
             raise ParameterError("people", "the name of a column", "column", self.column)
+        # A bool is an int to Python, and no number of records.
         if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
             raise ParameterError("people", "an integer >= 1", "records", self.records)
 
@@ -47,8 +48,8 @@ class People:
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which records belong to nobody. Shape (n,)."""
-        found = persons(values)
-        return np.fromiter((one is None for one in found), dtype=np.bool_, count=len(found))
+        ids = persons(values)
+        return np.fromiter((person is None for person in ids), dtype=np.bool_, count=len(ids))
 
     def describe(self) -> str:
         """The rule an entry must meet."""

@@ -29,58 +29,64 @@ class Texts:
     longest: int
 
     def __attrs_post_init__(self) -> None:
-        whole = isinstance(self.longest, int) and not isinstance(self.longest, bool)
-        if not whole or not 1 <= self.longest <= LONGEST:
+        # A bool is an int to Python, and no number of bytes.
+        is_integer = isinstance(self.longest, int) and not isinstance(self.longest, bool)
+        if not is_integer or not 1 <= self.longest <= LONGEST:
             raise ParameterError("texts", f"1 to {LONGEST} bytes", "texts", self.longest)
 
     @property
     def width(self) -> int:
-        """Encoded columns."""
+        """The number of encoded columns: six bytes each, the last maybe fewer."""
         return -(-self.longest // _BYTES)
 
     def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, width), every row at most 1 long; zeros where there is no text."""
-        known: dict[bytes, NDArray[np.float64]] = {}
+        encodings: dict[bytes, NDArray[np.float64]] = {}
         rows = np.zeros((len(listed := cells(values).tolist()), self.width))
         for place, cell in enumerate(listed):
             text = self._bytes(cell)
-            if text and text not in known:
+            if text and text not in encodings:
+                # Texts hold no zero byte, so that padding with them is undone without doubt.
                 padded = text.ljust(_BYTES * self.width, b"\0")
-                parts = (padded[at : at + _BYTES] for at in range(0, len(padded), _BYTES))
-                known[text] = np.array([int.from_bytes(part) / _UNIT for part in parts])
+                parts = (
+                    padded[offset : offset + _BYTES] for offset in range(0, len(padded), _BYTES)
+                )
+                encodings[text] = np.array([int.from_bytes(part) / _UNIT for part in parts])
             if text:
-                rows[place] = known[text]
+                rows[place] = encodings[text]
         return rows
 
     def decoded(self, row: NDArray[np.float64]) -> str:
         """The text that an encoded row stands for, whatever its numbers are."""
-        found = b""
+        text = b""
         for part in np.nan_to_num(np.asarray(row, dtype=np.float64)).tolist():
-            whole = min(max(int(part * _UNIT), 0), (1 << (8 * _BYTES)) - 1)
-            found += whole.to_bytes(_BYTES)
-        return found.rstrip(b"\0").decode("utf-8", "replace")
+            # Noise may have led beyond [0, 2^48): any number becomes six bytes.
+            integer = min(max(int(part * _UNIT), 0), (1 << (8 * _BYTES)) - 1)
+            text += integer.to_bytes(_BYTES)
+        return text.rstrip(b"\0").decode("utf-8", "replace")
 
     def _bytes(self, cell: object) -> bytes:
         """UTF-8 of what a cell counts as, cut off between two characters."""
-        return _whole(cell)[: self.longest].decode("utf-8", "ignore").encode("utf-8")
+        # A character that the cut would split is dropped as a whole.
+        return _utf8(cell)[: self.longest].decode("utf-8", "ignore").encode("utf-8")
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are no text, or a longer one. Shape (n,)."""
         listed = cells(values).tolist()
-        return np.array([len(_whole(cell)) > self.longest for cell in listed], dtype=np.bool_)
+        return np.array([len(_utf8(cell)) > self.longest for cell in listed], dtype=np.bool_)
 
     def describe(self) -> str:
         """The rule an entry must meet."""
         return f"a text of at most {self.longest} bytes, or missing"
 
 
-def _whole(cell: object) -> bytes:
+def _utf8(cell: object) -> bytes:
     """UTF-8 of what a cell counts as, by its own content; empty where it is missing."""
-    found = key(cell)
-    if found == MISSING:
+    content = key(cell)
+    if content == MISSING:
         return b""
-    if isinstance(found, tuple):  # a truth, or days since 1970-01-01
-        found = found[1]
-    if isinstance(found, float):
-        found = f"{found:.15g}"
-    return str(found).replace("\0", "").encode("utf-8", "ignore")
+    if isinstance(content, tuple):  # a truth, or days since 1970-01-01
+        content = content[1]
+    if isinstance(content, float):
+        content = f"{content:.15g}"
+    return str(content).replace("\0", "").encode("utf-8", "ignore")

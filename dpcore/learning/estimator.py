@@ -32,8 +32,9 @@ class Estimator(ABC):
     @classmethod
     def features(cls, fields: Mapping[str, Any]) -> FeatureMap:
         """The feature map of the second of `parts`, from what was given for its fields."""
-        made: FeatureMap = cls.parts[1](**fields)
-        return made
+        # By convention the learner is the first part, and the map that it takes the second.
+        feature_map: FeatureMap = cls.parts[1](**fields)
+        return feature_map
 
     @classmethod
     def mechanism(cls, parameters: Mapping[str, Any]) -> AnyMechanism | None:

@@ -40,8 +40,11 @@ def decision(model: Model, domain: Domain, table: Table) -> NDArray[np.float64]:
         return np.asarray(model.score(domain.encode(table)), dtype=np.float64)
     if not isinstance(model, ProbabilityModel):
         raise AttributeError(f"{type(model).__name__} predicts classes, and no scores of them")
-    found = model.probabilities(table)
-    return np.asarray(2 * found[:, 1] - 1 if domain.classes == 2 else found)
+    class_probabilities = model.probabilities(table)
+    # Two classes are centred at 0, so that the sign of the number is the decision.
+    return np.asarray(
+        2 * class_probabilities[:, 1] - 1 if domain.classes == 2 else class_probabilities
+    )
 
 
 def probabilities(model: Model, domain: Domain, table: Table) -> NDArray[np.float64]:
@@ -57,9 +60,11 @@ def probabilities(model: Model, domain: Domain, table: Table) -> NDArray[np.floa
 
 def of_scores(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities of two classes, of estimates of labels -1 and +1; shape (n, 2)."""
-    size, rest = np.abs(scores), 1 - _STRAIGHT
-    beyond = np.maximum(size, _STRAIGHT) - _STRAIGHT
-    smaller = np.where(size <= _STRAIGHT, (1 - size) / 2, rest / 2 * rest / (beyond + rest))
+    size, margin = np.abs(scores), 1 - _STRAIGHT
+    excess = np.maximum(size, _STRAIGHT) - _STRAIGHT
+    # Linear up to c; beyond, the hyperbola of the formula above.
+    smaller = np.where(size <= _STRAIGHT, (1 - size) / 2, margin / 2 * margin / (excess + margin))
+    # A score of 0 goes to the second class, as in `Classes.codes`.
     second = np.where(scores >= 0, 1 - smaller, smaller)
     return np.stack([1 - second, second], axis=1)
 
@@ -69,7 +74,8 @@ def of_indicators(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Estimates below 0 count as 0; a row of such alone says the same of every class.
     """
-    kept = np.maximum(outputs, 0.0)
-    total = kept.sum(axis=1, keepdims=True)
-    even = np.full_like(kept, 1 / kept.shape[1])
-    return np.asarray(np.divide(kept, total, out=even, where=total > 0))
+    positive_parts = np.maximum(outputs, 0.0)
+    total = positive_parts.sum(axis=1, keepdims=True)
+    # A row without a positive estimate keeps this default.
+    even = np.full_like(positive_parts, 1 / positive_parts.shape[1])
+    return np.asarray(np.divide(positive_parts, total, out=even, where=total > 0))

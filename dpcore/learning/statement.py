@@ -42,12 +42,12 @@ class Statement:
 
     def parameters(self) -> dict[str, Any]:
         """Names of what it needs, with defaults; `inspect.Parameter.empty` for none."""
-        found: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
         for function in (self.printed, self.corrected):
             if function is not None:
-                for name, one in inspect.signature(function).parameters.items():
-                    found.setdefault(name, one.default)
-        return found
+                for name, parameter in inspect.signature(function).parameters.items():
+                    defaults.setdefault(name, parameter.default)
+        return defaults
 
     def values(self, given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """Both by their labels, each as named numbers.
@@ -58,18 +58,27 @@ class Statement:
         Raises:
             SpecError: one is unknown, missing or out of its range.
         """
-        known = self.parameters()
-        named = {self.symbols.get(key, key): value for key, value in given.items()}
-        for key in named:
-            if key not in known:
+        defaults = self.parameters()
+        # A paper's symbol and the parameter's name mean the same.
+        arguments = {self.symbols.get(key, key): value for key, value in given.items()}
+        for key in arguments:
+            if key not in defaults:
                 raise SpecError(f"no parameter is called {key!r}{nearest(key, self.options())}")
-        named = {key: _fit(self.option(key), one, known[key]) for key, one in named.items()}
-        needed = [k for k, default in known.items() if default is inspect.Parameter.empty]
-        if missing := [self.option(key) for key in needed if key not in named]:
+        # A message names the option that the reader wrote, not the parameter behind it.
+        arguments = {
+            key: _fit(self.option(key), argument, defaults[key])
+            for key, argument in arguments.items()
+        }
+        required_names = [
+            k for k, default in defaults.items() if default is inspect.Parameter.empty
+        ]
+        if missing := [self.option(key) for key in required_names if key not in arguments]:
             raise SpecError(f"needs {', '.join(f'--{key}' for key in missing)}")
-        both = zip(self.labels, (self.printed, self.corrected), strict=True)
+        versions = zip(self.labels, (self.printed, self.corrected), strict=True)
         return {
-            which: _numbers(function, named) for which, function in both if function is not None
+            label: _numbers(function, arguments)
+            for label, function in versions
+            if function is not None
         }
 
     def option(self, parameter: str) -> str:
@@ -78,7 +87,7 @@ class Statement:
         return symbols.get(parameter, parameter)
 
     def options(self) -> list[str]:
-        """Every name and symbol."""
+        """Every name and symbol that `values` takes."""
         return [*self.parameters(), *self.symbols]
 
 
@@ -87,26 +96,29 @@ def _fit(option: str, value: Any, default: Any) -> Any:
     if isinstance(default, bool) or isinstance(value, bool):
         if isinstance(value, bool) and isinstance(default, bool):
             return value
-        wanted = "true or false" if isinstance(default, bool) else "a number"
-        raise ParameterError("the statement", wanted, option, value)
+        requirement = "true or false" if isinstance(default, bool) else "a number"
+        raise ParameterError("the statement", requirement, option, value)
     if not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ParameterError("the statement", "a finite number >= 0", option, value)
     return value if value < _EXACT else float(value)
 
 
 def _numbers(
-    function: Callable[..., float | Numbers], named: Mapping[str, Any]
+    function: Callable[..., float | Numbers], arguments: Mapping[str, Any]
 ) -> dict[str, float]:
-    own = {key: named[key] for key in inspect.signature(function).parameters if key in named}
+    inputs = {
+        key: arguments[key] for key in inspect.signature(function).parameters if key in arguments
+    }
     try:
+        # Outside its range a formula may fail or be NaN: both become one message.
         with np.errstate(all="ignore"):
-            found = function(**own)
+            result = function(**inputs)
     except (ArithmeticError, ValueError) as error:
         if isinstance(error, ParameterError):
             raise
         raise SpecError(_NONE) from None
-    numbers = found if isinstance(found, Mapping) else {"value": found}
-    told = {str(key): float(value) for key, value in numbers.items()}
-    if any(math.isnan(value) for value in told.values()):
+    numbers = result if isinstance(result, Mapping) else {"value": result}
+    named_numbers = {str(key): float(value) for key, value in numbers.items()}
+    if any(math.isnan(value) for value in named_numbers.values()):
         raise SpecError(_NONE)
-    return told
+    return named_numbers

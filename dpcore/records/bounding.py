@@ -34,14 +34,16 @@ def smallest(
         codes: Whose each record is, shape (n,); `NOBODY`'s are left out.
         tags, places: Of each record, shape (n,).
     """
+    # Sorted by person, then tag; ties of tags, which are unlikely, go by place.
     order = np.lexsort((places, tags, codes))
     sorted_codes = codes[order]
     numbers = np.arange(order.size)
     first = np.ones(order.size, dtype=np.bool_)
     first[1:] = sorted_codes[1:] != sorted_codes[:-1]
+    # A record's rank among its person's: its position less that of the person's first.
     rank = numbers - np.maximum.accumulate(np.where(first, numbers, 0))
-    found: NDArray[np.intp] = np.sort(order[(rank < most) & (sorted_codes != NOBODY)])
-    return found
+    rows: NDArray[np.intp] = np.sort(order[(rank < most) & (sorted_codes != NOBODY)])
+    return rows
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -74,34 +76,40 @@ class Bounding:
     """
 
     def __init__(self, most: int, tags: Words) -> None:
-        self._most, self._tags = most, tags
-        self._known: dict[str, int] = {}
+        self._limit, self._tags = most, tags
+        self._numbers: dict[str, int] = {}
         self._candidates: list[tuple[NDArray[Any], ...]] = []
-        self._places = self._cut = self._waiting = 0
+        self._places = self._merged_count = self._candidate_count = 0
 
     def add(self, column: Any) -> None:
         """The next records, by the cells of their person's column."""
-        found = self._numbered(persons(column))
-        tags = self._tags.at(self._places, found.size)
-        places = np.arange(self._places, self._places + found.size, dtype=np.int64)
-        kept = smallest(found, tags, places, self._most)
-        self._candidates.append((found[kept], tags[kept], places[kept]))
-        self._places += found.size
-        self._waiting += kept.size
-        if self._waiting > 2 * self._cut + (1 << 16):
+        codes = self._number_persons(persons(column))
+        # Words belong to places in the source, so that the cut into blocks changes no tag.
+        tags = self._tags.at(self._places, codes.size)
+        places = np.arange(self._places, self._places + codes.size, dtype=np.int64)
+        rows = smallest(codes, tags, places, self._limit)
+        self._candidates.append((codes[rows], tags[rows], places[rows]))
+        self._places += codes.size
+        self._candidate_count += rows.size
+        # Merging at twice the last size keeps memory in proportion to the records kept.
+        if self._candidate_count > 2 * self._merged_count + (1 << 16):
             self._merge()
 
-    def _numbered(self, found: list[str | None]) -> NDArray[np.int32]:
-        known = self._known
-        numbers = (NOBODY if one is None else known.setdefault(one, len(known)) for one in found)
-        return np.fromiter(numbers, dtype=np.int32, count=len(found))
+    def _number_persons(self, ids: list[str | None]) -> NDArray[np.int32]:
+        numbers_by_id = self._numbers
+        # Ids become numbers in order of appearance, and never leave this object.
+        numbers = (
+            NOBODY if person is None else numbers_by_id.setdefault(person, len(numbers_by_id))
+            for person in ids
+        )
+        return np.fromiter(numbers, dtype=np.int32, count=len(ids))
 
     def _merge(self) -> None:
         """Cut all candidates so far to k a person."""
         codes, tags, places = map(np.concatenate, zip(*self._candidates, strict=True))
-        kept = smallest(codes, tags, places, self._most)
-        self._candidates = [(codes[kept], tags[kept], places[kept])]
-        self._cut = self._waiting = kept.size
+        rows = smallest(codes, tags, places, self._limit)
+        self._candidates = [(codes[rows], tags[rows], places[rows])]
+        self._merged_count = self._candidate_count = rows.size
 
     @property
     def places(self) -> int:
@@ -109,19 +117,20 @@ class Bounding:
         return self._places
 
     def used(self, places: int) -> Used:
-        """The choice.
+        """Which records the run uses, and whose they are, once all `places` were added.
 
         Raises:
             ContractError: an engine has read other records than these.
         """
+        # Codes by place are right only for the very records that were counted here.
         if places != self._places:
             raise ContractError("whose records are was not read together with the records")
         codes = np.full(self._places, NOBODY, dtype=np.int32)
         if self._candidates:
             self._merge()
-            owners, _, kept = self._candidates[0]
-            codes[kept] = owners
-        return Used(codes=codes, persons=len(self._known))
+            owners, _, rows = self._candidates[0]
+            codes[rows] = owners
+        return Used(codes=codes, persons=len(self._numbers))
 
     def __reduce__(self) -> Any:
         raise SourceError("an engine with other processes cannot tell persons apart: use local")

@@ -65,6 +65,7 @@ def named(table: Any) -> Any:
         SourceError: a stream of Arrow batches fails, or pyarrow is not installed to read it.
     """
     if not isinstance(table, Mapping):
+        # Tables are known by their methods, so that none of these libraries must be installed.
         if hasattr(table, "collect_schema") and hasattr(table, "collect"):
             table = table.collect()
         if hasattr(table, "column_names") and hasattr(table, "column"):
@@ -85,13 +86,14 @@ def cells(column: Any) -> NDArray[Any]:
     Raises:
         SourceError: the column is no sequence of cells in one dimension.
     """
-    if (held := pieces_of(column)) is not None:
-        return _joined([cells(piece) for piece in held])
+    if (pieces := pieces_of(column)) is not None:
+        return _join_pieces([cells(piece) for piece in pieces])
     if not isinstance(column, np.ndarray):
-        column = _unwrapped(column)
+        column = _unwrap(column)
     if isinstance(column, np.ndarray):
         if column.ndim != 1:
             raise SourceError("a column needs one dimension")
+        # What lies under a mask is no cell of the table.
         if isinstance(column, np.ma.MaskedArray):
             pairs = zip(np.ma.getdata(column), np.ma.getmaskarray(column), strict=True)
             listed = [MISSING if hidden else cell for cell, hidden in pairs]
@@ -103,18 +105,19 @@ def cells(column: Any) -> NDArray[Any]:
         raise SourceError("a column needs a sequence of cells")
     else:
         listed = column if isinstance(column, list) else list(column)
+    # `np.array` would unpack cells that are sequences into further dimensions.
     return np.fromiter(listed, dtype=object, count=len(listed))
 
 
-def _joined(found: list[NDArray[Any]]) -> NDArray[Any]:
+def _join_pieces(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     """One array of the cells of all pieces; of objects, where the pieces are not of one type."""
-    if len({piece.dtype for piece in found}) == 1:
-        return np.concatenate(found)
-    listed = [cell for piece in found for cell in piece]
+    if len({piece.dtype for piece in pieces}) == 1:
+        return np.concatenate(pieces)
+    listed = [cell for piece in pieces for cell in piece]
     return np.fromiter(listed, dtype=object, count=len(listed))
 
 
-def _unwrapped(column: Any) -> Any:
+def _unwrap(column: Any) -> Any:
     """An array of a fixed type, or a list, out of the containers of other libraries."""
     if hasattr(column, "to_pylist"):  # pyarrow
         kind = str(getattr(column, "type", ""))
@@ -122,100 +125,104 @@ def _unwrapped(column: Any) -> Any:
             return column.to_numpy(
                 **({} if hasattr(column, "chunks") else {"zero_copy_only": False})
             )
-        return _one_by_one(column.to_pylist, len(column), lambda i: column[i].as_py())
+        return _unwrap_cells(column.to_pylist, len(column), lambda i: column[i].as_py())
     if isinstance(getattr(column, "dtype", None), np.dtype):  # pandas, a type of numpy's
         return np.asarray(column)
     if hasattr(column, "to_list"):  # pandas' own types, and polars
-        return _one_by_one(column.to_list, len(column), lambda i: column[i])
+        return _unwrap_cells(column.to_list, len(column), lambda i: column[i])
     return column
 
 
-def _one_by_one(whole: Callable[[], Any], count: int, entry: Callable[[int], object]) -> Any:
+def _unwrap_cells(read_all: Callable[[], Any], count: int, entry: Callable[[int], object]) -> Any:
     """All cells at once, or one by one where a cell is none of Python's values (the year 10000)."""
     try:
-        return whole()
+        return read_all()
     except Exception:
-        found: list[object] = []
+        values: list[object] = []
         for place in range(count):
             try:
-                found.append(entry(place))
+                values.append(entry(place))
             except Exception:
-                found.append(MISSING)
-        return found
+                values.append(MISSING)
+        return values
 
 
 def numbers(column: Any) -> NDArray[np.float64]:
     """The number that each cell is; NaN where it is none. Shape (n,)."""
-    if (held := pieces_of(column)) is not None:
-        return _each_piece(numbers, held, np.float64)
+    if (pieces := pieces_of(column)) is not None:
+        return _read_pieces(numbers, pieces, np.float64)
     if (typed := numbers_of(column)) is not None:
         return typed
     if (pair := distinct(column)) is not None:
         return _numbers_of_distinct(pair[0])[pair[1]]
-    found = cells(column)
-    if found.dtype.kind in "fiub":
+    array = cells(column)
+    if array.dtype.kind in "fiub":
         with np.errstate(over="ignore", invalid="ignore"):
-            return found.astype(np.float64) + 0.0
-    if found.dtype.kind == "M":
-        return np.full(found.shape, math.nan)
-    listed = found.tolist()
-    at_once = _plain_numbers(listed)
-    if at_once is not None:
-        return at_once
-    return np.array(_each(listed, number), dtype=np.float64)
+            # Adding 0.0 makes -0.0 a 0.0, as `number` does.
+            return array.astype(np.float64) + 0.0
+    # Moments count in columns of dates alone.
+    if array.dtype.kind == "M":
+        return np.full(array.shape, math.nan)
+    listed = array.tolist()
+    # A faster way to the same numbers; None where a text needs the grammar.
+    plain_numbers = _plain_numbers(listed)
+    if plain_numbers is not None:
+        return plain_numbers
+    return np.array(_read_cells(listed, number), dtype=np.float64)
 
 
 def _numbers_of_distinct(values: list[Any]) -> NDArray[np.float64]:
     """The same of texts, decimals and None; what is empty keeps the rest from no short way."""
-    found = np.full(len(values), math.nan)
+    counts = np.full(len(values), math.nan)
     filled = [place for place, value in enumerate(values) if value is not None and value != ""]
     if filled:
-        found[filled] = numbers([values[place] for place in filled])
-    return found
+        counts[filled] = numbers([values[place] for place in filled])
+    return counts
 
 
 def days(column: Any) -> NDArray[np.float64]:
     """Days since 1970-01-01 that each cell is; NaN where it is no date. Shape (n,)."""
-    if (held := pieces_of(column)) is not None:
-        return _each_piece(days, held, np.float64)
+    if (pieces := pieces_of(column)) is not None:
+        return _read_pieces(days, pieces, np.float64)
     if (pair := distinct(column)) is not None:
         return days(pair[0])[pair[1]]
-    found = cells(column)
-    if found.dtype.kind in "fiub":
-        return np.full(found.shape, math.nan)
-    listed = list(found) if found.dtype.kind == "M" else found.tolist()
-    return np.array(_each(listed, day), dtype=np.float64)
+    array = cells(column)
+    if array.dtype.kind in "fiub":
+        return np.full(array.shape, math.nan)
+    listed = list(array) if array.dtype.kind == "M" else array.tolist()
+    return np.array(_read_cells(listed, day), dtype=np.float64)
 
 
 def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np.intp]:
     """The code of each cell by its `key`; `unknown` where it has none. Shape (n,)."""
-    if (held := pieces_of(column)) is not None:
-        return _each_piece(lambda piece: coded(piece, code, unknown), held, np.intp)
+    if (pieces := pieces_of(column)) is not None:
+        return _read_pieces(lambda piece: coded(piece, code, unknown), pieces, np.intp)
     if (pair := distinct(column)) is not None:
         return coded(pair[0], code, unknown)[pair[1]]
-    found = cells(column)
-    if found.dtype.kind in "fiub":
-        values, places = np.unique(found, return_inverse=True)
+    array = cells(column)
+    if array.dtype.kind in "fiub":
+        values, places = np.unique(array, return_inverse=True)
+        # The rule is asked once for each different value.
         codes = [code.get(key(value), unknown) for value in values]
         return np.array(codes, dtype=np.intp)[places.reshape(-1)]
-    listed = list(found) if found.dtype.kind == "M" else found.tolist()
-    codes = _each(listed, lambda cell: code.get(key(cell), unknown))
+    listed = list(array) if array.dtype.kind == "M" else array.tolist()
+    codes = _read_cells(listed, lambda cell: code.get(key(cell), unknown))
     return np.array(codes, dtype=np.intp)
 
 
 def empty(column: Any) -> NDArray[np.bool_]:
     """Which cells hold nothing: None, NaN, NaT, null, and texts of blanks alone. Shape (n,)."""
-    if (held := pieces_of(column)) is not None:
-        return _each_piece(empty, held, np.bool_)
+    if (pieces := pieces_of(column)) is not None:
+        return _read_pieces(empty, pieces, np.bool_)
     if (pair := distinct(column)) is not None:
         return empty(pair[0])[pair[1]]
     typed = numbers_of(column)
-    found = cells(column) if typed is None else typed
-    if found.dtype.kind == "M":
-        return np.isnat(found)
-    if found.dtype.kind in "fiub":
-        return np.isnan(found) if found.dtype.kind == "f" else np.zeros(found.shape, np.bool_)
-    return np.array(_each(found.tolist(), _holds_nothing), dtype=np.bool_)
+    array = cells(column) if typed is None else typed
+    if array.dtype.kind == "M":
+        return np.isnat(array)
+    if array.dtype.kind in "fiub":
+        return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
+    return np.array(_read_cells(array.tolist(), _holds_nothing), dtype=np.bool_)
 
 
 def _holds_nothing(cell: object) -> bool:
@@ -229,11 +236,11 @@ def _holds_nothing(cell: object) -> bool:
     return cell is None or kind.__name__ in ("NAType", "NaTType")  # pandas' two
 
 
-def _each_piece(
-    read: Callable[[Any], NDArray[Number]], held: tuple[Any, ...], kind: type[Number]
+def _read_pieces(
+    function: Callable[[Any], NDArray[Number]], pieces: tuple[Any, ...], kind: type[Number]
 ) -> NDArray[Number]:
-    found = [read(piece) for piece in held]
-    return np.concatenate(found) if found else np.zeros(0, kind)
+    arrays = [function(piece) for piece in pieces]
+    return np.concatenate(arrays) if arrays else np.zeros(0, kind)
 
 
 def number(cell: object) -> float:
@@ -242,15 +249,16 @@ def number(cell: object) -> float:
     if issubclass(kind, str):
         text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
         return float(text) + 0.0 if _NUMBER.match(text) else math.nan
+    # Operators are called by type below, so that no subclass runs code of its own.
     if kind is float:
         return cell + 0.0  # type: ignore[operator]  # a float by its type
     if issubclass(kind, bytes):
-        return number(_decoded(cell))
+        return number(_decode(cell))
     if issubclass(kind, int):
         return _nearest(int.__add__(cell, 0))  # type: ignore[operator]  # an int by its type
     if issubclass(kind, float):
-        found: float = float.__add__(cell, 0.0)  # type: ignore[operator]  # a float by its type
-        return found
+        value: float = float.__add__(cell, 0.0)  # type: ignore[operator]  # a float by its type
+        return value
     if issubclass(kind, np.bool_ | np.integer | np.floating | Decimal | Fraction):
         try:
             return _nearest(cell)
@@ -266,7 +274,7 @@ def _nearest(counted: Any) -> float:
         return math.inf if counted > 0 else -math.inf
 
 
-def _decoded(cell: object) -> object:
+def _decode(cell: object) -> object:
     try:
         return bytes.decode(cell, "utf-8")  # type: ignore[arg-type]  # bytes by their type
     except UnicodeDecodeError:
@@ -280,13 +288,15 @@ def key(cell: object) -> Hashable:
     """
     kind = type(cell)
     if issubclass(kind, bytes):
-        cell = _decoded(cell)
+        cell = _decode(cell)
         kind = type(cell)
+    # A truth is asked for before a number, as a bool is an int to Python.
     if issubclass(kind, bool | np.bool_):
         return ("truth", bool(cell))
-    found = number(cell)
-    if not math.isnan(found):
-        return found
+    value = number(cell)
+    if not math.isnan(value):
+        return value
+    # Numbers come before dates, and dates before texts: each cell has one reading.
     moment = day(cell)
     if not math.isnan(moment):
         return ("day", moment)
@@ -320,7 +330,7 @@ def day(cell: object) -> float:
     if issubclass(kind, np.datetime64):
         return _ticks(cell)
     if issubclass(kind, bytes):
-        cell = _decoded(cell)
+        cell = _decode(cell)
         kind = type(cell)
     try:
         if issubclass(kind, str):
@@ -339,13 +349,16 @@ def day(cell: object) -> float:
 
 def _moment(moment: Any) -> float:
     """Whole days are exact; the rest of a day is one correctly rounded quotient of microseconds."""
-    away = moment.utcoffset()
-    passed = ((moment.hour * 60 + moment.minute) * 60 + moment.second) * 10**6 + moment.microsecond
-    if away is not None:
-        passed -= ((away.days * 86400) + away.seconds) * 10**6 + away.microseconds
-    whole, rest = divmod(passed, _MICROSECONDS)
-    found: float = moment.toordinal() - _EPOCH + whole + rest / _MICROSECONDS
-    return found
+    offset = moment.utcoffset()
+    microseconds = (
+        (moment.hour * 60 + moment.minute) * 60 + moment.second
+    ) * 10**6 + moment.microsecond
+    if offset is not None:
+        # The moment counts in UTC, so that the zone comes off before days are counted.
+        microseconds -= ((offset.days * 86400) + offset.seconds) * 10**6 + offset.microseconds
+    whole_days, remainder = divmod(microseconds, _MICROSECONDS)
+    total_days: float = moment.toordinal() - _EPOCH + whole_days + remainder / _MICROSECONDS
+    return total_days
 
 
 def _ticks(cell: Any) -> float:
@@ -355,12 +368,13 @@ def _ticks(cell: Any) -> float:
     ticks = int(cell.astype(np.int64)) * count
     if unit in _DAY:
         times, per_day = _DAY[unit]
-        whole, rest = divmod(ticks * times, per_day)
-        found: float = whole + rest * _MICROSECONDS // per_day / _MICROSECONDS
-        return found
+        whole_days, remainder = divmod(ticks * times, per_day)
+        total_days: float = whole_days + remainder * _MICROSECONDS // per_day / _MICROSECONDS
+        return total_days
     if unit not in "YM":
         return math.nan
     years, months = (ticks, 0) if unit == "Y" else divmod(ticks, 12)
+    # Beyond Python's calendar only the sign matters: columns clip to their range.
     if not 1 <= 1970 + years <= 9999:
         return math.copysign(math.inf, years)
     return float(date(1970 + years, months + 1, 1).toordinal() - _EPOCH)
@@ -378,6 +392,7 @@ def _plain_numbers(listed: list[object]) -> NDArray[np.float64] | None:
     if not joined.isascii():
         return None
     raw = joined.encode("ascii")
+    # Python reads `1.` as a number, and the grammar does not.
     if raw.translate(None, _PLAIN) or any(end in raw for end in (b".,", b".e", b".E")):
         return None
     if raw.endswith(b"."):
@@ -388,15 +403,15 @@ def _plain_numbers(listed: list[object]) -> NDArray[np.float64] | None:
         return None
 
 
-def _each(listed: list[Any], read: Callable[[object], Value]) -> list[Value]:
+def _read_cells(listed: list[Any], function: Callable[[object], Value]) -> list[Value]:
     """`read` of every cell, once for each different text."""
-    known: dict[str, Value] = {}
-    found = []
+    readings: dict[str, Value] = {}
+    values = []
     for cell in listed:
         if type(cell) is not str:
-            found.append(read(cell))
+            values.append(function(cell))
             continue
-        if cell not in known:
-            known[cell] = read(cell)
-        found.append(known[cell])
-    return found
+        if cell not in readings:
+            readings[cell] = function(cell)
+        values.append(readings[cell])
+    return values

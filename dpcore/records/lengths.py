@@ -15,28 +15,29 @@ def row_lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     count, width = rows.shape
     if width == 0:
         return np.zeros((count, 1))
-    found = np.empty((count, 1))
+    lengths = np.empty((count, 1))
     step = max(1, _ENTRIES // width)
     for start in range(0, count, step):
         part = rows[start : start + step]
         squares = part * part
-        left = width
-        while left > 1:
-            half = left // 2
-            squares[:, :half] += squares[:, left - half : left]
-            left -= half
-        np.sqrt(squares[:, :1], out=found[start : start + step])
-    return found
+        columns_left = width
+        while columns_left > 1:
+            half = columns_left // 2
+            # The last half is added to the first: the width alone decides the order.
+            squares[:, :half] += squares[:, columns_left - half : columns_left]
+            columns_left -= half
+        np.sqrt(squares[:, :1], out=lengths[start : start + step])
+    return lengths
 
 
 def column_lengths(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """`row_lengths` of rows that lie in columns, to the last bit: shape (width, n) to (n,)."""
-    left = len(columns)
-    if left == 0:
+    rows_left = len(columns)
+    if rows_left == 0:
         return np.zeros(columns.shape[1])
     squares = columns * columns
-    while left > 1:
-        half = left // 2
-        squares[:half] += squares[left - half : left]
-        left -= half
+    while rows_left > 1:
+        half = rows_left // 2
+        squares[:half] += squares[rows_left - half : rows_left]
+        rows_left -= half
     return np.asarray(np.sqrt(squares[0]))

@@ -69,6 +69,7 @@ class Reading:
 
     def of_points(self, features: Iterable[str]) -> Reading:
         """The same for a file of points, which holds no labels and any number of them."""
+        # Points are public inputs to a model: they have no label and no declared number.
         columns = {name: self.columns[name] for name in features}
         return attrs.evolve(self, columns=columns, exact=None, limit=None)
 

@@ -23,19 +23,20 @@ _EXACT = {2: 11, 4: 24, 8: 53}  # bits of a float's whole numbers by its bytes
 
 def persons(column: Any) -> list[str | None]:
     """The person of each cell; None where it is nobody's."""
-    if (held := pieces_of(column)) is not None:
-        return [one for piece in held for one in persons(piece)]
+    if (pieces := pieces_of(column)) is not None:
+        return [owner for piece in pieces for owner in persons(piece)]
     if (pair := distinct(column)) is not None:
-        known = persons(pair[0])
-        return [known[place] for place in pair[1].tolist()]
-    found = cells(column)
-    if found.dtype.kind in "fiub":
-        values, places = np.unique(found, return_inverse=True)
-        known = [person(value) for value in values]
-        return [known[place] for place in places.reshape(-1).tolist()]
-    if found.dtype.kind != "O":  # moments
-        return [None] * found.size
-    return [person(cell) for cell in found.tolist()]
+        # Each different cell is read once.
+        owners = persons(pair[0])
+        return [owners[place] for place in pair[1].tolist()]
+    array = cells(column)
+    if array.dtype.kind in "fiub":
+        values, places = np.unique(array, return_inverse=True)
+        owners = [person(value) for value in values]
+        return [owners[place] for place in places.reshape(-1).tolist()]
+    if array.dtype.kind != "O":  # moments
+        return [None] * array.size
+    return [person(cell) for cell in array.tolist()]
 
 
 def person(cell: object) -> str | None:
@@ -49,11 +50,12 @@ def person(cell: object) -> str | None:
         kind = str
     if issubclass(kind, str):
         return str.strip(cell, _BLANKS) or None  # type: ignore[arg-type]  # a text by its type
+    # Asked before integers, as a bool is an int to Python.
     if issubclass(kind, bool | np.bool_):
         return None
     if issubclass(kind, int | np.integer):
-        whole = int(cell)  # type: ignore[call-overload]  # an integer by its type
-        return str(whole) if whole.bit_length() <= _LONGEST else None
+        integer = int(cell)  # type: ignore[call-overload]  # an integer by its type
+        return str(integer) if integer.bit_length() <= _LONGEST else None
     if kind is uuid.UUID:
         return str(cell)
     if issubclass(kind, float | np.floating):
@@ -63,4 +65,5 @@ def person(cell: object) -> str | None:
 
 def _of_float(cell: Any, bits: int) -> str | None:
     value = float(cell)
+    # Beyond 2^bits two whole numbers may be one float, and two persons would be one.
     return str(int(value)) if bits and abs(value) < 2.0**bits and value == int(value) else None

@@ -41,6 +41,7 @@ def pieces_of(column: Any) -> tuple[Any, ...] | None:
     """The pieces of a column that has some: of ours, and the chunks of a pyarrow array."""
     if isinstance(column, Pieces):
         return column.held
+    # A column can be pyarrow's only if somebody has imported pyarrow already.
     arrow = sys.modules.get("pyarrow")
     if arrow is not None and isinstance(column, arrow.ChunkedArray):
         return tuple(column.chunks)
@@ -61,10 +62,11 @@ def numbers_of(column: Any) -> NDArray[np.float64] | None:
         column.fill_null(False if kinds.is_boolean(kind) else 0) if column.null_count else column
     )
     with np.errstate(over="ignore", invalid="ignore"):
-        found: NDArray[np.float64] = filled.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
+        array: NDArray[np.float64] = filled.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
     if column.null_count:
-        found[column.is_null().to_numpy(zero_copy_only=False)] = math.nan
-    return found
+        # Nulls were filled so that the rest converts at once.
+        array[column.is_null().to_numpy(zero_copy_only=False)] = math.nan
+    return array
 
 
 def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
@@ -82,6 +84,7 @@ def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
         column = column.dictionary_encode()
     elif not _is_text(column.type.value_type):
         return None
+    # One more value stands for null, so that every cell has an index.
     values = [*_values(column.dictionary), None]
     places = column.indices.fill_null(len(values) - 1) if column.null_count else column.indices
     return values, places.to_numpy(zero_copy_only=False).astype(np.intp)
@@ -98,12 +101,12 @@ def columns_of_stream(table: Any) -> dict[str, Any]:
     except ImportError:
         raise SourceError("a stream of records needs pyarrow: pip install pyarrow") from None
     try:
-        found = pyarrow.RecordBatchReader.from_stream(table).read_all()
+        arrow_table = pyarrow.RecordBatchReader.from_stream(table).read_all()
     except Exception as error:  # whatever its maker raises; it may show a cell
         raise SourceError(
             f"the stream of records cannot be read ({type(error).__name__})"
         ) from None
-    return {name: found.column(name) for name in found.column_names}
+    return {name: arrow_table.column(name) for name in arrow_table.column_names}
 
 
 def _values(dictionary: Any) -> list[Any]:
@@ -111,6 +114,7 @@ def _values(dictionary: Any) -> list[Any]:
     try:
         return list(dictionary.to_pylist())
     except UnicodeDecodeError:
+        # One text that is no UTF-8 fails the conversion of all: the others are read alone.
         return [_value(cell) for cell in dictionary]
 
 

@@ -17,8 +17,9 @@ Derived = TypeVar("Derived")
 
 def unwritable(array: NDArray[Any]) -> NDArray[Any]:
     """The same numbers as an array that can never be made to write to them."""
-    kept: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
-    return np.asarray(memoryview(kept).toreadonly())
+    buffer: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
+    # numpy's own flag can be set back; a read-only buffer cannot.
+    return np.asarray(memoryview(buffer).toreadonly())
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -33,13 +34,14 @@ def same_key(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
 def _same(old: object, new: object) -> bool:
     """The very same object, equal floats, or arrays of the same bytes."""
     if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
+        # Bytes are compared, not values: NaN is the same as itself, -0.0 is not 0.0.
         alike = old.dtype == new.dtype != object and old.shape == new.shape
         return old is new or (alike and old.tobytes() == new.tobytes())
     return old is new or (type(old) is float and type(new) is float and old == new)
 
 
 def added(one: Folded, other: Folded) -> Folded:
-    """Two folds as one."""
+    """The entrywise sum of two folds of equal length."""
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
@@ -47,7 +49,7 @@ class Keeper(Protocol):
     """Where what is derived from a block is kept, if not in memory."""
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
-        """As `Records.derived`."""
+        """What `make` computes, kept by `key` as `Records.derived` keeps it."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -75,6 +77,7 @@ class Records:
         if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
             raise ValueError("features must be (n, p) and labels (n,)")
         if self.persons is not None:
+            # The class is frozen; this is still its construction.
             object.__setattr__(self, "persons", unwritable(self.persons))
         if self.order is not None:
             object.__setattr__(self, "order", unwritable(self.order))
@@ -95,12 +98,16 @@ class Records:
 
         The same pieces at every call, so that each keeps what is `derived` from it.
         """
+        # A single block is these records themselves, with all that was derived from them.
         if 0 < len(self) <= rows and self.order is None:
             return (self,)
         if rows not in self._pieces:
             self._pieces[rows] = tuple(
-                Records(features=self.features[at : at + rows], labels=self.labels[at : at + rows])
-                for at in range(0, len(self), rows)
+                Records(
+                    features=self.features[start : start + rows],
+                    labels=self.labels[start : start + rows],
+                )
+                for start in range(0, len(self), rows)
             )
         return self._pieces[rows]
 
@@ -119,8 +126,8 @@ class Records:
 
     def alone(self) -> Iterator["Records"]:
         """Every record in a fresh copy of its own."""
-        for at in range(len(self)):
-            yield self.take(np.array([at]))
+        for row in range(len(self)):
+            yield self.take(np.array([row]))
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
         """What `make` computes from these records: once for asks in a row with the same `key`.
@@ -137,6 +144,7 @@ class Records:
         latest: tuple[tuple[object, ...], Any] = self._latest[0] if self._latest else ((), None)
         if not same_key(latest[0], key):
             latest = (key, make())
+            # Only the latest result is held, so that memory does not grow with the asks.
             self._latest[:] = [latest]
-        found: Derived = latest[1]
-        return found
+        result: Derived = latest[1]
+        return result

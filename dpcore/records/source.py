@@ -68,7 +68,7 @@ class TablePart(Part):
     table: Columns
 
     def batches(self) -> Iterator[Columns]:
-        """The table."""
+        """The whole table as one batch."""
         yield self.table
 
 
@@ -79,5 +79,5 @@ class TableSource(Source):
     table: Columns
 
     def parts(self) -> Sequence[Part]:
-        """The table."""
+        """One part, which holds the whole table."""
         return (TablePart(self.table),)

@@ -52,6 +52,7 @@ class HitLaw:
             raise ParameterError("HitLaw", "finite atoms > 0", "atoms", self.atoms)
         if not (np.diff(atoms) > 0).all():
             raise ParameterError("HitLaw", "increasing atoms", "atoms", self.atoms)
+        # The weights may exceed 1 by rounding alone; what is left to 1 is the chance of no hit.
         fits = len(self.weights) == atoms.size and min(self.weights) >= 0
         if not (fits and 0 < math.fsum(self.weights) + self.uncovered <= 1 + 1e-9):
             raise ParameterError(
@@ -60,7 +61,7 @@ class HitLaw:
 
     @property
     def smallest(self) -> float:
-        """The smallest atom."""
+        """The smallest atom: the law does not tell smaller movements apart."""
         return self.atoms[0]
 
     @property
@@ -72,6 +73,7 @@ class HitLaw:
         """Every atom larger by `distance` >= 0, rounded up."""
         if distance == 0.0:
             return self
+        # Rounded up, towards more loss.
         return attrs.evolve(self, atoms=[up(a + distance, roundings=1) for a in self.atoms])
 
     def beyond(self, distance: float) -> float:
@@ -98,18 +100,20 @@ class HitLaw:
         Args:
             masses: Shape (k,); the first, at 0, is the probability of no hit and is left out.
         """
-        used = np.flatnonzero(masses[1:]) + 1
-        if not used.size:
+        support = np.flatnonzero(masses[1:]) + 1
+        if not support.size:
             raise ParameterError("HitLaw", "mass away from 0", "masses", 0.0)
+        # The mass at each value or beyond it, summed from the far end, where masses are small.
         above = np.cumsum(masses[::-1])[::-1]
         common = max(1, int(np.flatnonzero(above > rare)[-1])) if (above > rare).any() else 1
         ends: list[int] = [max(1, common // 32)]
-        while ends[-1] < used[-1]:
+        while ends[-1] < support[-1]:
+            # Coarser cells round more mass up; where mass is rare that costs little.
             growth = ratio if ends[-1] < common else 1 + 10 * (ratio - 1)
             ends.append(max(ends[-1] + 1, int(ends[-1] * growth)))
-        cells = np.searchsorted(ends, used)  # the first end at or beyond
+        cells = np.searchsorted(ends, support)  # the first end at or beyond
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
-        weights = np.add.reduceat(masses[used], starts)
-        tops = used[np.append(starts[1:], used.size) - 1]  # of each cell, what is used of it
+        weights = np.add.reduceat(masses[support], starts)
+        tops = support[np.append(starts[1:], support.size) - 1]  # of each cell, what is used of it
         atoms = tops * (up(step, roundings=3))
         return cls(atoms=atoms, weights=weights, uncovered=uncovered)

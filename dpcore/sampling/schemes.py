@@ -118,11 +118,11 @@ class Poisson(Sampling):
             )
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """For replacement relations."""
+        """Empty for add/remove; for replacements, that Poisson sampling is not for them."""
         return "" if adjacency.membership else "Poisson sampling is for add_remove"
 
     def amplified(self, event: Event) -> Event:
-        """The sampled event."""
+        """The event of one Poisson sample of the records."""
         return PoissonSampledEvent(event=event, sampling_probability=self.probability)
 
     def amplified_sum(self, event: Event, absent: Event) -> Event:
@@ -133,11 +133,12 @@ class Poisson(Sampling):
         """
         if event.adjacency.membership:
             return self.amplified(event)
-        whole, half = event.gaussian_mu(), absent.gaussian_mu()
-        if whole is not None and half is not None and whole > _NEARLY_TWICE * half:
-            half = max(half, whole / 2)
-            event = GaussianEvent(mu=2 * half, adjacency=event.adjacency)
-            absent = GaussianEvent(mu=half, adjacency=event.adjacency)
+        full_mu, half_mu = event.gaussian_mu(), absent.gaussian_mu()
+        if full_mu is not None and half_mu is not None and full_mu > _NEARLY_TWICE * half_mu:
+            # The pair becomes (2 mu, mu) with both parts rounded up: never less loss.
+            half_mu = max(half_mu, full_mu / 2)
+            event = GaussianEvent(mu=2 * half_mu, adjacency=event.adjacency)
+            absent = GaussianEvent(mu=half_mu, adjacency=event.adjacency)
         return PoissonReplacedEvent(
             event=event, absent=absent, sampling_probability=self.probability
         )
@@ -148,12 +149,13 @@ class Poisson(Sampling):
         A record is taken with `probability` rounded down to 63 bits, never with more.
         """
         below = np.uint64(self._below)
-        if (whose := records.persons) is None:
-            kept = stream.words(len(records)) >> np.uint64(1) < below
+        if (owners := records.persons) is None:
+            in_sample = stream.words(len(records)) >> np.uint64(1) < below
         else:
-            persons = int(whose.max(initial=-1)) + 1
-            kept = (stream.words(persons) >> np.uint64(1) < below)[whose]
-        return records.take(np.flatnonzero(kept))
+            # One coin a person, which all of that person's records share.
+            persons = int(owners.max(initial=-1)) + 1
+            in_sample = (stream.words(persons) >> np.uint64(1) < below)[owners]
+        return records.take(np.flatnonzero(in_sample))
 
     def chosen(self, words: Words, places: int, records: int, among: Selection) -> Selection:
         """A coin for each place."""
@@ -161,6 +163,7 @@ class Poisson(Sampling):
 
     def chosen_persons(self, words: Words, used: Used) -> Selection:
         """A coin for each person."""
+        # Person i has word i of the stream, wherever the person's records stand.
         return OfPersons(used, Coins(words, self._below).kept(0, used.persons))
 
     @property
@@ -196,11 +199,11 @@ class WithoutReplacement(Sampling):
             )
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """For add/remove."""
+        """Empty for replacements; for add/remove, that the number must be public."""
         return "" if adjacency.replaces else "a subset of fixed size needs a public number"
 
     def amplified(self, event: Event) -> Event:
-        """The sampled event."""
+        """The event of one uniform subset of `size` of the `records` records."""
         return WithoutReplacementEvent(event=event, size=self.size, records=self.records)
 
     def draw(self, records: Records, stream: Stream) -> Records:
@@ -209,6 +212,7 @@ class WithoutReplacement(Sampling):
         Raises:
             ContractError: there are not `records` records.
         """
+        # The claim is about subsets of exactly this many records.
         _require(len(records), self.records)
         return records.take(stream.subset(len(records), self.size))
 
@@ -223,6 +227,7 @@ class WithoutReplacement(Sampling):
 
     def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
         """The changed record stands at a random place of the subset."""
+        # An attack looks at draws that hold the changed record: others tell it nothing.
         order = _with(stream.permutation(len(records)), changed, self.size, stream)
         return records.take(order[: self.size])
 
@@ -270,16 +275,19 @@ class Order(Sampling):
             return np.arange(self.steps, dtype=np.intp) % count
         if self.kind == "with_replacement":
             return _uniform(self.steps, count, stream)
+        # Each pass has its own permutation, as the claims about shuffling require.
         passes = -(-self.steps // count)
         return np.concatenate([stream.permutation(count) for _ in range(passes)])[: self.steps]
 
     def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
         """The changed record is used at least once, in a with-replacement order maybe often."""
         rows = self.rows(len(records), stream)
+        # A pass that is cut short may miss the changed record, which is moved to a used place.
         if self.kind == "shuffled" and self.steps < len(records):
             rows = _with(stream.permutation(len(records)), changed, self.steps, stream)
             rows = rows[: self.steps]
         elif self.kind == "with_replacement":
+            # One to four hits, so that attacks also see a record that is used often.
             times = 1 + int(_uniform(1, 4, stream)[0])
             rows[_uniform(times, self.steps, stream)] = changed
         return attrs.evolve(records, order=rows)
@@ -292,21 +300,23 @@ def _require(records: int, count: int) -> None:
 
 def _uniform(size: int, count: int, stream: Stream) -> NDArray[np.intp]:
     """Exactly uniform numbers below `count`: words at or above its largest multiple are redrawn."""
+    # Words beyond the last full multiple of `count` would favour small numbers.
     largest = np.uint64((1 << 64) // count * count - 1)
-    kept: list[NDArray[np.uint64]] = []
-    have = 0
-    while have < size:
-        words = stream.words(size - have)
+    accepted_words: list[NDArray[np.uint64]] = []
+    count_so_far = 0
+    while count_so_far < size:
+        words = stream.words(size - count_so_far)
         words = words[words <= largest]
-        kept.append(words)
-        have += words.size
-    return (np.concatenate(kept) % np.uint64(count)).astype(np.intp)
+        accepted_words.append(words)
+        count_so_far += words.size
+    return (np.concatenate(accepted_words) % np.uint64(count)).astype(np.intp)
 
 
 def _with(order: NDArray[np.intp], changed: int, size: int, stream: Stream) -> NDArray[np.intp]:
     """A permutation with `changed` moved to a random one of the first `size` places."""
     place = int(_uniform(1, size, stream)[0])
-    now = int(np.flatnonzero(order == changed)[0])
+    position = int(np.flatnonzero(order == changed)[0])
     order = order.copy()
-    order[[place, now]] = order[[now, place]]
+    # A swap leaves the order a permutation.
+    order[[place, position]] = order[[position, place]]
     return order

@@ -38,10 +38,10 @@ class Selection(ABC):
 
 @attrs.frozen(repr=False)
 class Everything(Selection):
-    """All places."""
+    """The selection of all places, with no coin drawn."""
 
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Yes."""
+        """True for every place, shape (count,)."""
         return np.ones(count, dtype=bool)
 
 
@@ -55,7 +55,7 @@ class Others(Selection):
     out: Selection
 
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Not in the other."""
+        """Whether each place is not in the other selection, shape (count,)."""
         return ~self.out.kept(first, count)
 
 
@@ -63,12 +63,12 @@ class Others(Selection):
 class _From(Selection):
     """The places of a selection from one on, counted from there."""
 
-    whole: Selection
+    selection: Selection
     start: int
 
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:
         """By the place in the source."""
-        return self.whole.kept(self.start + first, count)
+        return self.selection.kept(self.start + first, count)
 
 
 def counted_from(start: int, selection: Selection) -> Selection:
@@ -110,9 +110,10 @@ class OfPersons(Selection):
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:
         """By the person of each place."""
         codes = self.used.codes[first : first + count]
-        found: NDArray[np.bool_] = codes != NOBODY
-        found[found] = self.chosen[codes[found]]
-        return found
+        in_use: NDArray[np.bool_] = codes != NOBODY
+        # Places that nobody uses have no person to look up.
+        in_use[in_use] = self.chosen[codes[in_use]]
+        return in_use
 
 
 @attrs.frozen(repr=False)
@@ -134,9 +135,10 @@ class Smallest(Selection):
         """
         start = 0
         while True:
-            found = _largest(words, start, size, places, among)
-            if found is not None:
-                return cls(words, start, found)
+            threshold = _largest(words, start, size, places, among)
+            if threshold is not None:
+                return cls(words, start, threshold)
+            # A tie at the threshold: the next words of the stream are as good as new ones.
             start += places
 
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:
@@ -145,24 +147,27 @@ class Smallest(Selection):
 
 
 def _chunks(places: int) -> list[tuple[int, int]]:
-    return [(at, min(_CHUNK, places - at)) for at in range(0, places, _CHUNK)]
+    return [(start, min(_CHUNK, places - start)) for start in range(0, places, _CHUNK)]
 
 
 def _largest(words: Words, start: int, size: int, places: int, among: Selection) -> int | None:
     """The size-th smallest word; None where the next one equals it."""
     shift = np.uint64(64 - _TOP)
     counts = np.zeros(1 << _TOP, dtype=np.int64)
-    for at, count in _chunks(places):
-        found = words.at(start + at, count)[among.kept(at, count)]
-        counts += np.bincount((found >> shift).astype(np.intp), minlength=counts.size)
+    for chunk_start, count in _chunks(places):
+        chunk_words = words.at(start + chunk_start, count)[among.kept(chunk_start, count)]
+        # First pass: how many words begin with each of the 2^16 beginnings.
+        counts += np.bincount((chunk_words >> shift).astype(np.intp), minlength=counts.size)
     below = np.cumsum(counts)
     top = int(np.searchsorted(below, size))
-    near = []
-    for at, count in _chunks(places):
-        found = words.at(start + at, count)[among.kept(at, count)]
-        near.append(found[found >> shift == np.uint64(top)])
-    ordered = np.sort(np.concatenate(near))
+    boundary_words = []
+    for chunk_start, count in _chunks(places):
+        chunk_words = words.at(start + chunk_start, count)[among.kept(chunk_start, count)]
+        # Second pass: only words that begin like the size-th smallest are held.
+        boundary_words.append(chunk_words[chunk_words >> shift == np.uint64(top)])
+    ordered = np.sort(np.concatenate(boundary_words))
     place = size - int(below[top] - counts[top])  # counted from 1 among those
+    # No threshold separates equal words, so that no subset would have `size` places.
     if place < ordered.size and ordered[place] == ordered[place - 1]:
         return None
     return int(ordered[place - 1])

@@ -34,6 +34,7 @@ def unpassed(what: str) -> Iterator[None]:
         yield
     except DpcoreError:
         raise
+    # A full memory is no fault of the source.
     except MemoryError:
         raise
     except Exception as error:
@@ -50,7 +51,8 @@ def require_types(name: str, schema: pyarrow.Schema, reading: Reading) -> None:
                 if not count
                 else f"{name}: column {column!r} is there twice"
             )
-        kind = _stored(schema.field(column).type)
+        # The schema decides how a column is read, never a record.
+        kind = _storage_type(schema.field(column).type)
         if not _is_read(kind, holds):
             dated = "; dates are read in a column that declares dates" if _is_date(kind) else ""
             raise SourceError(
@@ -62,20 +64,22 @@ def require_types(name: str, schema: pyarrow.Schema, reading: Reading) -> None:
 def columns_of(batch: pyarrow.RecordBatch, reading: Reading) -> Iterator[Columns]:
     """The declared columns of a batch, some records at a time."""
     for first in range(0, batch.num_rows, BATCH):
+        # A slice is a view: a big batch is not copied.
         piece = batch.slice(first, BATCH)
         yield {name: _plain(piece.column(name)) for name in reading.names}
 
 
-def _stored(kind: pyarrow.DataType) -> pyarrow.DataType:
+def _storage_type(kind: pyarrow.DataType) -> pyarrow.DataType:
     """The type of the texts that a server's decimals come as; else the type itself."""
     import pyarrow
 
+    # The PostgreSQL driver hands over numerics as opaque texts.
     opaque = isinstance(kind, pyarrow.OpaqueType) and kind.type_name == "numeric"
     return kind.storage_type if opaque else kind
 
 
 def _plain(column: pyarrow.Array) -> pyarrow.Array:
-    return column if _stored(column.type) == column.type else column.storage
+    return column if _storage_type(column.type) == column.type else column.storage
 
 
 def _is_read(kind: pyarrow.DataType, holds: Holds) -> bool:
@@ -85,20 +89,20 @@ def _is_read(kind: pyarrow.DataType, holds: Holds) -> bool:
         return _is_text(kind.value_type)
     plain = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
     dated = holds is Holds.DATES and _is_date(kind)
-    return any(one(kind) for one in plain) or _is_text(kind) or dated
+    return any(test(kind) for test in plain) or _is_text(kind) or dated
 
 
 def _is_text(kind: pyarrow.DataType) -> bool:
     from pyarrow import types
 
     texts = (types.is_string, types.is_large_string, types.is_string_view)
-    return any(one(kind) for one in texts)
+    return any(test(kind) for test in texts)
 
 
 def _is_date(kind: pyarrow.DataType) -> bool:
     from pyarrow import types
 
-    return any(one(kind) for one in (types.is_date, types.is_timestamp))
+    return any(test(kind) for test in (types.is_date, types.is_timestamp))
 
 
 def _name(kind: pyarrow.DataType) -> str:

@@ -44,7 +44,7 @@ Connection = Sqlite | Postgresql
 
 
 def connections_file() -> Path:
-    """`$XDG_CONFIG_HOME/dpcore/connections.yaml`."""
+    """Where the operator's connections stand: `$XDG_CONFIG_HOME/dpcore/connections.yaml`."""
     config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(config) / "dpcore" / "connections.yaml"
 
@@ -57,21 +57,23 @@ def connection(name: str) -> Connection:
     """
     path = connections_file()
     try:
-        shared = stat.S_IMODE(path.stat().st_mode) & 0o077
+        # The file may hold passwords: nothing is read while others could read it too.
+        foreign_permissions = stat.S_IMODE(path.stat().st_mode) & 0o077
     except OSError:
         raise SourceError(
             f"connection {name!r} is not configured: write {name}: {{sqlite: PATH}} or "
             f"{name}: {{postgresql: ADDRESS}} into {path}"
         ) from None
-    if shared:
+    if foreign_permissions:
         raise SourceError(f"{path}: others may read it: chmod 600 {path}")
     try:
-        found = read(path).value
-        if not isinstance(found, dict):
+        entries = read(path).value
+        if not isinstance(entries, dict):
             raise SourceError(f"{path}: needs a mapping from names to connections")
-        if name not in found:
-            raise SourceError(f"{path}: no connection {name!r}{nearest(name, found)}")
-        entry = found[name]
+        # The suggestion is a connection's name, never an address.
+        if name not in entries:
+            raise SourceError(f"{path}: no connection {name!r}{nearest(name, entries)}")
+        entry = entries[name]
         if not isinstance(entry.value, dict):
             raise SourceError(f"{path}: connection {name!r} needs {{sqlite: PATH}} or the like")
         if "postgresql" in entry.value:

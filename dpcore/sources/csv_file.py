@@ -45,27 +45,29 @@ class CsvPart(Part):
 
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: the records of these lines."""
-        found = self._found()
-        for first in range(0, found.count, BATCH):
-            yield {name: cells[first : first + BATCH] for name, cells in found.columns.items()}
+        records = self._read_lines()
+        for first in range(0, records.count, BATCH):
+            yield {name: cells[first : first + BATCH] for name, cells in records.columns.items()}
 
-    def _found(self) -> Found:
+    def _read_lines(self) -> Found:
         with _faults(self.path), self.path.open("rb") as file:
             file.seek(self.start)
             chunk = file.read(self.stop - self.start)
+            # A part is CHUNK bytes and the rest of one line: more means a line that is too long.
             if len(chunk) > CHUNK + LONGEST + 2:
-                chunk = self._shortened(chunk)
+                chunk = self._shorten(chunk)
             if not chunk:
-                return Found(columns={wanted.name: [] for wanted in self.form.wanted}, count=0)
+                return Found(columns={column.name: [] for column in self.form.wanted}, count=0)
             if not chunk.endswith(b"\n"):
                 chunk += b"\n"
             try:
-                return self._without_the_rest(self.reader(chunk, self.form), file)
+                return self._drop_excess(self.reader(chunk, self.form), file)
             except LineError as error:
-                number = self._before(file, self.form.start).count(b"\n") + error.line + 2
+                # A part does not know its first line's number: only a message needs it.
+                number = self._read_before(file, self.form.start).count(b"\n") + error.line + 2
                 why = error.why
             except AmbiguousError as error:
-                earlier = self._before(file, self.form.start).split(b"\n")[:-1]
+                earlier = self._read_before(file, self.form.start).split(b"\n")[:-1]
                 record = sum(line not in (b"", b"\r") for line in earlier) + error.record + 1
                 raise SourceError(
                     f"{self.path.name}: column {error.column!r}, record {record}: a point in a "
@@ -73,7 +75,7 @@ class CsvPart(Part):
                 ) from None
         raise SourceError(f"{self.path.name}, line {number}: {why}")
 
-    def _shortened(self, chunk: bytes) -> bytes:
+    def _shorten(self, chunk: bytes) -> bytes:
         """A chunk with a line that is too long, a NUL in the place of that line."""
         if not self.form.total:
             raise SourceError(f"{self.path.name}: {TOO_LONG.why}")
@@ -81,29 +83,32 @@ class CsvPart(Part):
             line if len(line) <= LONGEST + 1 else b"\0" for line in chunk.split(b"\n")
         )
 
-    def _without_the_rest(self, found: Found, file: BinaryIO) -> Found:
+    def _drop_excess(self, records: Found, file: BinaryIO) -> Found:
         """Without faulty lines behind the declared number of records: they are none."""
-        if self.exact is None or found.faulty is None or not found.faulty.any():
-            return found
-        first = self._before(file, self.form.start).count(b"\n")
-        kept = ~(found.faulty & (np.arange(first, first + found.count) >= self.exact))
-        if kept.all():
-            return found
+        if self.exact is None or records.faulty is None or not records.faulty.any():
+            return records
+        # Faulty lines are kept only where every line is a record, so that lines count records.
+        first = self._read_before(file, self.form.start).count(b"\n")
+        is_record = ~(records.faulty & (np.arange(first, first + records.count) >= self.exact))
+        if is_record.all():
+            return records
         return Found(
-            columns={name: _taken(cells, kept) for name, cells in found.columns.items()},
-            count=int(kept.sum()),
+            columns={
+                name: _take_cells(cells, is_record) for name, cells in records.columns.items()
+            },
+            count=int(is_record.sum()),
         )
 
-    def _before(self, file: BinaryIO, start: int) -> bytes:
+    def _read_before(self, file: BinaryIO, start: int) -> bytes:
         """What stands between the header and this part."""
         file.seek(start)
         return file.read(self.start - start)
 
 
-def _taken(cells: Any, kept: Any) -> Any:
+def _take_cells(cells: Any, is_record: Any) -> Any:
     if isinstance(cells, list):
-        return [cell for cell, stays in zip(cells, kept, strict=True) if stays]
-    return cells.take(np.flatnonzero(kept))
+        return [cell for cell, stays in zip(cells, is_record, strict=True) if stays]
+    return cells.take(np.flatnonzero(is_record))
 
 
 @attrs.frozen(kw_only=True)
@@ -122,14 +127,15 @@ class CsvSource(Source):
         """PRIVATE: ranges of some megabytes."""
         with _faults(self.path), self.path.open("rb") as file:
             form = self._form(file)
+            # The header is read once: a part holds all that reading it takes.
             size = file.seek(0, 2)
             reader = self.reader or _reader(form.delimiter, size)
-            made = functools.partial(
+            make_part = functools.partial(
                 CsvPart, path=self.path, form=form, reader=reader, exact=self.reading.exact
             )
             cuts = [form.start, *_cuts(file, form.start, size)]
             return [
-                made(start=start, stop=stop)
+                make_part(start=start, stop=stop)
                 for start, stop in zip(cuts, [*cuts[1:], size], strict=True)
             ]
 
@@ -156,8 +162,9 @@ def _reader(delimiter: str, size: int) -> Reader:
 
 def _cuts(file: BinaryIO, start: int, size: int) -> Iterator[int]:
     """Where parts begin after the first: behind a line feed."""
-    while (at := start + CHUNK) < size:
-        file.seek(at - 1)
+    while (target := start + CHUNK) < size:
+        # One byte earlier, so that a line that begins at the target begins a part.
+        file.seek(target - 1)
         while line := file.readline(LONGEST):
             if line.endswith(b"\n"):
                 break
@@ -192,7 +199,7 @@ class CsvFile(Location):
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """The file's name, without its folders."""
         return Path(self.csv).name
 
     def open(self, reading: Reading) -> Source:

@@ -20,6 +20,7 @@ def location(source: Location | str) -> Location:
     """What a text means: `sklearn:NAME`; Parquet by its end .parquet, .pq or /; else a CSV file."""
     if isinstance(source, Location):
         return source
+    # The text alone decides: no file is looked at, so that a spec means the same everywhere.
     loader, _, name = source.partition(":")
     if loader == _SKLEARN and name:
         return SklearnData(sklearn=name)
@@ -38,7 +39,7 @@ def reading(
 ) -> Reading:
     """What a reader of records must know of their domain."""
     return Reading(
-        columns={name: _held(rule) for name, rule in domain.read.items()},
+        columns={name: _cell_kind(rule) for name, rule in domain.read.items()},
         folder=folder,
         exact=domain.exact,
         limit=domain.limit,
@@ -49,7 +50,8 @@ def reading(
     )
 
 
-def _held(rule: object) -> Holds:
+def _cell_kind(rule: object) -> Holds:
+    """What a column's cells hold under a declared rule."""
     if isinstance(rule, Dates):
         return Holds.DATES
     return Holds.NUMBERS if isinstance(rule, Range) else Holds.CATEGORIES

@@ -37,20 +37,21 @@ class ParquetPart(Part):
     reading: Reading
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: its records."""
+        """PRIVATE: the records of its row groups, in order."""
         from pyarrow import parquet
 
         first, last = self.first + 1, self.end
         groups = f"row group {last}" if first == last else f"row groups {first} to {last}"
-        told = f"{self.path.name}: {groups} cannot be read"
-        with unpassed(told), parquet.ParquetFile(self.path) as file:
-            read = file.iter_batches(
+        # Numbers of row groups show no cell; pyarrow's own message may.
+        failure = f"{self.path.name}: {groups} cannot be read"
+        with unpassed(failure), parquet.ParquetFile(self.path) as file:
+            record_batches = file.iter_batches(
                 BATCH,
                 row_groups=list(range(self.first, self.end)),
                 columns=list(self.reading.names),
                 use_threads=False,
             )
-            for batch in read:
+            for batch in record_batches:
                 yield from columns_of(batch, self.reading)
 
 
@@ -67,19 +68,20 @@ class ParquetSource(Source):
         Raises:
             SourceError: no such file, none that is Parquet, or a column of another type.
         """
-        found: list[Part] = []
+        row_group_parts: list[Part] = []
         for path in self._files():
-            found += [
+            row_group_parts += [
                 ParquetPart(path=path, first=first, end=end, reading=self.reading)
                 for first, end in itertools.pairwise(self._cuts(path))
             ]
-        return found
+        return row_group_parts
 
     def _files(self) -> list[Path]:
         if not self.path.is_dir():
             if not self.path.exists():
                 raise SourceError(f"no such file: {self.path}")
             return [self.path]
+        # Coins are drawn by a record's place, so that files have one order on every system.
         files = sorted(
             (path for end in ENDINGS for path in self.path.rglob(f"*{end}") if path.is_file()),
             key=lambda path: path.relative_to(self.path).parts,
@@ -94,14 +96,15 @@ class ParquetSource(Source):
 
         with unpassed(f"{path.name}: not a Parquet file"), parquet.ParquetFile(path) as file:
             require_types(path.name, file.schema_arrow, self.reading)
-            told, count = file.metadata, int(file.num_row_groups)
+            metadata, count = file.metadata, int(file.num_row_groups)
+            # Each part reads the whole footer: the more groups it lists, the more a part must hold.
             enough = max(RECORDS, count * _OPENING)
-            cuts, held = [0], 0
+            cuts, record_count = [0], 0
             for group in range(count):
-                if held >= enough:
+                if record_count >= enough:
                     cuts.append(group)
-                    held = 0
-                held += int(told.row_group(group).num_rows)
+                    record_count = 0
+                record_count += int(metadata.row_group(group).num_rows)
             return [*cuts, count] if count else []
 
 

@@ -19,16 +19,17 @@ def whole(source: Source, reading: Reading, name: str) -> Columns:
     Raises:
         SourceError: as its parts do; more records than declared; none where some are declared.
     """
-    held: dict[str, list[Any]] = {column: [] for column in reading.names}
-    count, most = 0, reading.at_most
+    batches: dict[str, list[Any]] = {column: [] for column in reading.names}
+    count, upper_bound = 0, reading.at_most
     for part in source.parts():
         for batch in part.batches():
             for column in reading.names:
-                held[column].append(batch[column])
+                batches[column].append(batch[column])
             count += len(batch[reading.names[-1]])
-            if most is not None and count > most:
-                raise SourceError(f"{name}: more than the {most} records that are declared")
-    return {column: _joined(pieces) for column, pieces in held.items()}
+            # Memory stays within what was declared, however long the source is.
+            if upper_bound is not None and count > upper_bound:
+                raise SourceError(f"{name}: more than the {upper_bound} records that are declared")
+    return {column: _joined(pieces) for column, pieces in batches.items()}
 
 
 def _joined(pieces: list[Any]) -> Any:

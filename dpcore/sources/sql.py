@@ -42,7 +42,7 @@ class SqlQuery(Location):
 
     @property
     def name(self) -> str:
-        """The connection's name."""
+        """The connection's name, with the word before it; no address."""
         return f"connection {self.connection}"
 
     def open(self, reading: Reading) -> Source:
@@ -51,14 +51,19 @@ class SqlQuery(Location):
         Raises:
             SourceError: no such connection is configured, or its driver is not installed.
         """
-        found = connection(self.connection)
-        if isinstance(found, Sqlite):
-            return SqlSource(rows=SqlitePart(query=self, database=found, reading=reading))
+        database_address = connection(self.connection)
+        if isinstance(database_address, Sqlite):
+            return SqlSource(
+                rows=SqlitePart(query=self, database=database_address, reading=reading)
+            )
+        # The driver is looked for, not imported: opening a source connects to nothing.
         if find_spec(_DRIVER) is None:
             raise SourceError(
                 f"{self.name} needs a driver: pip install adbc-driver-postgresql pyarrow"
             )
-        return SqlSource(rows=PostgresqlPart(query=self, database=found, reading=reading))
+        return SqlSource(
+            rows=PostgresqlPart(query=self, database=database_address, reading=reading)
+        )
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -68,7 +73,7 @@ class SqlSource(Source):
     rows: Part
 
     def parts(self) -> Sequence[Part]:
-        """PRIVATE: the rows."""
+        """PRIVATE: one part, which holds all rows of the query."""
         return (self.rows,)
 
 
@@ -82,21 +87,22 @@ class SqlitePart(Part):
     readable_again: ClassVar[bool] = False
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the rows."""
+        """PRIVATE: the rows of the query as SQLite returns them, cell by cell."""
         path = Path(self.database.sqlite)
         with (
-            _told(self.query.name),
+            # `mode=ro` opens the file read-only, whatever the query says.
+            _silence_driver(self.query.name),
             contextlib.closing(
                 sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-            ) as opened,
+            ) as handle,
         ):
-            opened.text_factory = _text  # Python's own shows the cell that is no UTF-8
-            cursor = opened.execute(self.query.sql)
+            handle.text_factory = _text  # Python's own shows the cell that is no UTF-8
+            cursor = handle.execute(self.query.sql)
             names = [column[0] for column in cursor.description or ()]
             require_columns(self.query.name, names, self.reading.names)
             places = {name: names.index(name) for name in self.reading.names}
             while rows := cursor.fetchmany(BATCH):
-                yield {name: [row[at] for row in rows] for name, at in places.items()}
+                yield {name: [row[place] for row in rows] for name, place in places.items()}
 
 
 def _text(raw: bytes) -> str | None:
@@ -116,14 +122,15 @@ class PostgresqlPart(Part):
     readable_again: ClassVar[bool] = False
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the rows."""
+        """PRIVATE: the rows of the query as the server returns them, in Arrow batches."""
         from adbc_driver_postgresql import dbapi
 
         with (
-            _told(self.query.name),
-            dbapi.connect(self.database.postgresql) as opened,
-            opened.cursor() as cursor,
+            _silence_driver(self.query.name),
+            dbapi.connect(self.database.postgresql) as handle,
+            handle.cursor() as cursor,
         ):
+            # A spec may come from others: its query must not change the database.
             cursor.execute("SET TRANSACTION READ ONLY")
             cursor.execute(self.query.sql)
             reader = cursor.fetch_record_batch()
@@ -133,7 +140,7 @@ class PostgresqlPart(Part):
 
 
 @contextlib.contextmanager
-def _told(name: str) -> Iterator[None]:
+def _silence_driver(name: str) -> Iterator[None]:
     """What a driver says of rows and addresses goes nowhere."""
     try:
         yield
@@ -145,6 +152,7 @@ def _told(name: str) -> Iterator[None]:
 
 def _kind(error: Any) -> str:
     state = getattr(error, "sqlstate", None)
+    # The pattern lets five characters through, and nothing else of a driver's error.
     if isinstance(state, str) and _SQLSTATE.match(state):
         return f"SQLSTATE {state}"
     return type(error).__name__

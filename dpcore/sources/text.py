@@ -48,14 +48,15 @@ def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain
     Raises:
         SourceError: missing, unreadable, or holding a point outside the declared columns.
     """
+    # Points are public, so that a misfit may be named, and is refused.
     declared = reading(domain, folder, layout, refuse=True).of_points(domain.columns)
     place = CsvFile(csv=source)
     table = whole(place.open(declared), declared, place.name)
     if not len(table[declared.names[-1]]):
         raise SourceError(f"{place.name}: a header and no records")
     for name, column in domain.columns.items():
-        for wrong in np.flatnonzero(column.misfits(table[name])):
+        for misfit in np.flatnonzero(column.misfits(table[name])):
             raise SourceError(
-                f"{place.name}: column {name!r}, point {wrong + 1}: needs {column.describe()}"
+                f"{place.name}: column {name!r}, point {misfit + 1}: needs {column.describe()}"
             )
     return table

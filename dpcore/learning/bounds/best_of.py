@@ -33,16 +33,18 @@ class BestOfBound(SensitivityBound):
         self, learner: BestOf, public: Public, adjacency: Adjacency, claims: Claims
     ) -> SensitivityBound | Refused:
         """The same, with one bound for each candidate."""
-        chosen: list[SensitivityBound] = []
+        bounds: list[SensitivityBound] = []
         for index, candidate in enumerate(learner.candidates):
             part = learner.part(public)
-            within = _Within(claims, f"{FITS}.{index + 1}.")
-            found = _first(candidate, part, adjacency, within)
-            if isinstance(found, Refused):
-                who = f"candidate {index + 1} ({type(candidate).__name__})"
-                return Refused(f"{who}: {found.reason}")
-            chosen.append(found)
-        return CandidatesBound(tuple(chosen))
+            # The run plans this candidate's queries under longer names, which claims go by.
+            candidate_claims = _CandidateClaims(claims, f"{FITS}.{index + 1}.")
+            bound = _pick_bound(candidate, part, adjacency, candidate_claims)
+            # One candidate without a bound refuses the learner: the choice sees all models.
+            if isinstance(bound, Refused):
+                label = f"candidate {index + 1} ({type(candidate).__name__})"
+                return Refused(f"{label}: {bound.reason}")
+            bounds.append(bound)
+        return CandidatesBound(tuple(bounds))
 
     def sensitivity(
         self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
@@ -62,8 +64,10 @@ class CandidatesBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """The candidate's, or 1."""
+        """The sensitivity of the candidate's own query; 1 in the maximum norm for the choice."""
         if query.name == CHOICE:
+            # A record that comes or goes moves all sums one way, at most 1 apart;
+            # a replaced one may raise one candidate's sum and lower another's.
             claim, spread = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
             return Sensitivity(
                 value=1.0,
@@ -72,15 +76,16 @@ class CandidatesBound(SensitivityBound):
                 adjacency=claim,
                 source="sums of losses in [0, 1], one of each record alone",
             )
-        index, own = learner.own(query, public)
+        # A candidate sees the same records as alone: its own bound holds for its own query.
+        index, inner_query = learner.own(query, public)
         candidate, part = learner.candidates[index], learner.part(public)
         if self.bounds[index].withholds_count:
             return Refused(_WITHHOLDS)
-        return self.bounds[index].sensitivity(own, candidate, part, adjacency)
+        return self.bounds[index].sensitivity(inner_query, candidate, part, adjacency)
 
 
 @attrs.frozen(eq=False)
-class _Within:
+class _CandidateClaims:
     """Claims about a candidate, whose queries the run plans under longer names."""
 
     claims: Claims
@@ -95,35 +100,37 @@ class _Within:
         return self.claims.claim(bound, query, learner, public, self.prefix + name)
 
 
-def _first(
+def _pick_bound(
     candidate: Learner, public: Public, adjacency: Adjacency, claims: Claims
 ) -> SensitivityBound | Refused:
     """A candidate's first bound that claims something of each of its queries."""
     refusals = []
     for _, bound in claims.of_learner(candidate):
-        found = _definite(bound, candidate, public, adjacency, claims)
-        if not isinstance(found, Refused):
-            return found
-        refusals.append(found.reason)
+        settled_bound = _settle_bound(bound, candidate, public, adjacency, claims)
+        if not isinstance(settled_bound, Refused):
+            return settled_bound
+        refusals.append(settled_bound.reason)
     return Refused("; ".join(refusals) or "it names no bound")
 
 
-def _definite(
+def _settle_bound(
     bound: SensitivityBound,
     candidate: Learner,
     public: Public,
     adjacency: Adjacency,
     claims: Claims,
 ) -> SensitivityBound | Refused:
+    """The bound made for this candidate, if it claims something of each query; else why not."""
     if not bound.is_about(candidate):
         return Refused(f"{type(bound).__name__} is about another learner")
     if bound.withholds_count:
         return Refused(_WITHHOLDS)
-    found = bound.about(candidate, public, adjacency, claims)
-    if isinstance(found, Refused):
-        return found
+    definite_bound = bound.about(candidate, public, adjacency, claims)
+    if isinstance(definite_bound, Refused):
+        return definite_bound
+    # A bound must claim something of each query, or the next one is tried.
     for query in candidate.queries(public):
-        claim = claims.claim(found, query, candidate, public, query.name)
+        claim = claims.claim(definite_bound, query, candidate, public, query.name)
         if isinstance(claim, Refused):
             return claim
-    return found
+    return definite_bound

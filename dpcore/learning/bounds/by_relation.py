@@ -25,4 +25,5 @@ class ByRelation:
             return ADD_REMOVE, self.add_remove
         if self.replace_label is not None and REPLACE_LABEL.covers(adjacency):
             return REPLACE_LABEL, self.replace_label
+        # Every smaller relation is part of replacements, so that their movement covers it.
         return REPLACE_ONE, self.replace_one

@@ -42,6 +42,7 @@ class SumBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """By the declaration of the query."""
+        # The claim reads the declaration alone: no record, and nothing that the learner computes.
         if query.sum is None:
             return Refused(f"{query.name!r} declares no sum")
         claim, value = moved_by_sum(query).under(adjacency)
@@ -57,7 +58,9 @@ class SumBound(SensitivityBound):
 def moved_by_sum(query: Query) -> ByRelation:
     """What one record moves an exact sum by, for learners with a bound of their own too."""
     assert query.sum is not None, "the query declares a sum"
-    return ByRelation(add_remove=query.sum.clip, replace_one=_replaced(query.sum, query))
+    return ByRelation(
+        add_remove=query.sum.clip, replace_one=_replacement_movement(query.sum, query)
+    )
 
 
 def proves_partial(learner: SummingLearner) -> bool:
@@ -65,17 +68,20 @@ def proves_partial(learner: SummingLearner) -> bool:
     return type(learner).partial is not SummingLearner.partial
 
 
-def _replaced(declared: Sum, query: Query) -> float:
+def _replacement_movement(declaration: Sum, query: Query) -> float:
     """What a replacement moves at most; rounded up."""
-    clip = declared.clip
-    if declared.sign == "non_negative" and (
+    clip = declaration.clip
+    # Entries of both contributions lie in [0, C], so that no entry moves by more than C.
+    if declaration.sign == "non_negative" and (
         query.distance is Distance.LINF or query.real_size == 1
     ):
         return clip
-    if declared.sign == "any" or query.distance is not Distance.L2:
+    # Nothing is known of the inner product, or the norm has none: the triangle inequality.
+    if declaration.sign == "any" or query.distance is not Distance.L2:
         return 2 * clip
-    if declared.sign == "non_negative":
+    if declaration.sign == "non_negative":
         return up(math.sqrt(2.0) * clip, roundings=2)
-    rounded = math.ldexp(math.sqrt(query.real_size), declared.unit - 1)
-    squared = 2 * clip * clip + 4 * rounded * clip + 2 * rounded * rounded
-    return min(2 * clip, up(math.sqrt(squared), roundings=12))
+    # Inner products were >= 0 before rounding to the grid, which moves each vector by at most r.
+    rounding = math.ldexp(math.sqrt(query.real_size), declaration.unit - 1)
+    square = 2 * clip * clip + 4 * rounding * clip + 2 * rounding * rounding
+    return min(2 * clip, up(math.sqrt(square), roundings=12))

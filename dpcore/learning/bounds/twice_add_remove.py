@@ -45,6 +45,7 @@ class TwiceAddRemove(SensitivityBound):
         """Twice the inner bound; refuses what the inner bound refuses."""
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"it converts to replace-one, which does not cover {adjacency}")
+        # Each of the two steps, z out and z' in, is an add/remove pair of the same map.
         inner = self.bound.sensitivity(query, learner, public, ADD_REMOVE)
         if isinstance(inner, Refused):
             return inner
@@ -55,6 +56,7 @@ class TwiceAddRemove(SensitivityBound):
                 "a conditional bound cannot be doubled: the dataset in between need not satisfy "
                 "its assumptions"
             )
+        # A law states how likely each movement is; that of the sum of two steps does not follow.
         if not isinstance(inner, Sensitivity):
             return Refused("a law over orders cannot be doubled: both steps share the order")
         validity = inner.validity

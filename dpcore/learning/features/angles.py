@@ -43,10 +43,11 @@ def integer_turns(
     weights = np.full((parts.shape[0], 1), 2.0**ROW_BITS)
     weights[-1] = 1.0
     unit = _unit(parts, weights)
-    whole = np.rint(parts / unit)
-    reach = (np.abs(whole) * weights).sum(axis=0)
-    assert whole.size == 0 or reach.max() <= EXACT * (1 - 2.0**-40), "the budget above"
-    return np.asarray(whole * unit)
+    integers = np.rint(parts / unit)
+    reach = (np.abs(integers) * weights).sum(axis=0)
+    # The assertion is about public frequencies: it cannot depend on a record.
+    assert integers.size == 0 or reach.max() <= EXACT * (1 - 2.0**-40), "the budget above"
+    return np.asarray(integers * unit)
 
 
 def _unit(parts: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
@@ -54,6 +55,7 @@ def _unit(parts: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     largest = float((np.abs(parts) * weights).sum(axis=0).max(initial=0.0))
     # each part may grow by half a unit: sum(weights)/2 units, less than 2^52 for p < 2^26
     room = (EXACT - 0.5 * float(weights.sum())) * (1 - 2.0**-30)
+    # The logarithm below must not meet 0, as where all frequencies are 0.
     if largest < 2.0**-900:
         return 2.0**-1000
     return 2.0 ** math.ceil(math.log2(largest / room))
@@ -61,9 +63,10 @@ def _unit(parts: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
 
 def integer_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """X of encoded rows beside a column of ones, shape (n, p + 1), in doubles."""
-    found = np.empty((rows.shape[0], rows.shape[1] + 1))
-    np.multiply(rows, 2.0**ROW_BITS, out=found[:, :-1])
-    np.rint(found[:, :-1], out=found[:, :-1])
-    np.clip(found[:, :-1], -(2.0**ROW_BITS), 2.0**ROW_BITS, out=found[:, :-1])
-    found[:, -1] = 1.0
-    return found
+    integers = np.empty((rows.shape[0], rows.shape[1] + 1))
+    np.multiply(rows, 2.0**ROW_BITS, out=integers[:, :-1])
+    np.rint(integers[:, :-1], out=integers[:, :-1])
+    # No encoded row reaches beyond [-1, 1]; a longer one would break the budget above.
+    np.clip(integers[:, :-1], -(2.0**ROW_BITS), 2.0**ROW_BITS, out=integers[:, :-1])
+    integers[:, -1] = 1.0
+    return integers

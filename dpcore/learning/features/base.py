@@ -57,6 +57,7 @@ def row_by_row(features: Features, encoded: NDArray[Any], width: int) -> NDArray
     if features.row_wise:
         return features(encoded)
     rows = np.empty((len(encoded), width))
+    # In a block, the last bits of a matrix product would depend on the other rows.
     for i in range(len(encoded)):
         rows[i] = features(encoded[i : i + 1])[0]
     return rows
@@ -67,7 +68,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def width(self, domain: Domain) -> int:
-        """Number of features."""
+        """Number of features that a row of this domain gets."""
 
     @abstractmethod
     def norm(self, domain: Domain) -> float:
@@ -79,4 +80,5 @@ class FeatureMap(ABC):
 
     def drawn(self, domain: Domain, coins: PublicCoins) -> Features:
         """`draw`, done once for releases in a row with this map, domain and coins."""
+        # The key is all that the draw depends on. Public coins may be shared at no privacy cost.
         return coins.once((self, domain), partial(self.draw, domain, coins))

@@ -24,11 +24,13 @@ class _CosSin(Features):
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         angles = self.turns.at(encoded)
+        # `cosines` overwrites its argument, and the sines need the same angles.
         stacked: NDArray[Any] = np.hstack([cosines(angles.copy()), sines(angles)])
         stacked /= math.sqrt(self.frequencies.shape[1])
         return stacked
 
     def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        # Columns come in the order of a call: all cosines, then all sines.
         for wave in (cosines, sines):
             for angles in self.turns.blocks(encoded):
                 waves = wave(angles)
@@ -57,7 +59,7 @@ class CosSin(FeatureMap):
     bandwidth: float = attrs.field(default=1.0, validator=positive)
 
     def width(self, domain: Domain) -> int:
-        """2 `count`."""
+        """2 `count`: a cosine and a sine of each frequency."""
         return 2 * self.count
 
     def norm(self, domain: Domain) -> float:

@@ -28,12 +28,14 @@ class _Cosines(Features):
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         waves: NDArray[Any] = cosines(self.turns.at(encoded))
         waves *= math.sqrt(2 / self.phases.size)
+        # `row_lengths` is row-wise to the last bit, so that a row alone is rescaled alike.
         waves /= np.maximum(1.0, row_lengths(waves))
         return waves
 
     def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
         for angles in self.turns.blocks(encoded):
             waves = cosines(angles)
+            # Not rescaled here: a row's length is known after its last column (see `rescaled`).
             waves *= math.sqrt(2 / self.phases.size)
             yield waves
 
@@ -59,7 +61,7 @@ class Cosines(FeatureMap):
     bandwidth: float = attrs.field(default=1.0, validator=positive)
 
     def width(self, domain: Domain) -> int:
-        """`count`."""
+        """`count`: one cosine of each frequency."""
         return self.count
 
     def norm(self, domain: Domain) -> float:

@@ -26,13 +26,13 @@ class Identity(FeatureMap):
     """
 
     def width(self, domain: Domain) -> int:
-        """The encoded width."""
+        """The number of encoded columns, which are the features."""
         return domain.width
 
     def norm(self, domain: Domain) -> float:
-        """The domain's `feature_norm`."""
+        """The l2 bound that the domain itself keeps every encoded row to."""
         return domain.feature_norm
 
     def draw(self, domain: Domain, coins: PublicCoins) -> Features:
-        """Draws nothing."""
+        """The identity; no coin is drawn."""
         return _Same()

@@ -56,14 +56,17 @@ def cosines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
     for start in range(0, flat.size, _CHUNK):
         part = flat[start : start + _CHUNK]
         v, g = squares[: part.size], powers[: part.size]
+        # The reduction is exact: a double less the integer nearest to it is a double.
         np.rint(part, out=v)
         part -= v
         np.multiply(part, part, out=v)
         np.multiply(v, COEFFICIENTS[-1], out=g)
+        # Horner's scheme for v q(v), in place: each step is one correctly rounded operation.
         for coefficient in COEFFICIENTS[-2::-1]:
             g += coefficient
             g *= v
         g += 1.0
+        # The double angle, cos 2 pi r = 2 cos^2(pi r) - 1, with g for cos(pi r).
         np.multiply(g, g, out=part)
         part *= 2.0
         part -= 1.0
@@ -91,19 +94,20 @@ class Turns:
         self, frequencies: NDArray[np.float64], phases: NDArray[np.float64] | None
     ) -> None:
         offsets = np.zeros(frequencies.shape[1]) if phases is None else phases
-        self._turned = integer_turns(frequencies / (2 * math.pi), offsets / (2 * math.pi))
+        self._turn_matrix = integer_turns(frequencies / (2 * math.pi), offsets / (2 * math.pi))
 
     @property
     def count(self) -> int:
-        """N."""
-        return int(self._turned.shape[1])
+        """N, the number of waves."""
+        return int(self._turn_matrix.shape[1])
 
     def at(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turns of all waves at encoded rows, shape (n, N)."""
-        return integer_rows(rows) @ self._turned
+        return integer_rows(rows) @ self._turn_matrix
 
     def blocks(self, rows: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
         """The same, `BLOCK` waves at a time, shape (n, at most BLOCK), in Fortran order."""
         extended = integer_rows(rows).T
         for start in range(0, self.count, BLOCK):
-            yield (self._turned[:, start : start + BLOCK].T @ extended).T
+            # The product is transposed, so that each wave's angles are contiguous in memory.
+            yield (self._turn_matrix[:, start : start + BLOCK].T @ extended).T

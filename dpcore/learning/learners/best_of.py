@@ -38,18 +38,19 @@ from dpcore.records.records import Records
 CHOICE = "choice"
 FITS = "fits"
 _UNIT = -30  # log2 of what losses are rounded to multiples of, so that their sums are exact
-_MOST = 2**53  # units; sums saturate there
+_SATURATION = 2**53  # units; sums saturate there
 _ROWS = 4096
 
 
-def _candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> None:
+def _require_candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> None:
     """At least two learners that publish models, which can score."""
-    if len(value) < 2 or not all(isinstance(one, Learner) for one in value):
-        names = [type(one).__name__ for one in value]
+    if len(value) < 2 or not all(isinstance(candidate, Learner) for candidate in value):
+        names = [type(candidate).__name__ for candidate in value]
         raise ParameterError(
             "best_of", "two or more learners that publish parameters", attribute.name, names
         )
-    if mute := [type(one).__name__ for one in value if not one.scores]:
+    # A model without scores would leave the choice no losses to compare.
+    if mute := [type(candidate).__name__ for candidate in value if not candidate.scores]:
         raise ParameterError(
             "best_of",
             "learners whose models score encoded columns and that say so (scores = True)",
@@ -58,8 +59,8 @@ def _candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> No
         )
 
 
-def _at_most_one(instance: Any, attribute: Any, value: float) -> None:
-    """In (0, 1]."""
+def _require_clip(instance: Any, attribute: Any, value: float) -> None:
+    """A validator: a number in (0, 1]."""
     positive(instance, attribute, value)
     if value > 1:
         raise ParameterError("best_of", "a clip in (0, 1]", attribute.name, value)
@@ -75,12 +76,12 @@ class _Fitted:
 
     model: ScoringModel
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Fitted):
+    def __eq__(self, candidate: object) -> bool:
+        if not isinstance(candidate, _Fitted):
             return NotImplemented
-        mine, theirs = self.model.arrays(), other.model.arrays()
-        return mine.keys() == theirs.keys() and all(
-            np.array_equal(mine[name], theirs[name]) for name in mine
+        arrays, candidate_arrays = self.model.arrays(), candidate.model.arrays()
+        return arrays.keys() == candidate_arrays.keys() and all(
+            np.array_equal(arrays[name], candidate_arrays[name]) for name in arrays
         )
 
     __hash__ = None  # type: ignore[assignment]  # equality is about arrays, which have none
@@ -91,7 +92,7 @@ class _State:
     """Which candidate is under way, and the models that are fixed."""
 
     public: Public
-    planned: Mapping[str, Query]
+    plan: Mapping[str, Query]
     models: tuple[Published, ...]
     inner: State
     chosen: int | None = None
@@ -117,9 +118,9 @@ class BestOf(Learner):
     bounds: ClassVar[tuple[str, ...]] = ("best_of",)
     scores: ClassVar[bool] = True
 
-    candidates: tuple[Learner, ...] = attrs.field(converter=tuple, validator=_candidates)
+    candidates: tuple[Learner, ...] = attrs.field(converter=tuple, validator=_require_candidates)
     share: float = attrs.field(default=0.1, validator=fraction)
-    clip: float = attrs.field(default=0.25, validator=_at_most_one)
+    clip: float = attrs.field(default=0.25, validator=_require_clip)
     total: bool = attrs.field(  # type: ignore[misc]  # the candidates', per instance
         init=False, default=attrs.Factory(_all_total, takes_self=True)
     )
@@ -137,54 +138,61 @@ class BestOf(Learner):
         """What a candidate knows: its own share of the budget."""
         if public.mu is None:
             return public
-        each = (1 - self.share) / len(self.candidates)
-        return attrs.evolve(public, mu=public.mu * math.sqrt(each))
+        candidate_share = (1 - self.share) / len(self.candidates)
+        # The squares of mu add up over candidates: a share of the budget is a share of mu^2.
+        return attrs.evolve(public, mu=public.mu * math.sqrt(candidate_share))
 
     def own(self, query: Query, public: Public) -> tuple[int, Query]:
         """The candidate that a query of the fits belongs to, counted from 0, and its own query."""
+        # Only two splits: the candidate's own name may hold points, as where choices are nested.
         _, number, name = query.name.split(".", 2)
         index = int(number) - 1
-        (found,) = (q for q in self.candidates[index].queries(self.part(public)) if q.name == name)
-        return index, attrs.evolve(found, args=query.args)
+        (candidate_query,) = (
+            q for q in self.candidates[index].queries(self.part(public)) if q.name == name
+        )
+        return index, attrs.evolve(candidate_query, args=query.args)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """All that the candidates may ask, and `choice` once."""
-        planned: list[Query] = []
-        each = (1 - self.share) / len(self.candidates)
+        fit_queries: list[Query] = []
+        candidate_share = (1 - self.share) / len(self.candidates)
         for number, candidate in enumerate(self.candidates, start=1):
+            # Shares of a candidate's queries are relative: they are rescaled to its own.
             queries = candidate.queries(self.part(public))
             total = math.fsum(query.share for query in queries)
-            planned += [
+            fit_queries += [
                 attrs.evolve(
-                    query, name=f"{FITS}.{number}.{query.name}", share=each * query.share / total
+                    query,
+                    name=f"{FITS}.{number}.{query.name}",
+                    share=candidate_share * query.share / total,
                 )
                 for query in queries
             ]
         shape = (len(self.candidates),)
         return (
-            *planned,
+            *fit_queries,
             Query(name=CHOICE, shape=shape, distance=Distance.LINF, share=self.share),
         )
 
     def start(self, public: Public) -> _State:
-        """The first candidate's start."""
+        """The state in which the first candidate that asks anything is about to ask."""
         state = _State(
             public=public,
-            planned={query.name: query for query in self.queries(public)},
+            plan={query.name: query for query in self.queries(public)},
             models=(),
             inner=self.candidates[0].start(self.part(public)),
         )
-        return self._settled(state)
+        return self._advance(state)
 
-    def _settled(self, state: _State) -> _State:
+    def _advance(self, state: _State) -> _State:
         """With the models of candidates that have no more to ask, and the next one started."""
         while len(state.models) < len(self.candidates):
             candidate = self.candidates[len(state.models)]
             if candidate.ask(state.inner) is not None:
                 return state
             models = (*state.models, candidate.model(state.inner))
-            after = self.candidates[len(models) :]
-            inner = after[0].start(self.part(state.public)) if after else None
+            later_candidates = self.candidates[len(models) :]
+            inner = later_candidates[0].start(self.part(state.public)) if later_candidates else None
             state = attrs.evolve(state, models=models, inner=inner)
         return state
 
@@ -193,50 +201,54 @@ class BestOf(Learner):
         if state.chosen is not None:
             return None
         number = len(state.models)
+        # The theorem needs every model to be fixed by earlier answers before losses are asked for.
         if number == len(self.candidates):
-            return attrs.evolve(state.planned[CHOICE], args={"models": _scoring(state.models)})
+            return attrs.evolve(state.plan[CHOICE], args={"models": _require_scorers(state.models)})
         query = self.candidates[number].ask(state.inner)
         assert query is not None, "a candidate that has no more to ask is settled"
-        planned = state.planned[f"{FITS}.{number + 1}.{query.name}"]
-        return attrs.evolve(planned, args=query.args)
+        outer_query = state.plan[f"{FITS}.{number + 1}.{query.name}"]
+        return attrs.evolve(outer_query, args=query.args)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """The candidate's statistic, or minus each candidate's sum of losses."""
         if query.name != CHOICE:
-            index, own = self.own(query, public)
-            return self.candidates[index].statistic(own, records, self.part(public), secret)
+            index, inner_query = self.own(query, public)
+            return self.candidates[index].statistic(inner_query, records, self.part(public), secret)
         assert query.args is not None, "an ask carries the models"
         models = tuple(fitted.model for fitted in query.args["models"])
         zero = (Exact.zeros((len(models),), _UNIT),)
-        (total,) = records.fold(partial(self._lost, models, public.domain), zero, _ROWS)
-        return -np.minimum(total.floats(), math.ldexp(_MOST, _UNIT))
+        (total,) = records.fold(partial(self._block_losses, models, public.domain), zero, _ROWS)
+        # Minus, as the mechanism takes the largest entry. Saturation moves nothing farther apart.
+        return -np.minimum(total.floats(), math.ldexp(_SATURATION, _UNIT))
 
     def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
         """PRIVATE: what the candidate computes, an exact sum too; or the losses."""
         if query.name == CHOICE:
             return self.statistic(query, records, public, secret)
-        index, own = self.own(query, public)
-        return self.candidates[index].compute(own, records, self.part(public), secret)
+        index, inner_query = self.own(query, public)
+        return self.candidates[index].compute(inner_query, records, self.part(public), secret)
 
-    def _lost(
+    def _block_losses(
         self, models: tuple[ScoringModel, ...], domain: Domain, block: Records
     ) -> tuple[Exact]:
         """PRIVATE: the sums of a block's rounded losses by each model."""
-        units = [self._loss(model, block, domain) for model in models]
+        units = [self._total_loss(model, block, domain) for model in models]
         return (Exact.of(units, _UNIT),)
 
-    def _loss(self, model: ScoringModel, records: Records, domain: Domain) -> int:
+    def _total_loss(self, model: ScoringModel, records: Records, domain: Domain) -> int:
         """PRIVATE: the exact sum of a model's rounded losses, each a function of its record."""
         row = np.empty((1, records.features.shape[1]))
         scores = np.empty(len(records))
+        # Each row is scored alone, so that a record's loss does not depend on its block.
         for number, features in enumerate(records.features):
             row[0] = features
             try:
                 scores[number] = float(model.score(row)[0])
             except Exception:  # whatever a third party's model raises on some row
                 scores[number] = math.nan
+        # A failed score is NaN here and becomes the largest loss: no record can stop the run.
         losses = self._losses(scores, records.labels, domain)
         return int(np.rint(np.ldexp(losses, -_UNIT)).astype(np.int64).sum())
 
@@ -244,12 +256,13 @@ class BestOf(Learner):
         self, scores: NDArray[np.float64], labels: NDArray[np.float64], domain: Domain
     ) -> NDArray[np.float64]:
         if domain.classes:
-            right = (scores >= 0) == (labels >= 0)
-            return np.where(right & np.isfinite(scores), 0.0, 1.0)
+            is_right = (scores >= 0) == (labels >= 0)
+            return np.where(is_right & np.isfinite(scores), 0.0, 1.0)
+        # The loss of the theorem: a clipped error over 2Mc, cut off at 1 and squared.
         bound = domain.label_bound
         with np.errstate(invalid="ignore"):
-            away = np.abs(np.clip(scores, -bound, bound) - labels) / (2 * bound * self.clip)
-        return np.where(np.isfinite(scores), np.minimum(1.0, away) ** 2, 1.0)
+            errors = np.abs(np.clip(scores, -bound, bound) - labels) / (2 * bound * self.clip)
+        return np.where(np.isfinite(scores), np.minimum(1.0, errors) ** 2, 1.0)
 
     def update(self, state: _State, answer: Answer) -> _State:
         """The candidate's update, or the choice."""
@@ -258,15 +271,15 @@ class BestOf(Learner):
             return attrs.evolve(state, chosen=int(np.argmax(answer.value)))
         name = answer.query.name.split(".", 2)[2]
         query = attrs.evolve(answer.query, name=name)
-        own = attrs.evolve(answer, query=query)
-        return self._settled(
-            attrs.evolve(state, inner=self.candidates[number].update(state.inner, own))
+        inner_answer = attrs.evolve(answer, query=query)
+        return self._advance(
+            attrs.evolve(state, inner=self.candidates[number].update(state.inner, inner_answer))
         )
 
     def model(self, state: _State) -> "ChosenModel":
-        """The chosen candidate's model."""
+        """The model of the candidate that the released choice names."""
         assert state.chosen is not None, "the choice is made"
-        (model,) = _scoring((state.models[state.chosen],))
+        (model,) = _require_scorers((state.models[state.chosen],))
         return ChosenModel(model=model.model, chosen=state.chosen)
 
 
@@ -282,22 +295,22 @@ class ChosenModel(ShownModel):
     chosen: int
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """The chosen model's predictions."""
+        """The chosen model's predictions for a table, shape (n,)."""
         return self.model.predict(table)
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The chosen model's scores."""
+        """The chosen model's scores of encoded rows, shape (n,)."""
         return self.model.score(encoded)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The chosen model's arrays, and which candidate it is; of nested choices, each."""
-        found = dict(self.model.arrays())
-        nested = found.pop("chosen", None)
+        named_arrays = dict(self.model.arrays())
+        nested = named_arrays.pop("chosen", None)
         chosen = np.array(self.chosen) if nested is None else np.append(self.chosen, nested)
-        return {**found, "chosen": chosen}
+        return {**named_arrays, "chosen": chosen}
 
 
-def _scoring(models: tuple[Published, ...]) -> tuple[_Fitted, ...]:
+def _require_scorers(models: tuple[Published, ...]) -> tuple[_Fitted, ...]:
     """Models ready to be scored.
 
     Raises:

@@ -61,38 +61,41 @@ def total_of_persons(own: Own, query: Query, records: Records, rows: int) -> Exa
     Raises:
         ContractError: whose the records are is not known, or a person has more than 2^20.
     """
-    declared = query.sum
-    assert declared is not None, "a sum is asked for"
+    declaration = query.sum
+    assert declaration is not None, "a sum is asked for"
     persons = getattr(records, "persons", None)
     if persons is None:
         raise ContractError(f"{query.name!r} clips persons, and whose the records are is not known")
+    # Sorted by person, so that a block holds all records of each person in it.
     order = np.argsort(persons, kind="stable")
-    total = Exact.zeros(query.shape, declared.unit)
-    for block, first in _whole_persons(persons[order], min(rows, _NUMBERS // query.real_size + 1)):
+    total = Exact.zeros(query.shape, declaration.unit)
+    for block, first in _person_blocks(persons[order], min(rows, _NUMBERS // query.real_size + 1)):
+        # At most 2^20 integers of at most 2^42 a person: the sums fit 64 bits.
         sums = np.add.reduceat(own(records.take(order[block])), first, axis=0)
         clipped = clipped_sums(sums, query)
-        total += Exact.of(clipped.sum(axis=0).reshape(query.shape), declared.unit)
+        total += Exact.of(clipped.sum(axis=0).reshape(query.shape), declaration.unit)
     return total
 
 
 def clipped_sums(sums: NDArray[np.int64], query: Query) -> NDArray[np.int64]:
     """Each row, at most P long in the query's distance. Shape (persons, size)."""
-    declared = query.sum
-    assert declared is not None, "persons are clipped"
-    assert declared.person is not None, "persons are clipped"
+    declaration = query.sum
+    assert declaration is not None, "persons are clipped"
+    assert declaration.person is not None, "persons are clipped"
+    # One number is cut off at P, rounded down to the unit: nobody adds more than P.
     if sums.shape[1] == 1:
-        limit = math.floor(math.ldexp(declared.person, -declared.unit))
+        limit = math.floor(math.ldexp(declaration.person, -declaration.unit))
         return np.clip(sums, -limit, limit)
     return clipped_integers(
-        np.ldexp(sums.astype(np.float64), declared.unit),
-        declared.person,
-        declared.unit,
+        np.ldexp(sums.astype(np.float64), declaration.unit),
+        declaration.person,
+        declaration.unit,
         query.distance,
-        positive=declared.sign == "non_negative",
+        positive=declaration.sign == "non_negative",
     )
 
 
-def _whole_persons(
+def _person_blocks(
     persons: NDArray[np.int32], rows: int
 ) -> Iterator[tuple[slice, NDArray[np.intp]]]:
     """Blocks of sorted records, and where each person begins in them."""
@@ -101,8 +104,9 @@ def _whole_persons(
     ends = np.append(begins, persons.size)
     if int(np.diff(ends).max(initial=0)) > MOST_RECORDS:
         raise ContractError(f"sums by person take at most {MOST_RECORDS} records of one person")
-    at = 0
-    while at < begins.size:
-        last = max(at + 1, int(np.searchsorted(ends, ends[at] + rows, side="right")) - 1)
-        yield slice(int(ends[at]), int(ends[last])), begins[at:last] - begins[at]
-        at = last
+    # A block takes as many whole persons as fit `rows`, and at least one.
+    index = 0
+    while index < begins.size:
+        last = max(index + 1, int(np.searchsorted(ends, ends[index] + rows, side="right")) - 1)
+        yield slice(int(ends[index]), int(ends[last])), begins[index:last] - begins[index]
+        index = last

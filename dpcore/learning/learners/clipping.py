@@ -42,47 +42,52 @@ def clipped_integers(
         positive: Whether entries below 0 are set to 0 first.
     """
     limit = math.ldexp(clip, -exponent)
-    usable = np.isfinite(rows).all(axis=1, keepdims=True)
-    kept = np.where(usable, rows, 0.0)
+    is_finite = np.isfinite(rows).all(axis=1, keepdims=True)
+    finite_rows = np.where(is_finite, rows, 0.0)
     if positive:
-        np.maximum(kept, 0.0, out=kept)
+        np.maximum(finite_rows, 0.0, out=finite_rows)
+    # A row that is cut off at 2^44 is longer than L, and is scaled from its floats below.
     with np.errstate(over="ignore", under="ignore"):
-        whole = np.rint(np.clip(np.ldexp(kept, -exponent), -_FAR, _FAR))
-    long = ~_fits(whole, limit, distance)
-    if long.any():
-        whole[long] = _scaled(kept[long], limit, distance)
-    return np.asarray(whole, dtype=np.int64)
+        integers = np.rint(np.clip(np.ldexp(finite_rows, -exponent), -_FAR, _FAR))
+    is_long = ~_fits(integers, limit, distance)
+    if is_long.any():
+        integers[is_long] = _scale_rows(finite_rows[is_long], limit, distance)
+    return np.asarray(integers, dtype=np.int64)
 
 
-def _fits(whole: NDArray[np.float64], limit: float, distance: Distance) -> NDArray[np.bool_]:
+def _fits(integers: NDArray[np.float64], limit: float, distance: Distance) -> NDArray[np.bool_]:
     """Whether rows of integers are surely at most `limit` long."""
-    sizes = np.abs(whole)
+    sizes = np.abs(integers)
     if distance is Distance.LINF:
         return np.asarray(sizes.max(axis=1) <= limit)
     if distance is Distance.L1:
-        total = _added(sizes)
+        total = _sum_halves(sizes)
         return (total <= _EXACT) & (total <= limit)
-    total = _added(sizes * sizes)
+    total = _sum_halves(sizes * sizes)
+    # Up to 2^53 the sum is exact. Beyond, it is rounded up and L^2 down: against the row.
     exact = float(min(_EXACT, math.floor(Fraction(limit) ** 2)))
-    rounded = up(total, roundings=_depth(whole) + 1) <= down(limit * limit, roundings=1)
+    rounded = up(total, roundings=_depth(integers) + 1) <= down(limit * limit, roundings=1)
     return np.where(total < _EXACT, total <= exact, rounded)
 
 
-def _scaled(rows: NDArray[np.float64], limit: float, distance: Distance) -> NDArray[np.float64]:
+def _scale_rows(rows: NDArray[np.float64], limit: float, distance: Distance) -> NDArray[np.float64]:
     """Rows of any finite size, scaled and rounded to at most `limit`."""
     largest = np.abs(rows).max(axis=1, keepdims=True)
+    # A power of two brings the largest entry into [1/2, 1), so that no square overflows.
     with np.errstate(under="ignore"):
         unit = np.ldexp(rows, -np.frexp(largest)[1])
     size = rows.shape[1]
     if distance is Distance.LINF:
         lengths, margin = np.abs(unit).max(axis=1), 0.5
     elif distance is Distance.L1:
-        lengths, margin = _added(np.abs(unit)), size / 2
+        lengths, margin = _sum_halves(np.abs(unit)), size / 2
     else:
         with np.errstate(under="ignore"):
-            lengths = np.sqrt(_added(unit * unit))
+            lengths = np.sqrt(_sum_halves(unit * unit))
         margin = up(math.sqrt(size), roundings=1) / 2
+    # Rounding adds at most `margin` to the length: scaling leaves room for it, rounded down.
     room = down(max(limit - margin, 0.0), roundings=1)
+    # Lengths are rounded up, so that no factor is too large.
     factors = room / up(lengths, roundings=_depth(rows) + 6)
     with np.errstate(under="ignore"):
         return np.asarray(np.rint(unit * factors[:, None]))
@@ -93,8 +98,9 @@ def _depth(rows: NDArray[np.float64]) -> int:
     return int(max(1, rows.shape[1])).bit_length()
 
 
-def _added(terms: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sum_halves(terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums of rows of numbers >= 0, in one order: the columns are halved and added."""
+    # The order of additions depends on the number of columns, never on rows or machine.
     while terms.shape[1] > 1:
         half, odd = divmod(terms.shape[1], 2)
         folded = terms[:, :half] + terms[:, half : 2 * half]

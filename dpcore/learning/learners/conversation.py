@@ -20,15 +20,16 @@ class Conversation(Learner):
     """A learner that remembers every answer; unless it writes `ask`, it asks each query once."""
 
     def start(self, public: Public) -> Transcript:
-        """No answers yet."""
+        """A transcript of the public facts, without any answer yet."""
         return Transcript(public)
 
     def ask(self, state: Transcript) -> Query | None:
         """The planned queries, in order, each once."""
+        # The plan is a function of public facts, so that no answer changes it.
         queries = self.queries(state.public)
-        asked = len(state.answers)
-        return queries[asked] if asked < len(queries) else None
+        count = len(state.answers)
+        return queries[count] if count < len(queries) else None
 
     def update(self, state: Transcript, answer: Answer) -> Transcript:
-        """Remember the answer."""
+        """The transcript with one more answer at its end."""
         return attrs.evolve(state, answers=(*state.answers, answer))

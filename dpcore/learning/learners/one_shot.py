@@ -20,7 +20,7 @@ class OneShot(Conversation):
         """The model from the released values, by query name."""
 
     def model(self, state: Transcript) -> Published:
-        """Assemble."""
+        """The model that `assembled` makes of all released answers."""
         return self.assembled({answer.query.name: answer for answer in state.answers}, state.public)
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> Published:

@@ -75,22 +75,23 @@ class SummingLearner(Learner):
         An override is additive, and of one record never longer than `clip`: the author's proof.
         """
         assert query.sum is not None, "total_of asks sums only"
-        whole = self._clipped(query, block, public)
-        return Exact.of(whole.sum(axis=0).reshape(query.shape), query.sum.unit)
+        integers = self._clipped(query, block, public)
+        return Exact.of(integers.sum(axis=0).reshape(query.shape), query.sum.unit)
 
     @final
     def _clipped(self, query: Query, block: Records, public: Public) -> NDArray[np.int64]:
         """Every record's contribution, clipped, in the query's unit. Shape (rows, size)."""
-        declared, rows = query.sum, np.asarray(self.contributions(query, block, public))
-        assert declared is not None, "total_of asks sums only"
+        declaration, rows = query.sum, np.asarray(self.contributions(query, block, public))
+        assert declaration is not None, "total_of asks sums only"
+        # Another shape would leave open which record a row belongs to.
         if rows.shape != (len(block), *query.shape) or rows.dtype.kind not in "biuf":
             raise ContractError(f"contributions to {query.name!r} must be real, one for each row")
         return clipped_integers(
             rows.reshape(len(block), -1).astype(np.float64),
-            declared.clip,
-            declared.unit,
+            declaration.clip,
+            declaration.unit,
             query.distance,
-            positive=declared.sign == "non_negative",
+            positive=declaration.sign == "non_negative",
         )
 
     @final
@@ -102,9 +103,11 @@ class SummingLearner(Learner):
         """
         if query.sum is None:
             raise ContractError(f"{type(self).__name__} plans {query.name!r} without `sum`")
+        # Clipping a person needs each record's integers, which the sum of a block would hide.
         if query.sum.person is not None:
-            own = partial(self._own, query, public)
-            return total_of_persons(own, query, records, self.rows_at_once)
+            integers_of_block = partial(self._own, query, public)
+            return total_of_persons(integers_of_block, query, records, self.rows_at_once)
+        # Integers are added, so that no order of blocks changes a bit.
         zero = (Exact.zeros(query.shape, query.sum.unit),)
         (total,) = records.fold(partial(self._part, query, public), zero, self.rows_at_once)
         return total
@@ -115,6 +118,7 @@ class SummingLearner(Learner):
         if not self.isolate:
             return (self._of(query, block, public),)
         total = Exact.zeros(query.shape, query.sum.unit)
+        # With one record a call, no contribution can look at another record.
         for record in block.alone():
             total += self._of(query, record, public)
         return (total,)
@@ -126,32 +130,35 @@ class SummingLearner(Learner):
                 return self._clipped(query, block, public)
             except (Exception, SystemExit):
                 pass  # one by one
-        found = np.zeros((len(block), query.real_size), dtype=np.int64)
+        # A record that fails alone adds zeros, which depends on that record alone.
+        integers = np.zeros((len(block), query.real_size), dtype=np.int64)
         for place, record in enumerate(block.alone()):
             with suppress(Exception, SystemExit):
-                found[place] = self._clipped(query, record, public)[0]
-        return found
+                integers[place] = self._clipped(query, record, public)[0]
+        return integers
 
     def _of(self, query: Query, block: Records, public: Public) -> Exact:
         """A block's sum; where that fails, of the records that do not fail alone."""
-        found = self._tried(query, block, public)
-        if found is not None:
-            return found
+        block_sum = self._tried(query, block, public)
+        if block_sum is not None:
+            return block_sum
         assert query.sum is not None, "total_of asks sums only"
         total = Exact.zeros(query.shape, query.sum.unit)
+        # Which records count is decided one by one, not by the block that they share.
         for record in block.alone():
-            own = self._tried(query, record, public)
-            total = total if own is None else total + own
+            record_sum = self._tried(query, record, public)
+            total = total if record_sum is None else total + record_sum
         return total
 
     def _tried(self, query: Query, block: Records, public: Public) -> Exact | None:
+        """The author's sum of a block; None if the call fails or returns another shape or unit."""
         assert query.sum is not None, "total_of asks sums only"
         try:
-            found = self.partial(query, block, public)
-            fits = found.shape == query.shape and found.exponent == query.sum.unit
+            block_sum = self.partial(query, block, public)
+            fits = block_sum.shape == query.shape and block_sum.exponent == query.sum.unit
         except (Exception, SystemExit):
             return None
-        return found if fits else None
+        return block_sum if fits else None
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
@@ -168,6 +175,7 @@ class SummingLearner(Learner):
 
 def sums_exactly(learner: object) -> bool:
     """Whether a learner's statistics are the core's exact sums, and nothing else."""
+    # A subclass that overrides one of these may add something that the bound does not cover.
     core = SummingLearner
     return isinstance(learner, core) and all(
         getattr(type(learner), name) is getattr(core, name)

@@ -45,35 +45,37 @@ class BalancedAccuracy(PricedMetric):
     least: float = attrs.field(default=0.1, validator=small_share)
 
     def reach(self, target: Range | Classes) -> float | None:
-        """1 for classes."""
+        """1 for classes, as a mean of shares; None for a range."""
         return 1.0 if isinstance(target, Classes) else None
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """2 / K k."""
+        """2 / K k of the theorem above, rounded up; at most 1."""
         assert isinstance(target, Classes), "it is about classes"
         return min(1.0, up(2.0 / (target.count * rare(self.least, records)), roundings=8))
 
     def source(self, name: str) -> str:
-        """By the theorem above."""
+        """One clause about the shares that the theorem above is about."""
         return f"{name}: shares predicted right on the hold-out, by class"
 
     def statistic(self, held: Held) -> float:
-        """PRIVATE: B above."""
+        """PRIVATE: B above, which counts a rare class as k records."""
         assert isinstance(held.target, Classes), "it is about classes"
         classes, right = held.classes(), held.predicted == held.truth
         counts = np.bincount(classes, minlength=held.target.count)
-        found = np.bincount(classes[right], minlength=held.target.count)
-        shares = found / np.maximum(counts, rare(self.least, held.truth.size))
+        hits = np.bincount(classes[right], minlength=held.target.count)
+        # The k in the denominator bounds what one record moves (the theorem above).
+        shares = hits / np.maximum(counts, rare(self.least, held.truth.size))
         return min(math.fsum(shares) / held.target.count, 1.0)
 
     def measured(self, held: Held) -> Mapping[str, float]:
         """PRIVATE: of the classes that have records; of all records, and of each group."""
         assert isinstance(held.target, Classes), "it is about classes"
         classes, right = held.classes(), held.predicted == held.truth
-        told = {}
+        means = {}
         for name, rows in held.parts():
             counts = np.bincount(classes[rows], minlength=held.target.count)
-            found = np.bincount(classes[rows & right], minlength=held.target.count)
-            some = counts > 0
-            told[name] = float(np.mean(found[some] / counts[some]))
-        return told
+            hits = np.bincount(classes[rows & right], minlength=held.target.count)
+            # This goes to the operator: a class without records has no share to be averaged.
+            present = counts > 0
+            means[name] = float(np.mean(hits[present] / counts[present]))
+        return means

@@ -71,6 +71,7 @@ class Held:
     def classes(self) -> NDArray[np.intp]:
         """Of every label, the number of its class; shape (n,)."""
         assert isinstance(self.target, Classes), "the target is classes"
+        # By way of labels, so that classes are numbered as learners saw them.
         return np.asarray(self.target.codes(self.target.centred(self.truth)), dtype=np.intp)
 
     def second(self) -> NDArray[np.bool_]:
@@ -90,9 +91,10 @@ class Held:
     def members(self) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """Each group that has records, by its name."""
         for number, label in enumerate(self.groups.labels if self.groups else ()):
-            chosen = self.codes == number
-            if chosen.any():
-                yield label, chosen
+            # A group without records is skipped: a mean of nothing is no number.
+            rows = self.codes == number
+            if rows.any():
+                yield label, rows
 
 
 @attrs.frozen(kw_only=True, eq=False)

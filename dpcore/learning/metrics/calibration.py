@@ -38,28 +38,33 @@ class CalibrationError(PricedMetric):
     bins: int = attrs.field(default=10, validator=positive_integer)
 
     def reach(self, target: Range | Classes) -> float | None:
-        """1 for two classes."""
+        """1 for two classes; None for any other target."""
         return 1.0 if isinstance(target, Classes) and target.count == 2 else None
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """2 / records."""
+        """2 / records, as shown above; rounded up."""
         return up(2.0 / records, roundings=8)
 
     def source(self, name: str) -> str:
-        """By the theorem above."""
+        """One clause about the bins that the bound above is about."""
         return f"{name}: probabilities less shares on the hold-out, by bin"
 
     def statistic(self, held: Held) -> float:
         """PRIVATE: sum over bins of |sum of probabilities - number of the second class| / n."""
-        bins, apart = self._bins(held.scores), held.scores - held.second()
-        whole = math.fsum(abs(math.fsum(apart[bins == one])) for one in np.unique(bins))
-        return min(whole / held.truth.size, 1.0)
+        bins, residuals = self._bins(held.scores), held.scores - held.second()
+        # `fsum` rounds correctly, so that the order of records changes no bit.
+        total = math.fsum(
+            abs(math.fsum(residuals[bins == bin_number])) for bin_number in np.unique(bins)
+        )
+        return min(total / held.truth.size, 1.0)
 
     def measured(self, held: Held) -> Mapping[str, float]:
         """PRIVATE: of all records, and of each group."""
-        bins, apart = self._bins(held.scores), held.scores - held.second()
+        bins, residuals = self._bins(held.scores), held.scores - held.second()
         return {
-            name: float(np.abs(np.bincount(bins[rows], apart[rows], self.bins)).sum() / rows.sum())
+            name: float(
+                np.abs(np.bincount(bins[rows], residuals[rows], self.bins)).sum() / rows.sum()
+            )
             for name, rows in held.parts()
         }
 
@@ -67,17 +72,18 @@ class CalibrationError(PricedMetric):
         """PRIVATE: of every bin with records, the mean probability and the share."""
         bins = self._bins(held.scores)
         counts = np.bincount(bins, minlength=self.bins)
-        some = counts > 0
-        stated, found = (
-            np.bincount(bins, of, self.bins)[some] / counts[some]
-            for of in (held.scores, held.second())
+        present = counts > 0
+        probabilities, shares = (
+            np.bincount(bins, values, self.bins)[present] / counts[present]
+            for values in (held.scores, held.second())
         )
         return Curve(
             across="stated probability of the second class",
             up="share of the second class",
             diagonal="probabilities that are right on average",
-            points=np.column_stack([stated, found]),
+            points=np.column_stack([probabilities, shares]),
         )
 
     def _bins(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
+        # A probability of 1 belongs to the last bin.
         return np.minimum((scores * self.bins).astype(np.intp), self.bins - 1)

@@ -37,26 +37,29 @@ class Groups:
                 there are too many groups.
         """
         declared = {**domain.columns, **domain.groups}
-        found = {}
+        group_columns = {}
         for name in by:
             column = declared.get(name)
-            if not isinstance(column, Categories) or name in found:
-                listed = ", ".join(
-                    key for key, one in declared.items() if isinstance(one, Categories)
+            if not isinstance(column, Categories) or name in group_columns:
+                choices = ", ".join(
+                    key
+                    for key, declared_column in declared.items()
+                    if isinstance(declared_column, Categories)
                 )
                 raise ParameterError(
                     "evaluate", "declared categories", "by", name, "evaluate.by",
                     message=f"needs different columns with declared categories "
-                    f"({listed or 'the domain has none; declare groups'}), "
+                    f"({choices or 'the domain has none; declare groups'}), "
                     f"got {name!r}{near(name, declared)}",
                 )  # fmt: skip
-            found[name] = column
-        count = math.prod(len(column.values) for column in found.values())
-        if not found or count > MOST_GROUPS:
+            group_columns[name] = column
+        # Every combination counts, since it is private which of them have records.
+        count = math.prod(len(column.values) for column in group_columns.values())
+        if not group_columns or count > MOST_GROUPS:
             raise ParameterError(
                 "evaluate", f"1 to {MOST_GROUPS} groups", "by", count, "evaluate.by"
             )
-        return cls(columns=found)
+        return cls(columns=group_columns)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -69,8 +72,12 @@ class Groups:
 
     def codes(self, table: Mapping[str, Any]) -> NDArray[np.intp]:
         """PRIVATE: the number of every record's group, -1 where a value is none. Shape (n,)."""
-        found, known = np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.bool_)
+        # Mixed-radix numbers in the order of `labels`: the last column changes fastest.
+        numbers, is_member = np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.bool_)
         for name, column in self.columns.items():
-            own = column.codes(table[name])
-            found, known = found * len(column.values) + own, known & (own >= 0)
-        return np.where(known, found, -1)
+            column_codes = column.codes(table[name])
+            numbers, is_member = (
+                numbers * len(column.values) + column_codes,
+                is_member & (column_codes >= 0),
+            )
+        return np.where(is_member, numbers, -1)

@@ -39,11 +39,12 @@ class _MeanLoss(PricedMetric):
         """PRIVATE: one a record, shape (n,)."""
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """reach / records."""
+        """How far the mean moves when one record is replaced: reach / records, rounded up."""
+        # A replaced record changes one term of the mean, which stays in [0, reach].
         return up(float(self.reach(target) or 0.0) / records, roundings=8)
 
     def source(self, name: str) -> str:
-        """Of a mean."""
+        """One clause: the statistic is a mean of terms in a public range."""
         return f"mean of {name} terms over the hold-out, each in a public range"
 
     def statistic(self, held: Held) -> float:
@@ -67,11 +68,12 @@ class LogLoss(_MeanLoss):
     clip: float = attrs.field(default=0.01, validator=small_share)
 
     def reach(self, target: Range | Classes) -> float | None:
-        """ln(1/clip) for classes."""
+        """ln(1/clip) for classes, rounded up; None for a range."""
         return up(-math.log(self.clip), roundings=4) if isinstance(target, Classes) else None
 
     def terms(self, held: Held) -> NDArray[np.float64]:
         """PRIVATE: -ln max(p, clip), at most `reach`."""
+        # Clipping comes before the logarithm: the public c is what bounds a term.
         return np.asarray(-np.log(np.maximum(held.stated_of_truth(), self.clip)))
 
 
@@ -80,11 +82,12 @@ class BrierScore(_MeanLoss):
     """Half the mean squared distance of stated probabilities and the class that it was."""
 
     def reach(self, target: Range | Classes) -> float | None:
-        """1 for classes."""
+        """1 for classes; None for a range."""
         return 1.0 if isinstance(target, Classes) else None
 
     def terms(self, held: Held) -> NDArray[np.float64]:
         """PRIVATE: half the squares, summed over classes."""
         assert held.probabilities is not None, "there are probabilities"
-        apart = held.probabilities - np.eye(held.probabilities.shape[1])[held.classes()]
-        return np.asarray(np.minimum((apart**2).sum(axis=1) / 2, 1.0))
+        # Half the squared distance of two points of the simplex is at most 1.
+        residuals = held.probabilities - np.eye(held.probabilities.shape[1])[held.classes()]
+        return np.asarray(np.minimum((residuals**2).sum(axis=1) / 2, 1.0))

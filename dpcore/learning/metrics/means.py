@@ -35,7 +35,7 @@ class MeanMetric(PricedMetric):
         """One term a record, of predictions and labels in the file's units. Shape (n,)."""
 
     def source(self, name: str) -> str:
-        """Of a mean."""
+        """One clause: the statistic is a mean of terms in a public range."""
         return f"mean of {name} terms over the hold-out, each in a public range"
 
     def statistic(self, held: Held) -> float:
@@ -48,6 +48,7 @@ class MeanMetric(PricedMetric):
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
         """How far the mean over `records` moves when one is replaced, rounded up."""
+        # A replaced record changes one term of the mean; there is ample room for its rounding.
         return up(float(self.reach(target) or 0.0) / records, roundings=5000)
 
     def measured(self, held: Held) -> Mapping[str, float]:
@@ -70,7 +71,7 @@ class _PowerMean(MeanMetric):
         return None if isinstance(target, Classes) else (target.high - target.low) ** self.power
 
     def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """|prediction - label|^power."""
+        """|prediction - label|^power for each record, shape (n,)."""
         return np.asarray(np.abs(predicted - truth) ** self.power)
 
 
@@ -96,6 +97,7 @@ class RootMeanSquaredError(_PowerMean):
 
     def stated(self, statistic: float) -> float:
         """After the root; a mean that noise made negative counts as 0 there."""
+        # This comes after the release: a function of a released number costs nothing.
         return math.sqrt(max(statistic, 0.0))
 
 
@@ -104,7 +106,7 @@ class Accuracy(MeanMetric):
     """The share of records whose class is predicted."""
 
     def reach(self, target: Range | Classes) -> float | None:
-        """1 for classes."""
+        """1 for classes; None for a range."""
         return 1.0 if isinstance(target, Classes) else None
 
     def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:

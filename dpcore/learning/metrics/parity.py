@@ -31,6 +31,7 @@ def distance(one: NDArray[Any], other: NDArray[Any]) -> float:
     """The largest difference of two samples' distribution functions; 0 where one is empty."""
     if not one.size or not other.size:
         return 0.0
+    # Both functions are steps at sample points, so that the maximum is at one of them.
     places = np.concatenate([one, other])
     shares = [np.searchsorted(np.sort(a), places, side="right") / a.size for a in (one, other)]
     return float(np.abs(shares[0] - shares[1]).max())
@@ -57,24 +58,27 @@ class Parity(Metric):
     needs_groups: ClassVar[bool] = True
 
     def about(self, target: Range | Classes) -> bool:
-        """Anything."""
+        """True: numbers and classes both have laws to compare."""
         return True
 
     def measured(self, held: Held) -> Mapping[str, float]:
         """PRIVATE: of all pairs of groups with records."""
         parts = [held.predicted[rows] for _, rows in held.members()]
-        found = {WHOLE: 0.0, "floor": 0.0, "p": 1.0}
-        for one, other in itertools.combinations(parts, 2):
-            apart = self._apart(one, other, held.target)
-            if apart >= found[WHOLE]:
-                found = {
-                    WHOLE: apart,
-                    "floor": floor(one.size, other.size),
-                    "p": tail(apart, one.size, other.size),
+        result = {WHOLE: 0.0, "floor": 0.0, "p": 1.0}
+        for first, second in itertools.combinations(parts, 2):
+            gap = self._pair_distance(first, second, held.target)
+            # The floor and p are those of the pair that lies farthest apart.
+            if gap >= result[WHOLE]:
+                result = {
+                    WHOLE: gap,
+                    "floor": floor(first.size, second.size),
+                    "p": tail(gap, first.size, second.size),
                 }
-        return found
+        return result
 
-    def _apart(self, one: NDArray[Any], other: NDArray[Any], target: Range | Classes) -> float:
+    def _pair_distance(
+        self, first: NDArray[Any], second: NDArray[Any], target: Range | Classes
+    ) -> float:
         if not isinstance(target, Classes):
-            return distance(one, other)
-        return max(abs(float((one == v).mean() - (other == v).mean())) for v in target.values)
+            return distance(first, second)
+        return max(abs(float((first == v).mean() - (second == v).mean())) for v in target.values)

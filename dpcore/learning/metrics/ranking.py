@@ -62,6 +62,7 @@ def pairs(scores: NDArray[np.float64], second: NDArray[np.bool_]) -> tuple[int, 
         scores: Shape (n,). second: Which records are of the second class, shape (n,).
     """
     high, low = scores[second], np.sort(scores[~second])
+    # Pairs won, plus pairs won or tied: a tie counts once in two, so that all is in integers.
     below = np.searchsorted(low, high, side="left")
     upto = np.searchsorted(low, high, side="right")
     return int(below.sum()) + int(upto.sum()), high.size * low.size
@@ -81,33 +82,35 @@ class AreaUnderCurve(PricedMetric):
     least: float = attrs.field(default=0.1, validator=small_share)
 
     def reach(self, target: Range | Classes) -> float | None:
-        """1 for two classes."""
+        """1 for two classes; None for any other target."""
         return 1.0 if isinstance(target, Classes) and target.count == 2 else None
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
         """S above; 1 for a single record."""
         if records < 2:
             return 1.0
+        # S of the theorem, from public numbers alone, and rounded up.
         k = rare(self.least, records)
         return min(1.0, up((records - 1) / (k * (records - k)), roundings=8))
 
     def source(self, name: str) -> str:
-        """By the theorem above."""
+        """One clause about the area that the theorem above is about."""
         return f"{name}: area under the curve on the hold-out, drawn to 1/2 if a class is rare"
 
     def statistic(self, held: Held) -> float:
         """PRIVATE: A above; 1/2 where all are of one class."""
-        n, (twice, product) = held.truth.size, pairs(held.scores, held.second())
+        n, (double_sum, product) = held.truth.size, pairs(held.scores, held.second())
+        # A in integers up to the one division; the 1 serves a hold-out of a single record.
         k = rare(self.least, n)
-        return 0.5 + (twice - product) / (2 * max(product, k * (n - k), 1))
+        return 0.5 + (double_sum - product) / (2 * max(product, k * (n - k), 1))
 
     def measured(self, held: Held) -> Mapping[str, float]:
         """PRIVATE: the area itself, of all records and each group; NaN where all are of a class."""
-        scores, second, found = held.scores, held.second(), {}
+        scores, second, areas = held.scores, held.second(), {}
         for name, rows in held.parts():
-            twice, product = pairs(scores[rows], second[rows])
-            found[name] = twice / (2 * product) if product else math.nan
-        return found
+            double_sum, product = pairs(scores[rows], second[rows])
+            areas[name] = double_sum / (2 * product) if product else math.nan
+        return areas
 
     def curve(self, held: Held) -> Curve | None:
         """PRIVATE: the ROC curve; None where all are of one class."""
@@ -116,13 +119,17 @@ class AreaUnderCurve(PricedMetric):
         ranked, hits = held.scores[order], second[order]
         if not hits.any() or hits.all():
             return None
+        # One point for each different score: records that tie have no order.
         ends = np.append(np.flatnonzero(np.diff(ranked)), ranked.size - 1)
-        found = np.cumsum(hits)[ends] / hits.sum()
-        wrong = np.cumsum(~hits)[ends] / (~hits).sum()
-        some = np.unique(np.linspace(0, ends.size - 1, min(ends.size, _POINTS)).astype(np.intp))
+        hit_rates = np.cumsum(hits)[ends] / hits.sum()
+        false_rates = np.cumsum(~hits)[ends] / (~hits).sum()
+        # A long curve is thinned for drawing; its two ends stay.
+        sample = np.unique(np.linspace(0, ends.size - 1, min(ends.size, _POINTS)).astype(np.intp))
         return Curve(
             across="false positive rate",
             up="true positive rate",
             diagonal="scores that tell nothing",
-            points=np.array([(0.0, 0.0), *zip(wrong[some], found[some], strict=True)]),
+            points=np.array(
+                [(0.0, 0.0), *zip(false_rates[sample], hit_rates[sample], strict=True)]
+            ),
         )

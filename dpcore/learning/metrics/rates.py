@@ -21,21 +21,22 @@ class _Rate(Metric):
     """A share of some records, told of all, of each group, and the largest difference."""
 
     def about(self, target: Range | Classes) -> bool:
-        """Two classes."""
+        """Whether the target has exactly two classes."""
         return isinstance(target, Classes) and target.count == 2
 
     def measured(self, held: Held) -> Mapping[str, float]:
         """PRIVATE: NaN where no record counts."""
         assert isinstance(held.target, Classes), "rates are of classes"
         second = held.target.named(np.array([1]))[0]
-        counted = self.counted(held.truth == second)
+        is_counted = self.counted(held.truth == second)
         positive = held.predicted == second
-        found = {
-            name: float(positive[rows & counted].mean()) if (rows & counted).any() else np.nan
+        rates = {
+            name: float(positive[rows & is_counted].mean()) if (rows & is_counted).any() else np.nan
             for name, rows in held.parts()
         }
-        groups = [rate for name, rate in found.items() if name != WHOLE and not np.isnan(rate)]
-        return {**found, GAP: max(groups) - min(groups)} if groups else found
+        # The gap is that of groups in which some record counts.
+        groups = [rate for name, rate in rates.items() if name != WHOLE and not np.isnan(rate)]
+        return {**rates, GAP: max(groups) - min(groups)} if groups else rates
 
     @abstractmethod
     def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -47,7 +48,7 @@ class PositiveRate(_Rate):
     """The share of records for which the second of two classes is predicted."""
 
     def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """All."""
+        """Every record counts, shape (n,)."""
         return np.ones_like(positive)
 
 

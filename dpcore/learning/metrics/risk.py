@@ -51,24 +51,29 @@ def clipped_moments(
     Args:
         mean: Shape (n,). std: Shape (n,), >= 0.
     """
+    # With s = 1 where there is no noise the formulas stay finite; such entries are replaced.
     centre, half = (low + high) / 2, (high - low) / 2
     m, s = mean - centre, np.where(std > 0, std, 1.0)
     a, b = np.clip((-half - m) / s, -_FAR, _FAR), np.clip((half - m) / s, -_FAR, _FAR)
-    below, above, inside = (
+    # How much of the normal law is cut off at each end, and how much is not.
+    mass_below, mass_above, mass_inside = (
         scipy.special.ndtr(a),
         scipy.special.ndtr(-b),
         scipy.special.ndtr(b) - scipy.special.ndtr(a),
     )
-    at_a, at_b = np.exp(-(a**2) / 2) / _ROOT_TWO_PI, np.exp(-(b**2) / 2) / _ROOT_TWO_PI
-    first = half * (above - below) + m * inside + s * (at_a - at_b)
+    # The two moments about the centre, term by term as in the formulas above.
+    density_a, density_b = np.exp(-(a**2) / 2) / _ROOT_TWO_PI, np.exp(-(b**2) / 2) / _ROOT_TWO_PI
+    first = half * (mass_above - mass_below) + m * mass_inside + s * (density_a - density_b)
     second = (
-        half**2 * (above + below)
-        + (m**2 + s**2) * inside
-        + 2 * m * s * (at_a - at_b)
-        + s**2 * (a * at_a - b * at_b)
+        half**2 * (mass_above + mass_below)
+        + (m**2 + s**2) * mass_inside
+        + 2 * m * s * (density_a - density_b)
+        + s**2 * (a * density_a - b * density_b)
     )
-    sure = np.clip(m, -half, half)
-    first, second = np.where(std > 0, first, sure), np.where(std > 0, second, sure**2)
+    # Without noise the clipped score is certain.
+    noiseless = np.clip(m, -half, half)
+    first, second = np.where(std > 0, first, noiseless), np.where(std > 0, second, noiseless**2)
+    # Moments are shifted back: E (c + t)^2 = E c^2 + 2 t E c + t^2.
     return first + centre, second + 2 * centre * first + centre**2
 
 
@@ -87,9 +92,10 @@ def added_risk(held: Held, clip: bool) -> NDArray[np.float64]:
     assert isinstance(target, Range), "squared errors are of numbers"
     first, second = clipped_moments(law.mean, law.std, target.low, target.high)
     truth = np.asarray(held.truth, dtype=np.float64)
-    without = np.clip(law.mean, target.low, target.high) - truth
-    added = second - 2 * truth * first + truth**2 - without**2
-    return np.where(law.std > 0, added, 0.0)
+    # The comparison is with the same fit without noise, clipped in the same way.
+    noiseless_error = np.clip(law.mean, target.low, target.high) - truth
+    increase = second - 2 * truth * first + truth**2 - noiseless_error**2
+    return np.where(law.std > 0, increase, 0.0)
 
 
 @attrs.frozen(kw_only=True)
@@ -105,13 +111,13 @@ class _Risk(Metric):
     clip: bool = True
 
     def about(self, target: Range | Classes) -> bool:
-        """Numbers."""
+        """Whether the target is a range: classes have no squared error."""
         return not isinstance(target, Classes)
 
     def measured(self, held: Held) -> Mapping[str, float]:
         """PRIVATE: from the mean added risk of all records, and of each group."""
-        added = added_risk(held, self.clip)
-        return self.told({name: float(added[rows].mean()) for name, rows in held.parts()})
+        increase = added_risk(held, self.clip)
+        return self.told({name: float(increase[rows].mean()) for name, rows in held.parts()})
 
     @abstractmethod
     def told(self, risks: Mapping[str, float]) -> Mapping[str, float]:
@@ -127,7 +133,7 @@ class ExcessiveRisk(_Risk):
     """
 
     def told(self, risks: Mapping[str, float]) -> Mapping[str, float]:
-        """As they are."""
+        """The risks themselves, by group."""
         return risks
 
 
@@ -144,6 +150,6 @@ class RiskGap(_Risk):
     needs_groups: ClassVar[bool] = True
 
     def told(self, risks: Mapping[str, float]) -> Mapping[str, float]:
-        """Differences."""
+        """Each group's risk less that of all records, and the largest size of these."""
         gaps = {name: risk - risks[WHOLE] for name, risk in risks.items() if name != WHOLE}
         return {WHOLE: max(map(abs, gaps.values()), default=0.0), **gaps}

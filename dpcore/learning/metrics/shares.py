@@ -12,8 +12,8 @@ from dpcore.errors import ParameterError
 def small_share(instance: Any, attribute: Any, value: Any) -> None:
     """A validator: in (0, 1/2]."""
     if not (isinstance(value, float) and 0 < value <= 0.5):
-        needed = f"a {attribute.name} in (0, 0.5]"
-        raise ParameterError(component_name(instance), needed, attribute.name, value)
+        requirement = f"a {attribute.name} in (0, 0.5]"
+        raise ParameterError(component_name(instance), requirement, attribute.name, value)
 
 
 def rare(least: float, records: int) -> int:

@@ -40,8 +40,10 @@ def line_of(model: Published) -> Line | None:
     domain = inner.domain
     if domain.norm is not None:
         return None
+    # An affine function is known by its values at 0 and at the unit vectors.
     at_zero = inner.score(np.zeros((1, domain.width)))[0]
     steps = inner.score(np.eye(domain.width)) - at_zero
+    # Scores of numbers are centred: predictions add the middle of the range.
     intercept = at_zero if domain.classes else at_zero + domain.labels.centre
     return _in_units(domain, steps, float(intercept))
 
@@ -50,13 +52,15 @@ def _in_units(domain: Domain, steps: NDArray[np.float64], intercept: float) -> L
     """Encoded coefficients as those of the file's own columns: see `Domain` for the encoding."""
     values, place = steps.copy(), 0
     for column in domain.columns.values():
-        here = slice(place, place + column.width)
+        span = slice(place, place + column.width)
         place += column.width
         if isinstance(column, Range):
+            # Encoded as 2(x - low)/(high - low) - 1: its slope, and its value at x = 0.
             unit = 2 / (column.high - column.low)
-            values[here.start] = unit * steps[here.start]
-            intercept -= steps[here.start] * (column.low * unit + 1)
+            values[span.start] = unit * steps[span.start]
+            intercept -= steps[span.start] * (column.low * unit + 1)
         elif isinstance(column, Categories) and column.width == 1:
-            values[here.start] = 2 * steps[here.start]
-            intercept -= steps[here.start]
+            # Encoded as -1 and +1: the first category is the base, and the second is a step of 2.
+            values[span.start] = 2 * steps[span.start]
+            intercept -= steps[span.start]
     return Line(values=values, intercept=intercept)

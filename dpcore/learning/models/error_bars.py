@@ -73,11 +73,13 @@ class ErrorBars(ABC):
         """
         if not 0 < level < 1:
             raise ContractError(f"the level of an interval is between 0 and 1, got {level!r}")
-        times = NormalDist().inv_cdf((1 + level) / 2)
+        multiplier = NormalDist().inv_cdf((1 + level) / 2)
         if together:
+            # For all phi at once: the root of the chi-square quantile, by the gamma law.
             half = self.degrees(phi.shape[1]) / 2
-            times = math.sqrt(2 * float(scipy.special.gammaincinv(half, level)))
-        return np.asarray(times * self.scores(phi) + self.rounding * np.abs(phi).sum(axis=1))
+            multiplier = math.sqrt(2 * float(scipy.special.gammaincinv(half, level)))
+        # Rounding to the grid is no noise: its worst case is added to the interval.
+        return np.asarray(multiplier * self.scores(phi) + self.rounding * np.abs(phi).sum(axis=1))
 
     @abstractmethod
     def describe(self) -> str:
@@ -99,7 +101,7 @@ class EvenNoise(ErrorBars):
     rounding: float = 0.0
 
     def coefficients(self, width: int) -> NDArray[np.float64]:
-        """s, everywhere."""
+        """s for every coefficient, shape (width,)."""
         return np.full(width, self.std)
 
     def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,14 +109,14 @@ class EvenNoise(ErrorBars):
         return np.asarray(self.std * np.linalg.norm(phi, axis=1))
 
     def degrees(self, width: int) -> int:
-        """One for each coefficient."""
+        """One for each coefficient: their noise is independent."""
         return width
 
     def describe(self) -> str:
         """Known before any record is read."""
         half = NormalDist().inv_cdf(0.975) * self.std
-        far = half * self.longest
-        return f"coefficients +- {half:.6g} each, predictions +- {far:.6g} at most"
+        reach = half * self.longest
+        return f"coefficients +- {half:.6g} each, predictions +- {reach:.6g} at most"
 
 
 @final
@@ -140,15 +142,16 @@ class LinearisedNoise(ErrorBars):
         return np.asarray(np.linalg.norm(phi @ self.root, axis=1))
 
     def degrees(self, width: int) -> int:
-        """Columns of R."""
+        """The number of columns of R."""
         return int(self.root.shape[1])
 
     def describe(self) -> str:
-        """The largest of each."""
+        """The largest bar of a coefficient and of a prediction, at 95 %."""
         z = NormalDist().inv_cdf(0.975)
-        own = z * float(np.linalg.norm(self.root, axis=1).max())
-        far = z * float(np.linalg.norm(self.root, ord=2)) * self.longest
-        return f"coefficients +- {own:.6g} at most, predictions +- {far:.6g} at most (linearised)"
+        bar = z * float(np.linalg.norm(self.root, axis=1).max())
+        # The operator norm of R covers every row of features up to that length.
+        reach = z * float(np.linalg.norm(self.root, ord=2)) * self.longest
+        return f"coefficients +- {bar:.6g} at most, predictions +- {reach:.6g} at most (linearised)"
 
 
 @final
@@ -164,19 +167,19 @@ class NoBars(ErrorBars):
     rounding: float = 0.0
 
     def coefficients(self, width: int) -> NDArray[np.float64]:
-        """Raises ContractError."""
+        """Always raises ContractError, with the reason."""
         raise ContractError(f"this model has no error bars: {self.reason}")
 
     def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Raises ContractError."""
+        """Always raises ContractError, with the reason."""
         raise ContractError(f"this model has no error bars: {self.reason}")
 
     def degrees(self, width: int) -> int:
-        """Raises ContractError."""
+        """Always raises ContractError, with the reason."""
         raise ContractError(f"this model has no error bars: {self.reason}")
 
     def describe(self) -> str:
-        """The reason."""
+        """That there are no bars, and the reason."""
         return f"{NONE}: {self.reason}"
 
 
@@ -185,6 +188,7 @@ UNSTATED = NoBars(reason="its learner does not say what the noise did to its coe
 
 def even_noise(spread: Spread | None, longest: float) -> ErrorBars:
     """Bars of coefficients that were released themselves, by the law of the noise on each."""
+    # Sums of normal noise are normal; for other laws no bar of a prediction is stated.
     if not isinstance(spread, NormalSpread):
         return NoBars(reason="they are stated for normal noise alone (mechanism gaussian)")
     return EvenNoise(std=spread.std, rounding=spread.rounding, longest=longest)

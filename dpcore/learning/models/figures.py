@@ -58,10 +58,10 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     @property
     def columns(self) -> dict[str, tuple[Any, ...]]:
         """All columns, by name and in order."""
-        found = {**self.about, ESTIMATE: self.estimate, LOW: self.low, HIGH: self.high}
+        entries = {**self.about, ESTIMATE: self.estimate, LOW: self.low, HIGH: self.high}
         if self.display is not None:
-            found[DISPLAY] = self.display
-        return {name: tuple(map(_plain, column)) for name, column in found.items()}
+            entries[DISPLAY] = self.display
+        return {name: tuple(map(_plain, column)) for name, column in entries.items()}
 
     def __getitem__(self, name: str) -> tuple[Any, ...]:
         return self.columns[name]
@@ -77,10 +77,10 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def __str__(self) -> str:
         """The table as text, with what its intervals say."""
-        cells = [[*self.columns], *([_told(value) for value in row] for row in self.rows())]
-        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        cells = [[*self.columns], *([_format_value(value) for value in row] for row in self.rows())]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
-            "  ".join(text.ljust(width) for text, width in zip(row, wide, strict=True)).rstrip()
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
             for row in cells
         ]
         return "\n".join([*lines, f"({self.bars})"])
@@ -110,12 +110,13 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def data(self) -> dict[str, Any]:
         """JSON-ready; an interval without an end has null there."""
+        # JSON has no infinity: an end that is not known is null.
         columns = {
             name: [None if isinstance(v, float) and not math.isfinite(v) else v for v in column]
             for name, column in self.columns.items()
         }
-        holds = {"level": self.level, "together": self.joint, "covers": self.covers}
-        return {"columns": columns, "intervals": holds}
+        intervals = {"level": self.level, "together": self.joint, "covers": self.covers}
+        return {"columns": columns, "intervals": intervals}
 
     def settled(self) -> Figures:
         """A copy that shares nothing with this one, and is made of plain values alone."""
@@ -127,6 +128,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             high=np.array(self.high, dtype=np.float64),
             level=float(self.level),
             joint=bool(self.joint),
+            # A plain str, whatever subclass of it a plugin may have published.
             covers="".join(self.covers),
             display=None if display is None else np.array(display, dtype=np.float64),
         )
@@ -154,16 +156,17 @@ class Statistics(Shown):
 
     @classmethod
     def of(cls, figures: Figures) -> Statistics:
-        """A single table."""
+        """Statistics of a single table, which needs no name."""
         return cls(tables={"": figures})
 
     def sheet(self) -> Sheet:
-        """Every table."""
-        inner = [figures.sheet() for figures in self.tables.values()]
-        sentences = dict.fromkeys(line for one in inner for line in one.sentences)
+        """All tables on one sheet, each sentence about their intervals once."""
+        sheets = [figures.sheet() for figures in self.tables.values()]
+        # Tables of one release mostly share a sentence, which is said once.
+        sentences = dict.fromkeys(line for table_sheet in sheets for line in table_sheet.sentences)
         return Sheet(
             title=", ".join(filter(None, self.tables)) or "Statistics",
-            tables=tuple(table for one in inner for table in one.tables),
+            tables=tuple(table for table_sheet in sheets for table in table_sheet.tables),
             sentences=tuple(sentences),
         )
 
@@ -182,13 +185,14 @@ class Statistics(Shown):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All numbers, by table and column, and the keys as texts."""
-        found: dict[str, NDArray[Any]] = {}
+        named_arrays: dict[str, NDArray[Any]] = {}
         for name, figures in self.tables.items():
             for column, values in figures.columns.items():
+                # Keys may be texts: such a column is saved as texts, never as pickled objects.
                 numeric = all(isinstance(value, int | float) for value in values)
                 kind = np.float64 if numeric else np.str_
-                found[f"{name}.{column}".lstrip(".")] = np.array(values, dtype=kind)
-        return found
+                named_arrays[f"{name}.{column}".lstrip(".")] = np.array(values, dtype=kind)
+        return named_arrays
 
 
 def _simple(value: Any) -> bool | int | float | str:
@@ -199,7 +203,7 @@ def _simple(value: Any) -> bool | int | float | str:
     return "".join(value) if isinstance(value, str) else _simple(value.item())
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Six digits of a number."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
@@ -208,4 +212,5 @@ def _plain(value: Any) -> Any:
     """A number or a text of Python's own; no negative zero."""
     if isinstance(value, np.generic):
         value = value.item()
+    # -0.0 + 0.0 is 0.0.
     return value + 0.0 if isinstance(value, float) else value

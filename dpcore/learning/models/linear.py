@@ -26,6 +26,7 @@ def in_blocks(
         width: How many features a row has.
     """
     step = max(1, _ENTRIES // max(1, width))
+    # No rows are one empty block, so that the result has its type and shape.
     starts = range(0, max(1, encoded.shape[0]), step)
     return np.concatenate([said(encoded[start : start + step]) for start in starts])
 
@@ -86,15 +87,18 @@ class LinearModel(ShownModel):
         if self.domain.classes:
             raise ContractError("classes have no intervals: see `standard_errors` of the scores")
         encoded = self.domain.encode(table)
+        # Clipping both ends is monotone, so that an interval around the score keeps its cover.
         half = self._by_rows(
             encoded, lambda phi: self.bars.half_widths(phi, level, together=together)
         )
         scores = self.score(encoded)
         return self.domain.uncentre(scores - half), self.domain.uncentre(scores + half)
 
-    def _by_rows(self, encoded: NDArray[np.float64], of: Any) -> NDArray[np.float64]:
+    def _by_rows(self, encoded: NDArray[np.float64], function: Any) -> NDArray[np.float64]:
         """A function of features, some rows at a time."""
-        return in_blocks(lambda rows: of(self.features(rows)), encoded, self.coefficients.size)
+        return in_blocks(
+            lambda rows: function(self.features(rows)), encoded, self.coefficients.size
+        )
 
     def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """||phi||, shape (n,): what noise of 1 on every coefficient moves a score by."""

@@ -29,8 +29,10 @@ class ShownModel(Shown):
         line = line_of(model)
         if isinstance(model, Shaped):
             rows = [
-                (" and ".join(one.columns), one.importance, one.floor) for one in model.shapes()
+                (" and ".join(shape.columns), shape.importance, shape.floor)
+                for shape in model.shapes()
             ]
+            # A reader looks at this first, and at the arrays' sizes last.
             tables.insert(0, Listing.of(("shape", "importance", "noise alone"), rows))
         elif line is not None:
             rows = [*zip(encoded_names(model.domain), line.values.tolist(), strict=True)]
@@ -54,21 +56,23 @@ class ShownModel(Shown):
         """
         model: Any = self
         labels = model.domain.labels
+        # Drawing lives in dpcore-report, which is imported only where somebody draws.
         axes_or_new = sibling("report", "plots.curves", "plot").axes_or_new
         plots = sibling("report", "plots.models", "plot")
         if isinstance(model, Shaped):
             shapes = model.shapes()[:_MOST_SHAPES]
-            drawn = axes_or_new(axes, len(shapes))
+            panels = axes_or_new(axes, len(shapes))
             classes = tuple(map(str, labels.values)) if isinstance(labels, Classes) else ()
-            for one, shape in zip(drawn, shapes, strict=False):
-                plots.draw_shape(one, shape, classes)
-            return drawn
+            for axis, shape in zip(panels, shapes, strict=False):
+                plots.draw_shape(axis, shape, classes)
+            return panels
+        # Without shapes, only a line has coefficients in the file's units to draw.
         line = line_of(model)
         if line is None:
             raise ContractError(
                 f"{type(self).__name__} is neither a sum of shapes nor a line: there is nothing to "
                 "draw"
             )
-        drawn = axes_or_new(axes)
-        plots.draw_coefficients(drawn[0], encoded_names(model.domain), line.values)
-        return drawn
+        panels = axes_or_new(axes)
+        plots.draw_coefficients(panels[0], encoded_names(model.domain), line.values)
+        return panels

@@ -27,71 +27,78 @@ def by_arrow(chunk: bytes, form: Form) -> Found:
     Raises:
         LineError, AmbiguousError: as `by_lines` does.
     """
-    found = structure(chunk, form.delimiter, form.width)
+    # The structure decides what is a record; pyarrow converts only what is plain.
+    layout = structure(chunk, form.delimiter, form.width)
     faulty = None
-    if found.doubtful.size:
-        wrong = _faulty(chunk, found, form)
-        if len(wrong) < found.doubtful.size:
+    if layout.doubtful.size:
+        faulty_lines = _faulty_lines(chunk, layout, form)
+        if len(faulty_lines) < layout.doubtful.size:
             return by_lines(chunk, form)  # some are records, written in a way that is rare
+    # Faulty lines become empty cells, or go, before pyarrow sees the chunk.
     if form.total:
-        faults = np.zeros(found.breaks.size, dtype=np.bool_)
-        faults[found.doubtful] = True
-        faults |= found.blank
+        faults = np.zeros(layout.breaks.size, dtype=np.bool_)
+        faults[layout.doubtful] = True
+        faults |= layout.blank
         if faults.any():
-            chunk = _masked(chunk, found, faults, form)
-            found = structure(chunk, form.delimiter, form.width)
+            chunk = _mask_lines(chunk, layout, faults, form)
+            layout = structure(chunk, form.delimiter, form.width)
         faulty = faults if form.keep else None
-    count = int(found.breaks.size - found.blank.sum())
-    table = _converted(chunk, found, form) if count else {}
+    count = int(layout.breaks.size - layout.blank.sum())
+    table = _convert(chunk, layout, form) if count else {}
+    # Where pyarrow disagrees with the structure, the slow reader decides: it is the rule.
     if table is None or any(len(column) != count for column in table.values()):
         return attrs.evolve(by_lines(chunk, form), faulty=faulty)
     if form.decimal == ",":
         table = {name: _with_commas(name, column, form.refuse) for name, column in table.items()}
-    empty: dict[str, Any] = {wanted.name: [] for wanted in form.wanted}
+    empty: dict[str, Any] = {field.name: [] for field in form.wanted}
     return Found(columns=table or empty, count=count, faulty=faulty)
 
 
-def _faulty(chunk: bytes, found: Structure, form: Form) -> list[int]:
+def _faulty_lines(chunk: bytes, layout: Structure, form: Form) -> list[int]:
     """The doubtful lines that are no records.
 
     Raises:
         LineError: at the first of them, unless the reading is total.
     """
-    wrong = []
-    for number in found.doubtful.tolist():
-        line = lines.row(found.line(chunk, number), form.delimiter, form.width)
+    line_numbers = []
+    for number in layout.doubtful.tolist():
+        line = lines.row(layout.line(chunk, number), form.delimiter, form.width)
         if isinstance(line, lines.Faulty):
             if not form.total:
                 raise LineError(number, line.why)
-            wrong.append(number)
-    return wrong
+            line_numbers.append(number)
+    return line_numbers
 
 
-def _masked(chunk: bytes, found: Structure, faults: NDArray[np.bool_], form: Form) -> bytes:
+def _mask_lines(chunk: bytes, layout: Structure, faults: NDArray[np.bool_], form: Form) -> bytes:
     """The chunk with lines of empty cells in place of faulty ones, or without these."""
     empty = b'""' + form.delimiter.encode() * (form.width - 1) + b"\n"  # of one cell, no empty line
-    instead = empty if form.keep else b""
-    parts, kept = [], 0
+    substitute = empty if form.keep else b""
+    parts, resume = [], 0
     for number in np.flatnonzero(faults).tolist():
-        start = 0 if number == 0 else int(found.breaks[number - 1]) + 1
-        parts += [chunk[kept:start], instead]
-        kept = int(found.breaks[number]) + 1
-    return b"".join([*parts, chunk[kept:]])
+        start = 0 if number == 0 else int(layout.breaks[number - 1]) + 1
+        parts += [chunk[resume:start], substitute]
+        resume = int(layout.breaks[number]) + 1
+    return b"".join([*parts, chunk[resume:]])
 
 
-def _converted(chunk: bytes, found: Structure, form: Form) -> dict[str, Any] | None:
+def _convert(chunk: bytes, layout: Structure, form: Form) -> dict[str, Any] | None:
     """The wanted columns; None where pyarrow fails on texts too."""
+    # Pyarrow takes `1.` for a number, and the grammar does not: such columns stay texts.
     bare = bare_points(chunk, form.decimal)
-    spoiled = found.columns_at(bare, form.width) if bare.size else set()
-    numeric = {one.place for one in form.wanted if one.numeric} - spoiled
-    table = _parsed(chunk, form, numeric, "double")
+    spoiled = layout.columns_at(bare, form.width) if bare.size else set()
+    numeric = {field.place for field in form.wanted if field.numeric} - spoiled
+    table = _parse_columns(chunk, form, numeric, "double")
     if table is not None:
-        worded = {one.place for one in form.wanted if _has_nan(table[one.name])}  # the text nan
-        return _parsed(chunk, form, numeric - worded, "double") if worded else table
-    table = _parsed(chunk, form, numeric, "string")
+        worded = {
+            field.place for field in form.wanted if _has_nan(table[field.name])
+        }  # the text nan
+        return _parse_columns(chunk, form, numeric - worded, "double") if worded else table
+    # Some cell is no number: each column is converted from texts, or stays what it is.
+    table = _parse_columns(chunk, form, numeric, "string")
     if table is None or form.decimal == ",":
         return table
-    texts = {one.name for one in form.wanted if one.place in numeric}
+    texts = {field.name for field in form.wanted if field.place in numeric}
     return {name: _numbers(column) if name in texts else column for name, column in table.items()}
 
 
@@ -105,14 +112,14 @@ def _has_nan(column: Any) -> bool:
     )
 
 
-def _parsed(chunk: bytes, form: Form, places: set[int], kind: str) -> dict[str, Any] | None:
+def _parse_columns(chunk: bytes, form: Form, places: set[int], kind: str) -> dict[str, Any] | None:
     """Columns at these places as of this kind, the others as texts; None if one does not fit."""
     import pyarrow
     from pyarrow import csv
 
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     typed = pyarrow.type_for_alias(kind)
-    wanted = {str(one.place): one for one in form.wanted}
+    fields = {str(field.place): field for field in form.wanted}
     if chunk.startswith(codecs.BOM_UTF8):
         chunk = b"\n" + chunk  # pyarrow would take a record's first character for a mark
     try:
@@ -125,8 +132,8 @@ def _parsed(chunk: bytes, form: Form, places: set[int], kind: str) -> dict[str, 
             ),
             csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=False),
             csv.ConvertOptions(
-                column_types={name: typed if int(name) in places else text for name in wanted},
-                include_columns=list(wanted),
+                column_types={name: typed if int(name) in places else text for name in fields},
+                include_columns=list(fields),
                 null_values=[],
                 strings_can_be_null=False,
                 decimal_point=form.decimal,
@@ -135,10 +142,10 @@ def _parsed(chunk: bytes, form: Form, places: set[int], kind: str) -> dict[str, 
         )
     except (pyarrow.ArrowException, ValueError):  # its message shows a cell
         return None
-    return {wanted[name].name: _whole(table.column(name)) for name in wanted}
+    return {fields[name].name: _join_chunks(table.column(name)) for name in fields}
 
 
-def _whole(column: Any) -> Any:
+def _join_chunks(column: Any) -> Any:
     """One array of a column, without a copy where it has one chunk, as a block of a file has."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
@@ -150,8 +157,8 @@ def _numbers(column: Any) -> Any:
 
     try:
         filled = compute.if_else(compute.equal(column, ""), None, column)
-        found = compute.cast(filled, pyarrow.float64())
-        return column if _has_nan(found) else found
+        numeric = compute.cast(filled, pyarrow.float64())
+        return column if _has_nan(numeric) else numeric
     except pyarrow.ArrowException:  # its message shows a cell
         return column
 

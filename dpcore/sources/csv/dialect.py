@@ -108,40 +108,44 @@ def read_header(
             "csv", "a delimiter that is no quote and no end", "delimiter", reading.delimiter,
             "data.csv.delimiter",
         )  # fmt: skip
+    # A bounded read: a file without line feeds is not read whole for its header.
     raw = file.readline(lines.LONGEST + 2)
     body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(codecs.BOM_UTF8)
-    found = lines.row(body, reading.delimiter, None)
-    if isinstance(found, lines.Faulty):
-        raise SourceError(f"{path.name}, line 1: {found.why}")
-    if not found:
+    header_cells = lines.row(body, reading.delimiter, None)
+    if isinstance(header_cells, lines.Faulty):
+        raise SourceError(f"{path.name}, line 1: {header_cells.why}")
+    if not header_cells:
         raise SourceError(f"{path.name}: the file is empty")
-    names, header = reading.names, [name.strip() for name in found]
+    names, header = reading.names, [name.strip() for name in header_cells]
+    # Most likely another delimiter. The message shows nothing of the line itself.
     if len(header) == 1 and names[-1] != header[0]:
         raise SourceError(
             f"{path.name}: one column only with the delimiter {reading.delimiter!r}; "
             f"set data.csv.delimiter"
         )
     require_columns(path.name, header, names)
-    wanted = tuple(
+    columns = tuple(
         Wanted(name=name, place=header.index(name), numeric=holds is Holds.NUMBERS)
         for name, holds in reading.columns.items()
     )
-    return len(header), wanted, len(raw)
+    return len(header), columns, len(raw)
 
 
 def require_columns(source: str, names: list[str], wanted: tuple[str, ...]) -> None:
     """Raise `SourceError` unless every wanted name stands among the names once."""
-    for needed in wanted:
-        if names.count(needed) > 1:
-            raise SourceError(f"{source}: column {needed!r} stands in the header twice")
-        if needed not in names:
-            raise SourceError(f"{source}: column {needed!r} is missing{_way_out(names, wanted)}")
+    for column in wanted:
+        # Libraries differ in which of two equal names they take.
+        if names.count(column) > 1:
+            raise SourceError(f"{source}: column {column!r} stands in the header twice")
+        if column not in names:
+            raise SourceError(f"{source}: column {column!r} is missing{_way_out(names, wanted)}")
 
 
-def _way_out(names: list[str], wanted: tuple[str, ...]) -> str:
+def _way_out(names: list[str], declared: tuple[str, ...]) -> str:
     """What the header lacks, in declared names alone."""
-    if not {*names} & {*wanted}:
+    if not {*names} & {*declared}:
         return "; no declared column stands in the first line, which must be the header"
-    cased = {name.casefold() for name in names if name not in wanted}
-    other = [name for name in wanted if name not in names and name.casefold() in cased]
-    return f"; the header writes {other[0]!r} with other capitals" if other else ""
+    # Only declared names are shown, since the first line may be a record.
+    cased = {name.casefold() for name in names if name not in declared}
+    miscased = [name for name in declared if name not in names and name.casefold() in cased]
+    return f"; the header writes {miscased[0]!r} with other capitals" if miscased else ""

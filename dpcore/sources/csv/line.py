@@ -61,31 +61,34 @@ def row(line: bytes, delimiter: str, width: int | None) -> Line:
         return Faulty("not a text file: it holds a NUL")
     if "\r" in text:
         return Faulty("a carriage return inside a line; lines end with a line feed")
-    found = cells(text, delimiter)
-    if width is not None and isinstance(found, list) and found and len(found) != width:
-        return Faulty(f"{width} fields were needed, {len(found)} came")
-    return found
+    fields = cells(text, delimiter)
+    # An empty line has no fields, and is no fault: the reader decides what it means.
+    if width is not None and isinstance(fields, list) and fields and len(fields) != width:
+        return Faulty(f"{width} fields were needed, {len(fields)} came")
+    return fields
 
 
 def cells(text: str, delimiter: str) -> Line:
     """The cells of one line of text, or what is wrong with its quotes or sizes."""
+    # Without a quote, splitting is what csv does, and faster.
     if '"' not in text and len(text) <= LONGEST_CELL:
         return text.split(delimiter) if text else []
     try:
-        (found,) = csv.reader([text], delimiter=delimiter, strict=True)
+        (fields,) = csv.reader([text], delimiter=delimiter, strict=True)
     except csv.Error:
         return Faulty(
             "not a CSV file with these delimiters and quotes: a quote is not closed at the end of "
             "its cell in the same line, or a cell is too long"
         )
-    return found
+    return fields
 
 
 def _bodies(file: BinaryIO) -> Iterator[bytes | None]:
     """Lines without their ends; None for one that is too long, of which no more is kept."""
     while line := file.readline(LONGEST + 2):
         body = line.removesuffix(b"\n").removesuffix(b"\r")
-        whole = line.endswith(b"\n") or len(line) < LONGEST + 2
+        is_complete = line.endswith(b"\n") or len(line) < LONGEST + 2
+        # The rest of a line that is too long is read piece by piece, and dropped.
         while line and not line.endswith(b"\n"):
             line = file.readline(LONGEST)
-        yield body if whole and len(body) <= LONGEST else None
+        yield body if is_complete and len(body) <= LONGEST else None

@@ -35,26 +35,31 @@ def by_lines(chunk: bytes, form: Form) -> Found:
         LineError: at the first line that is no record, unless the reading is total.
         AmbiguousError: at a number with a point, where the form refuses it.
     """
-    cut = chunk.removesuffix(b"\n").split(b"\n")
-    read = (lines.row(one.removesuffix(b"\r"), form.delimiter, form.width) for one in cut)
-    rows, faulty = _records(read, form)
-    columns = {wanted.name: [row[wanted.place] for row in rows] for wanted in form.wanted}
+    # The last line feed would leave an empty line behind it.
+    raw_lines = chunk.removesuffix(b"\n").split(b"\n")
+    parsed_lines = (
+        lines.row(raw_line.removesuffix(b"\r"), form.delimiter, form.width)
+        for raw_line in raw_lines
+    )
+    rows, faulty = _records(parsed_lines, form)
+    columns = {column.name: [row[column.place] for row in rows] for column in form.wanted}
     if form.decimal == ",":
         columns = {name: _with_commas(name, cells, form.refuse) for name, cells in columns.items()}
-    kept = np.array(faulty, dtype=np.bool_) if form.total and form.keep else None
-    return Found(columns=columns, count=len(rows), faulty=kept)
+    is_faulty = np.array(faulty, dtype=np.bool_) if form.total and form.keep else None
+    return Found(columns=columns, count=len(rows), faulty=is_faulty)
 
 
-def _records(read: Iterable[lines.Line], form: Form) -> tuple[list[list[str]], list[bool]]:
+def _records(parsed_lines: Iterable[lines.Line], form: Form) -> tuple[list[list[str]], list[bool]]:
     """The cells of every record, and which of them stand for a faulty line."""
     rows, faulty = [], []
-    nothing = [""] * form.width
-    for number, line in enumerate(read):
+    empty_row = [""] * form.width
+    for number, line in enumerate(parsed_lines):
         if isinstance(line, list) and line:
             rows.append(line)
             faulty.append(False)
+        # With a public number of records each line is one, the empty and the faulty too.
         elif form.total and form.keep:
-            rows.append(nothing)
+            rows.append(empty_row)
             faulty.append(True)
         elif isinstance(line, lines.Faulty) and not form.total:
             raise LineError(number, line.why)

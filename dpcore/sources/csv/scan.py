@@ -61,18 +61,21 @@ def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
     breaks = _breaks(codes, feeds, ends, width)
     lengths = np.diff(breaks, prepend=-1) - 1
     doubts = [np.flatnonzero(lengths > LONGEST_CELL)]
+    # Each test from here on collects the lines that one rule calls not plain.
     blank = lengths == 0
-    returned = b"\r" in chunk
-    if returned:
+    has_returns = b"\r" in chunk
+    if has_returns:
         blank |= (lengths == 1) & (codes[breaks - 1] == _RETURN)
         returns = np.flatnonzero(codes == _RETURN)
         doubts.append(np.searchsorted(breaks, returns[codes[returns + 1] != _FEED]))
     if b"\0" in chunk:
         doubts.append(np.searchsorted(breaks, np.flatnonzero(codes == 0)))
     doubts.append(_undecodable(chunk, codes, breaks))
+    # Separators inside quotes end no cell.
     if b'"' in chunk:
-        ends, wrong = _outside_quotes(codes, separators, breaks)
-        doubts.append(wrong)
+        ends, quote_lines = _outside_quotes(codes, separators, breaks)
+        doubts.append(quote_lines)
+    # Where all lines have `width` cells, every width-th separator ends a line.
     if ends.size != breaks.size * width or np.any(ends[width - 1 :: width] != breaks):
         cells = np.diff(np.flatnonzero(codes[ends] == _FEED), prepend=-1)
         doubts.append(np.flatnonzero((cells != width) & ~blank))
@@ -84,6 +87,7 @@ def _breaks(
     codes: NDArray[np.uint8], feeds: NDArray[np.bool_], ends: NDArray[np.intp], width: int
 ) -> NDArray[np.intp]:
     """Where the line feeds are; every so many-th separator, where lines are alike."""
+    # The usual case first: it saves a pass over the chunk.
     last = ends[width - 1 :: width]
     if last.size == np.count_nonzero(feeds) and np.all(codes[last] == _FEED):
         return last
@@ -93,9 +97,9 @@ def _breaks(
 def bare_points(chunk: bytes, point: str) -> NDArray[np.intp]:
     """Where a decimal sign is not followed by a digit, so that it ends no number of ours."""
     codes = np.frombuffer(chunk, np.uint8)
-    found = codes[1:] - _ZERO > 9  # unsigned: what lies before the digits is above them
-    found &= codes[:-1] == ord(point)
-    return np.flatnonzero(found)
+    is_bare = codes[1:] - _ZERO > 9  # unsigned: what lies before the digits is above them
+    is_bare &= codes[:-1] == ord(point)
+    return np.flatnonzero(is_bare)
 
 
 def _undecodable(
@@ -107,6 +111,7 @@ def _undecodable(
     try:
         chunk.decode("utf-8")
     except UnicodeDecodeError:
+        # Only lines with bytes beyond ASCII can fail: these are tried one by one.
         foreign = np.unique(np.searchsorted(breaks, np.flatnonzero(codes > 127)))
         starts = np.concatenate(([0], breaks + 1))
         return np.array(
@@ -136,16 +141,19 @@ def _outside_quotes(
     kinds = codes[places]
     quoted = kinds == _QUOTE
     line = np.cumsum(kinds == _FEED) - (kinds == _FEED)
-    so_far = np.cumsum(quoted)
-    at_breaks = np.concatenate(([0], so_far[kinds == _FEED]))
-    odd = (so_far - at_breaks[line]) % 2 == 1
+    quote_counts = np.cumsum(quoted)
+    counts_at_breaks = np.concatenate(([0], quote_counts[kinds == _FEED]))
+    # The parity of the quotes since the line began: odd from an opening quote on.
+    odd = (quote_counts - counts_at_breaks[line]) % 2 == 1
     quotes, opens = places[quoted], odd[quoted]
     before = np.where(quotes > 0, codes[quotes - 1], _FEED)
     behind = codes[quotes + 1]
+    # The neighbour that must be a separator or the edge, or the other quote of a double.
     beside = np.where(opens, before, behind)
-    at_edge = separators[np.where(opens, np.maximum(quotes - 1, 0), quotes + 1)]
-    at_edge |= opens & (quotes == 0)
-    plain = at_edge | (beside == _QUOTE) | (~opens & (behind == _RETURN))
-    unclosed = np.flatnonzero(np.diff(at_breaks) % 2 == 1)
-    wrong = np.concatenate((line[quoted][~plain], unclosed))
-    return places[~quoted & (~odd | (kinds == _FEED))], wrong
+    is_at_edge = separators[np.where(opens, np.maximum(quotes - 1, 0), quotes + 1)]
+    is_at_edge |= opens & (quotes == 0)
+    plain = is_at_edge | (beside == _QUOTE) | (~opens & (behind == _RETURN))
+    # An odd number of quotes in a line leaves the last one open.
+    unclosed = np.flatnonzero(np.diff(counts_at_breaks) % 2 == 1)
+    doubtful_lines = np.concatenate((line[quoted][~plain], unclosed))
+    return places[~quoted & (~odd | (kinds == _FEED))], doubtful_lines
