@@ -66,7 +66,7 @@ class Grid:
         return math.ldexp(1.0, self.exponent)
 
     def sensitivity(self, unit: float) -> Fraction:
-        """Sensitivity of the rounded statistic, in steps; `unit` is the statistic's own. Rounded up."""
+        """Sensitivity of the rounded statistic in steps, from that of the statistic; rounded up."""
         return Fraction(unit) / Fraction(2) ** self.exponent + _rounding(
             self.dimension, self.distance
         )

@@ -150,7 +150,7 @@ class Magnitudes:
     def _settle(
         self, counts: NDArray[np.int64], words: NDArray[np.uint64], stream: Stream
     ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """The block of each word, from `counts` of thresholds up to it; and which words were ties."""
+        """The block of each word, from `counts` of thresholds up to it; and which words tied."""
         # a word equal to a threshold's first 64 bits lies on neither side of it yet
         tied = np.flatnonzero((counts > 0) & (self._thresholds.take(counts - 1) == words))
         for i in tied:
