@@ -41,7 +41,7 @@ class Direction(enum.Enum):
 
     @property
     def reverse(self) -> Direction:
-        """The other one."""
+        """The direction in which the two neighbours are exchanged."""
         return Direction.ADD if self is Direction.REMOVE else Direction.REMOVE
 
 
@@ -56,15 +56,15 @@ class Event(Shown):
     adjacency: Adjacency
 
     inverses: ClassVar[Mapping[str, str]] = {}
-    """Names under which a file may give one over a field (noise for a shift), by field."""
+    """Fields whose inverse a file may give, by the inverse's name (`noise_multiplier`: a shift)."""
 
     def sheet(self) -> Sheet:
-        """Its name and parameters."""
+        """The event's class name and its parameters, as a sheet to show."""
         kind: type = type(self)
         if not attrs.has(kind):
             return Sheet(title=str(self))
-        told = [(f.name, getattr(self, f.name)) for f in attrs.fields(kind) if f.repr]
-        return Sheet(title=kind.__name__, tables=(facts(*told),))
+        rows = [(f.name, getattr(self, f.name)) for f in attrs.fields(kind) if f.repr]
+        return Sheet(title=kind.__name__, tables=(facts(*rows),))
 
     @property
     def label(self) -> str:
@@ -106,6 +106,7 @@ class Event(Shown):
         """
         if not self.attained:
             return 0.0
+        # a generous allowance for rounding: a lower end may be too small, never too large
         return max(0.0, down(self.delta(epsilon, direction) - self.delta_error, roundings=5000))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
@@ -168,36 +169,42 @@ class Event(Shown):
         Raises:
             NoClaimError: the curve does not fall to `delta` at any epsilon up to 1e6.
         """
+        # a claim holds for both orders of the neighbours, so the worse direction counts
         directions = (Direction.REMOVE,) if self.symmetric else tuple(Direction)
         upper = max(self._crossing(direction, delta, lower=False) for direction in directions)
         lower = max(self._crossing(direction, delta, lower=True) for direction in directions)
+        # the upper end is the claim: where rounding makes the two ends cross, it stays
         return Interval(min(lower, upper), upper)
 
     def _crossing(self, direction: Direction, delta: float, *, lower: bool) -> float:
         """One end of the least epsilon with curve <= delta, by doubling and bisection."""
 
-        def met(epsilon: float) -> bool:
+        def is_below_delta(epsilon: float) -> bool:
             value = (self.delta_lower if lower else self.delta)(epsilon, direction)
             if math.isnan(value):
                 raise NoClaimError(f"{self!r}: the curve is not a number at epsilon={epsilon!r}")
             return value <= delta
 
-        if met(0.0):
+        if is_below_delta(0.0):
             return 0.0
+        # from here on the curve is above delta at `below`; the loop moves `above` until it is not
         below, above = 0.0, 1.0
-        while not met(above):
+        while not is_below_delta(above):
             below, above = above, 2 * above
             if above > 1e6:
+                # no crossing was found, yet the least epsilon is surely above `below`
                 if lower:
                     return below
                 raise NoClaimError(f"{self.label}: no epsilon up to 1e6 has delta <= {delta!r}")
         if type(self).curve is not Event.curve:  # vectorised: 64 parts at a time
             below, above = self._sectioned(direction, delta, below, above, lower=lower)
+        # bisection to the last bit: the curve is at most delta at the upper end that is returned,
+        # and above delta at the lower one
         while True:
             middle = 0.5 * (below + above)
             if not below < middle < above:
                 return below if lower else above
-            if met(middle):
+            if is_below_delta(middle):
                 above = middle
             else:
                 below = middle
@@ -205,12 +212,15 @@ class Event(Shown):
     def _sectioned(
         self, direction: Direction, delta: float, below: float, above: float, *, lower: bool
     ) -> tuple[float, float]:
-        """A bracket of the crossing that is 2^-36 of the one given."""
+        """A narrower bracket of the crossing, 2^-36 of the width of the first one."""
         method = self.curve_lower if lower else self.curve
+        # each round keeps one of 64 parts of the bracket, and six rounds keep 2^-36
         for _ in range(6):
             points = np.linspace(below, above, 65)
-            met = method(points[1:-1], direction) <= delta
-            first = int(np.argmax(met)) if np.any(met) else len(met)
+            fits = method(points[1:-1], direction) <= delta
+            # the first inner point at which the curve is low enough ends the part that holds the
+            # crossing
+            first = int(np.argmax(fits)) if np.any(fits) else len(fits)
             below, above = float(points[first]), float(points[first + 1])
         return below, above
 
@@ -223,7 +233,7 @@ class VectorEvent(Event):
         """The curve at an array of epsilons >= 0, shape (k,)."""
 
     def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve at one."""
+        """The curve at one epsilon >= 0 (nats), computed by `curve`."""
         return float(self.curve(np.array([epsilon]), direction)[0])
 
 
@@ -235,7 +245,7 @@ class CompoundEvent(VectorEvent):
 
     @property
     def adjacency(self) -> Adjacency:  # type: ignore[override]
-        """The event's."""
+        """The relation of `event`, which holds for the compound too."""
         return self.event.adjacency
 
 
@@ -249,15 +259,15 @@ class TwoEnds(VectorEvent):
         """Upper, or lower, ends of the curve at an array of epsilons >= 0, shape (k,)."""
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The upper ends."""
+        """Upper ends of the curve at an array of epsilons >= 0, shape (k,)."""
         return self.ends(epsilons, direction, lower=False)
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
-        """The lower ends."""
+        """Lower ends of the curve at an array of epsilons >= 0, shape (k,)."""
         return self.ends(epsilons, direction, lower=True)
 
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """The lower end at one."""
+        """The lower end at one epsilon >= 0 (nats), computed by `curve_lower`."""
         return float(self.curve_lower(np.array([epsilon]), direction)[0])

@@ -82,12 +82,13 @@ CORE: Mapping[str, type[Event]] = {
     "without_replacement": WithoutReplacementEvent,
     "zcdp": ZcdpEvent,
 }
-_NAMES = {made: name for name, made in CORE.items()}
+# by exact class: a subclass may cost more than its parent, so it never goes by that name
+_NAMES = {event_class: name for name, event_class in CORE.items()}
 _COUNTED = tuple[tuple[Event, int], ...]
 
 
 class Others(ABC):
-    """Who names the events that are not the core's; a registry of plugins does."""
+    """Names and classes of the events that plugins offer; a registry of plugins implements it."""
 
     @abstractmethod
     def names(self) -> Sequence[str]:
@@ -113,9 +114,9 @@ class Catalogue:
     others: Others | None = None
 
     def names(self) -> list[str]:
-        """Every name, sorted."""
-        more = () if self.others is None else self.others.names()
-        return sorted({*CORE, *FORMS, *more})
+        """Every name that a file may use, sorted: events, training runs and plugins' events."""
+        plugin_names = () if self.others is None else self.others.names()
+        return sorted({*CORE, *FORMS, *plugin_names})
 
     def named(self, name: str) -> type[Event]:
         """The class that goes by a name.
@@ -140,6 +141,7 @@ class Catalogue:
         name = _NAMES.get(made)
         if name is None and self.others is not None:
             name = self.others.name_of(made)
+        # a name that leads to another class would rebuild another event from a ledger
         if name is None or self.named(name) is not made:
             raise ContractError(
                 f"a ledger cannot store an event of class {made.__module__}.{made.__qualname__}: "
@@ -165,35 +167,39 @@ class Catalogue:
         """
         if not isinstance(data, Sequence) or isinstance(data, str) or not data:
             raise SpecError(f"needs a list of events, got {shown(data)}")
-        found = []
-        for place, one in enumerate(data):
-            with below(place):
-                count = one.get("count", 1) if isinstance(one, Mapping) else 1
+        events = []
+        for index, entry in enumerate(data):
+            with below(index):
+                count = entry.get("count", 1) if isinstance(entry, Mapping) else 1
                 if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                     raise SpecError(f"needs an integer >= 1, got {shown(count)}", "count")
-                if isinstance(one, Mapping) and one.get("event") in FORMS:
-                    event, times = self._form(one, adjacency)
-                    found.append((event, times * count))
+                # a training run has a count of its own, which multiplies with the file's
+                if isinstance(entry, Mapping) and entry.get("event") in FORMS:
+                    event, times = self._form(entry, adjacency)
+                    events.append((event, times * count))
                 else:
-                    found.append((self.event(one, adjacency, more=("count",)), count))
-        return found
+                    events.append((self.event(entry, adjacency, more=("count",)), count))
+        return events
 
     def _form(
-        self, data: Mapping[str, Any], adjacency: Adjacency, more: tuple[str, ...] = ("count",)
+        self,
+        data: Mapping[str, Any],
+        adjacency: Adjacency,
+        extra_keys: tuple[str, ...] = ("count",),
     ) -> tuple[Event, int]:
         """What people know of a training run, as one event and its count."""
         name = data["event"]
         hints = typing.get_type_hints(FORMS[name])
         keys = [key for key in hints if key not in ("adjacency", "return")]
-        require_keys(data, ["event", *keys], list(more))
+        require_keys(data, ["event", *keys], list(extra_keys))
         values = {}
         for key in keys:
             with below(key):
                 values[key] = _number(data[key], hints[key])
         try:
             return FORMS[name](adjacency=adjacency, **values)
-        except ParameterError as wrong:
-            raise _does_not_fit(name, wrong) from wrong
+        except ParameterError as error:
+            raise _as_spec_error(name, error) from error
 
     def event(self, data: object, adjacency: Adjacency, more: tuple[str, ...] = ()) -> Event:
         """One event, from a mapping in a file.
@@ -207,37 +213,44 @@ class Catalogue:
         if not isinstance(data, Mapping):
             raise SpecError(f"needs fields such as event: gaussian, got {shown(data)}")
         if "event" not in data:
+            # the likely slips get an answer of their own: a name as the key, or a misspelt `event`
             if name := next((name for name in (*CORE, *FORMS) if name in data), ""):
                 raise SpecError(
                     f"needs {{event: {name}, ...}}: an event's name stands beside its fields"
                 )
-            close = [str(key) for key in data if near(str(key), ["event"])]
-            require_keys(dict.fromkeys(close or data), ["event"], [] if close else map(str, data))
+            similar_keys = [str(key) for key in data if near(str(key), ["event"])]
+            require_keys(
+                dict.fromkeys(similar_keys or data),
+                ["event"],
+                [] if similar_keys else map(str, data),
+            )
         if data["event"] in FORMS:
             event, count = self._form(data, adjacency, more)
             return event if count == 1 else repeated(event, count)
         with below("event"):
-            made = self._made(data["event"])
-        data = _direct(made, data)
-        known = {f.key: f for f in fields_of(made) if f.hint is not Adjacency}
-        needed = [key for key, f in known.items() if f.required]
-        require_keys(data, ["event", *needed], [*known, *more])
+            event_class = self._find_class(data["event"])
+        data = _replace_inverses(event_class, data)
+        # a file gives the relation once for all its events, so no event may state another
+        fields = {f.key: f for f in fields_of(event_class) if f.hint is not Adjacency}
+        required_keys = [key for key, f in fields.items() if f.required]
+        require_keys(data, ["event", *required_keys], [*fields, *more])
         arguments: dict[str, Any] = {
-            f.alias: adjacency for f in fields_of(made) if f.hint is Adjacency
+            f.alias: adjacency for f in fields_of(event_class) if f.hint is Adjacency
         }
-        for key, f in known.items():
+        for key, f in fields.items():
             if key in data:
                 with below(key):
                     arguments[f.alias] = self._value(data[key], f.hint, adjacency)
         name = data["event"]
         try:
-            return made(**arguments)
-        except ParameterError as wrong:
-            raise _does_not_fit(name, wrong) from wrong
-        except (TypeError, ValueError) as wrong:
-            raise SpecError(f"{name} does not take these values") from wrong
+            return event_class(**arguments)
+        except ParameterError as error:
+            raise _as_spec_error(name, error) from error
+        # a plugin's constructor may raise plain errors, whose text is not for the file's author
+        except (TypeError, ValueError) as error:
+            raise SpecError(f"{name} does not take these values") from error
 
-    def _made(self, name: object) -> type[Event]:
+    def _find_class(self, name: object) -> type[Event]:
         """The class that a file names."""
         if not isinstance(name, str):
             raise SpecError(f"needs the name of an event, got {shown(name)}")
@@ -256,19 +269,19 @@ class Catalogue:
         if typing.get_origin(hint) is tuple:
             if not isinstance(value, list | tuple):
                 raise SpecError(f"needs a list of numbers, got {shown(value)}")
-            return tuple(_number(one, typing.get_args(hint)[0]) for one in value)
+            return tuple(_number(number, typing.get_args(hint)[0]) for number in value)
         return _number(value, hint)
 
 
-def _does_not_fit(name: str, wrong: ParameterError) -> SpecError:
-    told = f"{name} needs {wrong.needed}, got {wrong.field}={shown(wrong.got)}"
-    return SpecError(told, field=wrong.field)
+def _as_spec_error(name: str, error: ParameterError) -> SpecError:
+    message = f"{name} needs {error.needed}, got {error.field}={shown(error.got)}"
+    return SpecError(message, field=error.field)
 
 
-def _direct(made: type[Event], data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same with a field for one over which a file gave the inverse."""
+def _replace_inverses(event_class: type[Event], data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The mapping, where a field stands for every inverse that a file gave."""
     data = dict(data)
-    for inverse, field in made.inverses.items():
+    for inverse, field in event_class.inverses.items():
         if inverse in data:
             with below(inverse):
                 if field in data:
@@ -276,14 +289,16 @@ def _direct(made: type[Event], data: Mapping[str, Any]) -> Mapping[str, Any]:
                 value = _number(data.pop(inverse), float)
                 if not (math.isfinite(value) and value > 0):
                     raise SpecError(f"needs a finite number > 0, got {shown(value)}")
+                # a larger field costs more, so the inverse is rounded up
                 data[field] = up(1 / value, roundings=1)
     return data
 
 
 def _number(value: object, hint: Any) -> Any:
     """A field's value, where the field is a number."""
-    wanted = {float: int | float, int: int}.get(hint)
-    if wanted and (isinstance(value, bool) or not isinstance(value, wanted)):
+    types = {float: int | float, int: int}.get(hint)
+    # to Python True is the integer 1; in a file it is a mistake
+    if types and (isinstance(value, bool) or not isinstance(value, types)):
         words = "a number" if hint is float else "a whole number"
         raise SpecError(f"needs {words}, got {shown(value)}")
     return value
@@ -299,6 +314,7 @@ def in_core_terms(event: Event) -> tuple[Event, ...]:
     if type(event) in _NAMES:
         return (event,)
     adjacency = event.adjacency
+    # exact, so no other term can be closer; the terms below are upper bounds
     if mu := event.gaussian_mu():
         return (GaussianEvent(mu=mu, adjacency=adjacency),)
     epsilon, rho = event.pure_epsilon(), event.zcdp_rho()
@@ -329,7 +345,7 @@ class EventField:
 
 @functools.cache
 def fields_of(made: type[Event]) -> tuple[EventField, ...]:
-    """In the constructor's order.
+    """What the constructor of an event takes, in its order.
 
     Raises:
         ContractError: it is no attrs class.

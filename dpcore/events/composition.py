@@ -51,7 +51,7 @@ class ComposedEvent(VectorEvent):
 
     @property
     def adjacency(self) -> Adjacency:  # type: ignore[override]
-        """The events'."""
+        """The one relation that all events are for."""
         return self.events[0][0].adjacency
 
     def parts(self) -> tuple[tuple[Event, int], ...]:
@@ -61,12 +61,14 @@ class ComposedEvent(VectorEvent):
         )
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
+        """The least of the bounds above at an array of epsilons >= 0, shape (k,)."""
         mu = self.gaussian_mu()
+        # Gaussians compose exactly, so that no other bound is lower
         if mu is not None:
             return gaussian_curve(epsilons, mu)
         parts = self.parts()
         copies = sum(count for _, count in parts)
+        # every copy gets the same part of epsilon; a smaller part has a larger delta
         share = down(epsilons / copies, roundings=3)
         best = np.zeros_like(epsilons)
         for event, count in parts:
@@ -76,13 +78,14 @@ class ComposedEvent(VectorEvent):
         if divergence is not None:
             best = np.minimum(best, renyi_to_delta(_ORDERS, divergence, epsilons))
         pure = self.pure_epsilon()
+        # no loss exceeds the sum of the pure epsilons
         if pure is not None:
             best = np.where(epsilons >= pure, 0.0, best)
         return np.minimum(best, 1.0)
 
     @property
     def symmetric(self) -> bool:
-        """Where all are."""
+        """Whether every event has the same curve in both directions."""
         return all(event.symmetric for event, _ in self.events)
 
     @property
@@ -91,11 +94,11 @@ class ComposedEvent(VectorEvent):
         return self.gaussian_mu() is not None
 
     def pure_epsilon(self) -> float | None:
-        """The sum."""
-        known = [(event.pure_epsilon(), count) for event, count in self.events]
-        if any(epsilon is None for epsilon, _ in known):
+        """The sum of the events' pure epsilons, rounded up; None where one event has none."""
+        costs = [(event.pure_epsilon(), count) for event, count in self.events]
+        if any(epsilon is None for epsilon, _ in costs):
             return None
-        return up(math.fsum((e or 0.0) * n for e, n in known), roundings=3)
+        return up(math.fsum((e or 0.0) * n for e, n in costs), roundings=3)
 
     def anchor(self, direction: Direction) -> float | None:
         """None: the largest loss is unlikely."""
@@ -103,26 +106,26 @@ class ComposedEvent(VectorEvent):
 
     def gaussian_mu(self) -> float | None:
         """The root of the sum of squares, rounded up, where all are Gaussian."""
-        known = [(event.gaussian_mu(), count) for event, count in self.events]
-        if any(mu is None for mu, _ in known):
+        costs = [(event.gaussian_mu(), count) for event, count in self.events]
+        if any(mu is None for mu, _ in costs):
             return None
-        return up(math.sqrt(math.fsum((mu or 0.0) ** 2 * n for mu, n in known)), roundings=4)
+        return up(math.sqrt(math.fsum((mu or 0.0) ** 2 * n for mu, n in costs)), roundings=4)
 
     def zcdp_rho(self) -> float | None:
-        """The sum."""
-        known = [(event.zcdp_rho(), count) for event, count in self.events]
-        if any(rho is None for rho, _ in known):
+        """The sum of the events' rhos, rounded up; None where one event has none."""
+        costs = [(event.zcdp_rho(), count) for event, count in self.events]
+        if any(rho is None for rho, _ in costs):
             return None
-        return up(math.fsum((rho or 0.0) * n for rho, n in known), roundings=3)
+        return up(math.fsum((rho or 0.0) * n for rho, n in costs), roundings=3)
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """The sum."""
+        """The sum of the events' divergences, rounded up; None where one event has none."""
         total = np.zeros_like(orders)
         for event, count in self.events:
-            one = event.renyi(orders)
-            if one is None:
+            divergence = event.renyi(orders)
+            if divergence is None:
                 return None
-            total = total + count * one
+            total = total + count * divergence
         return up(total, roundings=200)
 
 

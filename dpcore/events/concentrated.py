@@ -35,15 +35,17 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
     if not (math.isfinite(rho) and rho > 0):
         raise ParameterError("zcdp_to_delta", "a finite rho > 0", "rho", rho)
 
-    def log_delta(log_less: NDArray[np.float64]) -> NDArray[np.float64]:
-        less = np.exp(log_less)
-        alpha = 1 + less
-        gain = less * (alpha * rho - epsilons)
-        shape = np.where(less < 1e15, alpha * np.log1p(-1 / np.maximum(alpha, 2.0)), -1.0)
-        small = alpha * (log_less - np.log1p(less))  # log(1 - 1/alpha) = log less - log alpha
-        shape = np.where(less < 1, small, shape)
-        size = less * (alpha * rho + epsilons) + np.abs(log_less) + np.abs(shape)
-        return np.asarray(gain - log_less + shape + gamma(32) * size)
+    def log_delta(log_excess: NDArray[np.float64]) -> NDArray[np.float64]:
+        excess = np.exp(log_excess)
+        alpha = 1 + excess
+        gain = excess * (alpha * rho - epsilons)
+        # alpha log(1 - 1/alpha) in three ranges, of which none cancels or overflows
+        shape = np.where(excess < 1e15, alpha * np.log1p(-1 / np.maximum(alpha, 2.0)), -1.0)
+        small = alpha * (log_excess - np.log1p(excess))  # log(1 - 1/alpha) = log excess - log alpha
+        shape = np.where(excess < 1, small, shape)
+        # the sizes of all terms bound the rounding error of their sum, which is added
+        size = excess * (alpha * rho + epsilons) + np.abs(log_excess) + np.abs(shape)
+        return np.asarray(gain - log_excess + shape + gamma(32) * size)
 
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # orders of 1 or infinity
         best = np.fmin(log_delta(_best_order(rho, epsilons)), 0.0)
@@ -53,16 +55,17 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
 def _best_order(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
     """log(alpha - 1) where delta is least; steps that leave their bracket halve it instead."""
     guess = np.log(np.maximum((epsilons - rho) / (2 * rho), 1e-12))
+    # the accuracy of the order decides tightness alone: any order gives a valid delta
     low = np.minimum(guess, 0.0) - 12.0
     high = np.maximum(guess, max(0.0, -0.5 * math.log(rho))) + 3.0
     for _ in range(_MOST_STEPS):
-        less = np.exp(guess)
-        slope = (1 + 2 * less) * rho - epsilons - np.logaddexp(0.0, -guess)
+        excess = np.exp(guess)
+        slope = (1 + 2 * excess) * rho - epsilons - np.logaddexp(0.0, -guess)
         low, high = np.where(slope < 0, guess, low), np.where(slope < 0, high, guess)
-        fresh = guess - slope / (2 * rho * less + 1 / (1 + less))
+        fresh = guess - slope / (2 * rho * excess + 1 / (1 + excess))
         fresh = np.where((fresh >= low) & (fresh <= high), fresh, 0.5 * (low + high))
-        moved, guess = np.abs(fresh - guess), fresh
-        if np.all(moved <= _NEAR):
+        step, guess = np.abs(fresh - guess), fresh
+        if np.all(step <= _NEAR):
             break
     return np.asarray(guess)
 
@@ -90,5 +93,5 @@ class ZcdpEvent(TwoEnds):
         return zcdp_to_delta(self.rho, epsilons)
 
     def zcdp_rho(self) -> float:
-        """rho."""
+        """The rho of the claim."""
         return self.rho

@@ -67,6 +67,7 @@ class DiscreteGaussianEvent(TwoEnds):
         k = np.arange(-reach, reach + 1.0)
         with np.errstate(over="ignore"):
             mass = np.exp(np.maximum(-0.5 * (k / self.noise_width) ** 2, -745.0))
+        # summed from the smallest masses on, so that a tail keeps its relative accuracy
         tails = np.cumsum(mass[::-1])[::-1]
         return np.concatenate([tails / tails[0], [0.0]])
 
@@ -77,7 +78,7 @@ class DiscreteGaussianEvent(TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """The same in both directions."""
+        """The curve above with its rounding errors; the same in both directions."""
         with np.errstate(over="ignore"):
             cut = epsilons * self.noise_width * (self.noise_width / self.shift) + self.shift / 2
         m = np.floor(np.minimum(cut, 1e15)) + 1

@@ -47,12 +47,13 @@ class DiscreteLaplaceEvent(VectorEvent):
         return float(2 * _error(self.pure_epsilon()))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised; the largest over three integers near m."""
+        """The curve above, rounded up, shape (k,); the largest over three integers near m."""
         rate = 1 / self.noise_scale
         top = self.pure_epsilon()
         w = math.exp(-rate)
         nearest = np.floor((self.shift - epsilons * self.noise_scale) / 2)
         best = -np.expm1(np.minimum(epsilons - self.shift * rate, 0.0)) / (1 + w)  # m = 0
+        # every m is an event, and rounding may miss the best one by 1: the largest of three counts
         for offset in (-1, 0, 1):
             m = np.clip(nearest + offset, 0, self.shift)
             log_second = epsilons - (self.shift - m) * rate
@@ -64,12 +65,13 @@ class DiscreteLaplaceEvent(VectorEvent):
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
-        """The same, less its error."""
-        found = down(self.curve(epsilons, direction), roundings=5000)
-        return np.maximum(found - 2 * _error(epsilons), 0.0)
+        """The curve above minus its error bounds, at least 0, shape (k,)."""
+        upper_end = down(self.curve(epsilons, direction), roundings=5000)
+        # once for the error that `curve` added, once for the error that it made
+        return np.maximum(upper_end - 2 * _error(epsilons), 0.0)
 
     def pure_epsilon(self) -> float:
-        """shift / noise_scale."""
+        """shift / noise_scale, the largest loss, rounded up."""
         return up(self.shift / self.noise_scale, roundings=3)
 
     def zcdp_rho(self) -> float:

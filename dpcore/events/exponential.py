@@ -50,7 +50,8 @@ class ExponentialMechanismEvent(VectorEvent):
     adjacency: Adjacency
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
+        """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
+        # the formula divided by e^{epsilon_0} above and below, which cannot overflow
         root = np.expm1(np.minimum(0.5 * (epsilons - self.epsilon_0), 0.0))
         value = root * root / -math.expm1(-self.epsilon_0)
         return np.minimum(up(value, roundings=20), 1.0)
@@ -60,7 +61,7 @@ class ExponentialMechanismEvent(VectorEvent):
         return down(self.delta(epsilon, direction), roundings=100)
 
     def pure_epsilon(self) -> float:
-        """epsilon_0."""
+        """epsilon_0, which no loss exceeds."""
         return self.epsilon_0
 
     def anchor(self, direction: Direction) -> float:
@@ -72,5 +73,5 @@ class ExponentialMechanismEvent(VectorEvent):
         return up(half_square(self.epsilon_0) / 4, roundings=3)
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of the rho, and never more than epsilon_0: no divergence is above the largest loss."""
+        """What the rho implies, and at most epsilon_0: no divergence is above the largest loss."""
         return np.minimum(orders * self.zcdp_rho(), self.epsilon_0)

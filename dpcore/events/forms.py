@@ -41,8 +41,10 @@ _GRANTED = 1e-9  # relative, to binomial probabilities
 
 def _reach(form: str, adjacency: Adjacency) -> int:
     """How far a sum of vectors of norm at most C moves, in units of C."""
+    # a record that is added or removed brings or takes one vector of norm C
     if adjacency.membership:
         return 1
+    # a replaced vector may turn around, from C one way to C the other way
     if adjacency.replaces and math.isinf(adjacency.feature_radius):
         return 2
     raise ParameterError(form, "add_remove or replace_one", "adjacency", str(adjacency))
@@ -55,8 +57,13 @@ def _positive(form: str, **values: float) -> None:
 
 
 def dpsgd_steps(*, batch: float, records: int, epochs: float) -> int:
-    """ceil(epochs records / batch)."""
+    """Number of steps: ceil(epochs records / batch), and at least 1.
+
+    Raises:
+        ParameterError: a number is not finite and > 0.
+    """
     _positive("dpsgd", batch=batch, records=records, epochs=epochs)
+    # in fractions: a float quotient just above an integer could lose a step
     return max(1, math.ceil(Fraction(epochs) * records / Fraction(batch)))
 
 
@@ -73,13 +80,15 @@ def dpsgd(
     if batch > records:
         raise ParameterError("dpsgd", "a batch of at most records", "batch", batch)
     reach = _reach("dpsgd", adjacency)
+    # rounded up: a larger q has a larger curve
     q = min(1.0, up(batch / records, roundings=1))
 
-    def gaussian(moved: int) -> Event:
-        return GaussianEvent(mu=up(moved / noise_multiplier, roundings=1), adjacency=adjacency)
+    def gaussian(distance: int) -> Event:
+        return GaussianEvent(mu=up(distance / noise_multiplier, roundings=1), adjacency=adjacency)
 
     if reach == 1:
         return PoissonSampledEvent(event=gaussian(1), sampling_probability=q), steps
+    # within the batch a replacement moves the sum by 2 C; entering or leaving moves it by C
     sampled = PoissonReplacedEvent(event=gaussian(2), absent=gaussian(1), sampling_probability=q)
     return sampled, steps
 
@@ -97,9 +106,11 @@ def with_replacement(
         raise ParameterError("with_replacement", "replace_one", "adjacency", str(adjacency))
     reach = _reach("with_replacement", adjacency)
     hits = np.arange(1, min(size, 1000) + 1)
+    # tails[i] = P(more than hits[i] hits); the list of shifts ends where that is negligible
     tails = scipy.special.bdtrc(hits, size, 1 / records)
-    most = int(np.argmax(tails < _UNCOVERED)) + 1 if np.any(tails < _UNCOVERED) else len(hits)
-    hits = hits[:most]
+    largest_k = int(np.argmax(tails < _UNCOVERED)) + 1 if np.any(tails < _UNCOVERED) else len(hits)
+    hits = hits[:largest_k]
+    # binomial probabilities P(k hits), by logarithms since `size` may be large
     log_weights = (
         scipy.special.gammaln(size + 1.0)
         - scipy.special.gammaln(hits + 1.0)
@@ -110,14 +121,20 @@ def with_replacement(
         else np.where(hits == size, 0.0, -np.inf)
     )
     weights = np.minimum(np.exp(log_weights) * (1 + _GRANTED), 1.0)
-    rest = float(tails[most - 1]) * (1 + _GRANTED) + (_UNCOVERED if most < size else 0.0)
+    # hits beyond the list count as if they gave the record away: their probability is all delta
+    uncovered_mass = float(tails[largest_k - 1]) * (1 + _GRANTED) + (
+        _UNCOVERED if largest_k < size else 0.0
+    )
     mus = [up(reach * int(k) / noise_multiplier, roundings=2) for k in hits]
     total = math.fsum(weights)
     if total > 1:  # rounded up beyond a probability: each is at most its share
         weights = weights / total
-        rest += 2 * _GRANTED
+        uncovered_mass += 2 * _GRANTED
     event = HitMixtureEvent(
-        mus=tuple(mus), weights=tuple(weights), uncovered=min(rest, 1.0), adjacency=adjacency
+        mus=tuple(mus),
+        weights=tuple(weights),
+        uncovered=min(uncovered_mass, 1.0),
+        adjacency=adjacency,
     )
     return event, 1
 
@@ -133,6 +150,7 @@ def tree(
     _positive(
         "tree", restart=restart, participations=participations, noise_multiplier=noise_multiplier
     )
+    # a step is a leaf, and lies in one node on each level of its tree
     nodes = math.ceil(math.log2(restart)) + 1 if restart > 1 else 1
     return _matrix("tree", adjacency, math.sqrt(nodes * participations), noise_multiplier)
 

@@ -53,8 +53,10 @@ def _curve(epsilon: float, mu: float, ulps: float) -> float:
     a = epsilon / mu - mu / 2
     b = epsilon / mu + mu / 2
     density = 0.5 * math.exp(-0.5 * a * a) if a * a < _UNDERFLOW else 0.0
+    # too small to compute: an upper end that no such curve exceeds, or 0 from below
     if density == 0.0 and a > 0:
         return _BELOW_NORMAL if ulps > 0 else 0.0
+    # for positive arguments erfcx keeps the digits; for negative ones it would overflow
     first = density * _erfcx(a * _SQRT_HALF) if a >= 0 else float(scipy.special.ndtr(-a))
     if b >= 0:
         second = density * _erfcx(b * _SQRT_HALF)
@@ -76,38 +78,44 @@ def gaussian_curve(
     shape = np.broadcast_shapes(epsilons.shape, mu.shape)
     if len(shape) != 2 or math.prod(shape) <= _IN_CACHE:
         return _curves(np.atleast_1d(epsilons), np.atleast_1d(mu), lower).reshape(shape)
-    whole = np.empty(shape)
+    # blocks of whole rows, so that the temporaries of a block stay in the cache
+    values = np.empty(shape)
     rows = max(1, _IN_CACHE // shape[1])
     epsilons, mu = np.broadcast_to(epsilons, shape), np.broadcast_to(mu, shape)
     for start in range(0, shape[0], rows):
-        some = slice(start, start + rows)
-        whole[some] = _curves(epsilons[some], mu[some], lower)
-    return whole
+        block = slice(start, start + rows)
+        values[block] = _curves(epsilons[block], mu[block], lower)
+    return values
 
 
 def _curves(
     epsilons: NDArray[np.float64], mu: NDArray[np.float64], lower: bool
 ) -> NDArray[np.float64]:
-    """The same, in few passes over arrays: they are what pricing a mixture waits for."""
+    """The same in few passes over arrays, since pricing a mixture spends its time here."""
     middle, half = epsilons / mu, mu / 2
     a = middle - half
     b = np.add(middle, half, out=middle)
     with np.errstate(over="ignore"):
         square = a * a
+    # exp(-a^2/2) / 2, and 0 where that is no normal number
     density = np.minimum(square, 2000.0)
     density *= -0.5
     np.exp(density, out=density)
     density *= 0.5
-    if np.any(far := ~(square < _UNDERFLOW)):
-        density[far] = 0.0
+    if np.any(underflow := ~(square < _UNDERFLOW)):
+        density[underflow] = 0.0
+    # the first term is Phi(-a), the second e^epsilon Phi(-b)
     first = _times_erfcx(density, a, out=square)
-    if np.any(near := a < 0):
-        first[near] = scipy.special.ndtr(-a[near])
+    if np.any(negative := a < 0):
+        first[negative] = scipy.special.ndtr(-a[negative])
     second = _times_erfcx(density, b, out=np.empty_like(a))
-    if np.any(near := b < 0):
-        left = np.exp(np.minimum(np.broadcast_to(epsilons, b.shape)[near], 0.0))
-        second[near] = left * scipy.special.ndtr(-b[near])
-    nothing = far & (a > 0)
+    if np.any(negative := b < 0):
+        # b < 0 happens at negative epsilons alone, so the bound at 0 changes nothing there
+        growth = np.exp(np.minimum(np.broadcast_to(epsilons, b.shape)[negative], 0.0))
+        second[negative] = growth * scipy.special.ndtr(-b[negative])
+    negligible = underflow & (a > 0)
+    # the error of `_curve`: ulps of 1 + (1 + |a|) max(|a|, |b|), times both terms; it is added for
+    # an upper end and subtracted for a lower one. Arrays are reused from here on.
     size = np.abs(a, out=a)
     reach = np.maximum(size, np.abs(b, out=b), out=b)
     np.minimum(reach, 1e8, out=reach)
@@ -120,7 +128,7 @@ def _curves(
     first -= second
     first += reach
     np.clip(first, 0.0, 1.0, out=first)
-    first[nothing] = 0.0 if lower else _BELOW_NORMAL
+    first[negligible] = 0.0 if lower else _BELOW_NORMAL
     return first
 
 
@@ -165,10 +173,11 @@ def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
 
 
 def least_epsilon(distance: float, spread: float, delta: float) -> float:
-    """What normal noise of standard deviation `spread` loses of two outputs `distance` apart.
+    """Epsilon that normal noise of standard deviation `spread` loses at `delta`, rounded down.
 
-    It is exact but for rounding down: what a run really loses is no less.
+    The two outputs are `distance` apart. What a run really loses is no less.
     """
+    # a smaller shift loses less
     mu = distance / spread * (1 - 1e-9)
     return gaussian_epsilon(delta, mu, lower=True) if mu > 0 else 0.0
 
@@ -182,6 +191,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     if not (math.isfinite(epsilon) and epsilon >= 0 and 0 < delta < 1):
         raise ValueError(f"no such target: epsilon={epsilon!r}, delta={delta!r}")
     below, above = -700.0, 20.0  # log mu
+    # delta grows with mu: `below` fits once it has moved, `above` does not
     while True:
         middle = 0.5 * (below + above)
         if not below < middle < above:
@@ -215,8 +225,8 @@ class GaussianEvent(Event):
             ParameterError: it is not finite and > 0.
         """
         if not (math.isfinite(noise_multiplier) and noise_multiplier > 0):
-            needed = "a finite noise_multiplier > 0"
-            raise ParameterError("GaussianEvent", needed, "noise_multiplier", noise_multiplier)
+            requirement = "a finite noise_multiplier > 0"
+            raise ParameterError("GaussianEvent", requirement, "noise_multiplier", noise_multiplier)
         return cls(mu=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def delta(self, epsilon: float, direction: Direction) -> float:
@@ -224,7 +234,7 @@ class GaussianEvent(Event):
         return gaussian_delta(epsilon, self.mu)
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
+        """The curve above at an array of epsilons, rounded up, shape (k,)."""
         return gaussian_curve(epsilons, self.mu)
 
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
@@ -234,11 +244,11 @@ class GaussianEvent(Event):
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
-        """The same, vectorised."""
+        """Lower ends of the curve at an array of epsilons, shape (k,)."""
         return gaussian_curve(epsilons, self.mu, lower=True)
 
     def gaussian_mu(self) -> float:
-        """Exactly `mu`."""
+        """The shift `mu`: the event is exactly this Gaussian."""
         return self.mu
 
     def zcdp_rho(self) -> float:

@@ -53,26 +53,26 @@ class GaussianMixtureEvent(TwoEnds):
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
-        me = "GaussianMixtureEvent"
+        class_name = "GaussianMixtureEvent"
         good = all(math.isfinite(s) and s >= 0 for s in self.shifts) and any(self.shifts)
         if not good:
-            raise ParameterError(me, "finite shifts >= 0, not all 0", "shifts", self.shifts)
+            raise ParameterError(class_name, "finite shifts >= 0, not all 0", "shifts", self.shifts)
         fits = len(self.weights) == len(self.shifts) and all(w >= 0 for w in self.weights)
         if not fits or not abs(math.fsum(self.weights) - 1) <= _WEIGHTS:
             raise ParameterError(
-                me, "a weight >= 0 for each shift, in all 1", "weights", self.weights
+                class_name, "a weight >= 0 for each shift, in all 1", "weights", self.weights
             )
         if not self.adjacency.membership:
-            raise ParameterError(me, "add_remove", "adjacency", str(self.adjacency))
+            raise ParameterError(class_name, "add_remove", "adjacency", str(self.adjacency))
 
     @property
     def atoms(self) -> int:
-        """The shifts."""
+        """Number of shifts: the curve sums one tail for each."""
         return len(self.shifts)
 
     @property
-    def _moved(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """Positive shifts, their weights, and the weight of no shift, as the rest of 1."""
+    def _support(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Positive shifts, their weights, and the weight of no shift."""
         pairs = [(s, w) for s, w in zip(self.shifts, self.weights, strict=True) if s * w > 0]
         still = math.fsum(w for s, w in zip(self.shifts, self.weights, strict=True) if s * w <= 0)
         return np.array([s for s, _ in pairs]), np.array([w for _, w in pairs]), still
@@ -81,37 +81,40 @@ class GaussianMixtureEvent(TwoEnds):
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
         """The formulas above, some epsilons at a time."""
-        together = max(1, (1 << 18) // len(self.shifts))
+        # an array of epsilons by shifts is computed in blocks of bounded memory
+        block_size = max(1, (1 << 18) // len(self.shifts))
         parts = [
-            self._ends(epsilons[start : start + together], direction, lower)
-            for start in range(0, len(epsilons), together)
+            self._ends(epsilons[start : start + block_size], direction, lower)
+            for start in range(0, len(epsilons), block_size)
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _ends(
         self, epsilons: NDArray[np.float64], direction: Direction, lower: bool
     ) -> NDArray[np.float64]:
-        shifts, weights, still = self._moved
+        shifts, weights, still = self._support
         if not len(shifts):
             return np.zeros_like(epsilons)
         remove = direction is Direction.REMOVE
+        # the best half-line ends where the likelihood ratio is e^epsilon (add: e^-epsilon)
         low, high = self._bracket(epsilons if remove else -epsilons, shifts, weights, still)
         growth = np.exp(np.minimum(epsilons, 700.0))
         cdf = scipy.special.ndtr
         # remove: tails above t; add: tails below t, whose larger end is at `high`
         wide, narrow = (-low, -high) if remove else (high, low)
-        one = wide if not lower else narrow
+        cut = wide if not lower else narrow
         sign = 1.0 if remove else -1.0
-        mixed_at, plain_at = (one, one) if lower else (wide, narrow)
+        mixed_cut, plain_cut = (cut, cut) if lower else (wide, narrow)
         if not remove:
-            mixed_at, plain_at = (one, one) if lower else (narrow, wide)
-        mixed = cdf(mixed_at[:, None] + sign * shifts) @ weights + still * cdf(mixed_at)
-        plain = cdf(plain_at)
+            mixed_cut, plain_cut = (cut, cut) if lower else (narrow, wide)
+        mixed = cdf(mixed_cut[:, None] + sign * shifts) @ weights + still * cdf(mixed_cut)
+        plain = cdf(plain_cut)
         first, second = (mixed, growth * plain) if remove else (plain, growth * mixed)
         # an error of t by some ulps changes a tail by that times (1 + t^2), relative
         reach = 1 + (np.abs(low) + float(np.max(shifts))) ** 2
-        off = 2 * abs(math.fsum(self.weights) - 1)  # weights that are rounded
-        error = (gamma(64 + 4 * len(shifts)) * reach + off) * (first + second)
+        weight_error = 2 * abs(math.fsum(self.weights) - 1)  # weights that are rounded
+        error = (gamma(64 + 4 * len(shifts)) * reach + weight_error) * (first + second)
+        # beyond the largest exponent no lower end is claimed
         if lower:
             value = np.where(epsilons > 700.0, 0.0, first - second - error)
             return np.clip(value, 0.0, 1.0)
@@ -126,26 +129,28 @@ class GaussianMixtureEvent(TwoEnds):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Two t close to each other with log r(t) = logs between them, within `_FAR` widths."""
         base = np.log(weights) - 0.5 * shifts * shifts
-        rest = math.log(still) if still > 0 else -math.inf
+        log_still = math.log(still) if still > 0 else -math.inf
 
         def log_ratio(t: NDArray[np.float64]) -> NDArray[np.float64]:
             terms = t[:, None] * shifts + base
-            peak = np.maximum(np.max(terms, axis=1), rest)
-            total = np.sum(np.exp(terms - peak[:, None]), axis=1) + np.exp(rest - peak)
+            peak = np.maximum(np.max(terms, axis=1), log_still)
+            total = np.sum(np.exp(terms - peak[:, None]), axis=1) + np.exp(log_still - peak)
             return np.asarray(peak + np.log(total))
 
         low = np.full_like(logs, -_FAR)
         high = np.full_like(logs, _FAR + float(np.max(shifts)))
+        # log r(t) increases, so bisection brackets the t at which it has a given value
         for _ in range(60):
             middle = 0.5 * (low + high)
             above = log_ratio(middle) > logs
             low, high = np.where(above, low, middle), np.where(above, middle, high)
+        # wider than the rounding of t, so that the best t stays between the ends
         slack = 1e-13 * (1 + np.abs(low))
         return low - slack, high + slack
 
     def gaussian_mu(self) -> float | None:
-        """Where there is one shift."""
-        shifts, _, still = self._moved
+        """The shift where it is the only one; None for a proper mixture."""
+        shifts, _, still = self._support
         return float(shifts[0]) if len(shifts) == 1 and still == 0 else None
 
     def zcdp_rho(self) -> float:

@@ -63,45 +63,51 @@ class GaussianSamplingEvent(TwoEnds):
     def _cells(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of sqrt(u), shape (n + 1,), and probabilities between them, shape (n,)."""
         half = self.samples / 2
+        # cells of equal width in sqrt(u), between two quantiles rounded outwards
         top = math.sqrt(2 * float(scipy.special.gammainccinv(half, _TAIL))) * (1 + _ROUNDING)
         bottom = math.sqrt(2 * float(scipy.special.gammaincinv(half, _TAIL))) * (1 - _ROUNDING)
         cells = math.ceil((top - bottom) / (_WIDTH * top))
         ends = np.linspace(bottom, top, min(max(cells, _FEWEST), _CELLS) + 1)
         below = scipy.special.gammainc(half, ends * ends / 2)
         above = scipy.special.gammaincc(half, ends * ends / 2)
+        # differences of the smaller of the two tails, which keeps its digits
         weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above))
+        # what lies below the first cell joins it; the tail above the last is charged in `ends`
         weights[0] += below[0]
         return ends, np.maximum(weights, 0.0)
 
     @property
     def atoms(self) -> int:
-        """The cells of u."""
+        """Number of cells of u: each takes one Gaussian curve."""
         return len(self._cells[1])
 
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """The same in both directions."""
+        """Gaussian curves weighted by the cells of u; the same in both directions."""
         ends, weights = self._cells
-        at = ends[:-1] if lower else ends[1:]
+        # delta grows with the shift: upper ends of the cells give an upper end of the curve
+        roots = ends[:-1] if lower else ends[1:]
         if lower:
-            at = np.concatenate([[0.0], at[1:]])  # the first cell reaches down to 0
+            roots = np.concatenate([[0.0], roots[1:]])  # the first cell reaches down to 0
         sign = -1 if lower else 1
-        kept = (weights > 0) & (at > 0)
-        mus = np.maximum(self.theta * at[kept] * (1 + sign * _ROUNDING), 1e-290)
+        mask = (weights > 0) & (roots > 0)
+        mus = np.maximum(self.theta * roots[mask] * (1 + sign * _ROUNDING), 1e-290)
         total = np.empty(len(epsilons))  # floats, whatever was asked
         for start in range(0, len(epsilons), 512):  # bounded memory
             part = epsilons[start : start + 512]
             curves = gaussian_curve(part[:, None], mus[None, :], lower=lower)
-            total[start : start + 512] = curves @ weights[kept]
+            total[start : start + 512] = curves @ weights[mask]
         total = total * (1 + sign * _ROUNDING) + (0.0 if lower else _TAIL)
         return np.clip(total, 0.0, 1.0)
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """The formula above; infinite where alpha(alpha-1) theta^2 >= 1."""
         with np.errstate(over="ignore"):
+            # the divergence grows with `inside`, which is therefore rounded up
             inside = up(orders * (orders - 1) * self.theta * self.theta, roundings=20)
         value = np.log1p(-np.minimum(inside, 0.5))
         value = np.where(inside < 0.5, value, np.log(np.maximum(1 - inside, 1e-300)))
         value = up(-self.samples * value / (2 * (orders - 1)), roundings=200)
+        # near 1 the logarithm magnifies rounding: a margin is added, then infinity is claimed
         return np.where(inside < 1 - 1e-9, value * (1 + 1e-6 * (inside > 0.999)), np.inf)

@@ -74,25 +74,27 @@ class HitMixtureEvent(VectorEvent):
 
     @property
     def atoms(self) -> int:
-        """The shifts."""
+        """Number of shifts: each takes one Gaussian curve."""
         return len(self.mus)
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above; the same in both directions."""
+        # a larger q and a smaller inner loss both raise the bound
         q = min(1.0, (math.fsum(self.weights) + self.uncovered) * (1 + gamma(32)))
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
         inner = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
+        # hits that no shift covers may give everything away: their probability is all delta
         total = self._weighted(inner * (1 - gamma(32))) + self.uncovered
         return np.minimum(total * (1 + gamma(128 + 2 * len(self.mus))), 1.0)
 
     def _weighted(self, inner: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The weighted sum of curves, some atoms at a time."""
+        """The weighted sum of the shifts' curves, a block of shifts at a time."""
         mus, weights = np.array(self.mus), np.array(self.weights)
         total = np.zeros_like(inner)
-        together = max(1, _CELLS // max(1, inner.size))
-        for start in range(0, mus.size, together):
-            part = slice(start, start + together)
+        block_size = max(1, _CELLS // max(1, inner.size))
+        for start in range(0, mus.size, block_size):
+            part = slice(start, start + block_size)
             total += gaussian_curve(inner[:, None], mus[part]) @ weights[part]
         return total
 
@@ -106,6 +108,7 @@ class HitMixtureEvent(VectorEvent):
 
         root = scipy.optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
         near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))
+        # interpolation proves nothing: the bracket is taken if the curve crosses delta within it
         if excess(near) > 0 >= excess(far):
             return near, far
         return below, above

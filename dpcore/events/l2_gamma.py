@@ -61,13 +61,14 @@ class L2GammaEvent(TwoEnds):
 
     @dimension.validator
     def _several(self, attribute: object, value: object) -> None:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or not 2 <= value <= 10**9:  # type: ignore[operator]
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not is_integer or not 2 <= value <= 10**9:  # type: ignore[operator]
             raise ParameterError("L2GammaEvent", "a dimension in [2, 10^9]", "dimension", value)
 
     def _losses(self, *, lower: bool) -> tuple[Array, Array, Array]:
         """Sorted losses at corners, and sums of weight and weight e^{-L} from each upwards."""
         d = self.dimension
+        # r and s are cut into cells at quantiles of the normal law, from the smaller tail
         radii = np.linspace(-_REACH, _REACH, _RADII + 1)
         angles = np.linspace(-_REACH, _REACH, _ANGLES + 1)
         r = np.where(
@@ -78,6 +79,7 @@ class L2GammaEvent(TwoEnds):
         half = (d - 1) / 2
         beta = scipy.special.betaincinv(half, half, scipy.special.ndtr(-np.abs(angles)))
         s = np.where(angles < 0, 2 * beta - 1, 1 - 2 * beta)
+        # L decreases in r and s: upper corners give a lower end. Corners are padded outwards.
         sign = 1 if lower else -1
         r = r * (1 + sign * _PAD)
         s = np.clip(s + sign * _PAD * (np.abs(s) + 1 / math.sqrt(d)), -1.0, 1.0)
@@ -88,10 +90,12 @@ class L2GammaEvent(TwoEnds):
         weights = np.outer(_normal_cells(radii), _normal_cells(angles)).ravel()
         losses = _loss(r[:, None], s[None, :], self.epsilon_0).ravel()
         losses = losses * (1 - sign * 1e-14 * np.sign(losses))
+        # sums from each loss upwards, so that one look-up gives the curve at any epsilon
         order = np.argsort(losses)
         losses, weights = losses[order], weights[order]
         first = np.cumsum(weights[::-1])[::-1]
         with np.errstate(over="ignore"):
+            # losses below 0 are never summed, since epsilon is not negative
             decayed = weights * np.exp(-np.maximum(losses, 0.0))
         return losses, np.append(first, 0.0), np.append(np.cumsum(decayed[::-1])[::-1], 0.0)
 
@@ -104,24 +108,25 @@ class L2GammaEvent(TwoEnds):
         return self._losses(lower=True)
 
     def ends(self, epsilons: Array, direction: Direction, *, lower: bool) -> Array:
-        """The same in both directions."""
+        """Sums over cells whose loss is above epsilon; the same in both directions."""
         losses, first, second = self._below if lower else self._above
         inside = np.minimum(
             epsilons, _LARGEST
         )  # the curve falls, so an upper end there serves beyond
-        at = np.searchsorted(losses, inside, side="right")
+        index = np.searchsorted(losses, inside, side="right")
         sign = -1 if lower else 1
-        grown = np.exp(inside) * second[at]
-        value = first[at] * (1 + sign * _ROUNDING) - grown * (1 - sign * _ROUNDING)
+        growth = np.exp(inside) * second[index]
+        value = first[index] * (1 + sign * _ROUNDING) - growth * (1 - sign * _ROUNDING)
         value = np.clip(value, 0.0, 1.0)
         if lower:
             return np.where(epsilons > _LARGEST, 0.0, value)
+        # the curve of any epsilon_0-DP release holds as well, and the lesser counts
         pure = -np.expm1(np.minimum(epsilons - self.epsilon_0, 0.0))
         pure = np.minimum(up(pure / (1 + math.exp(-self.epsilon_0)), roundings=20), 1.0)
         return np.minimum(value, pure)
 
     def pure_epsilon(self) -> float:
-        """epsilon_0."""
+        """epsilon_0, which no loss exceeds."""
         return self.epsilon_0
 
     def anchor(self, direction: Direction) -> float | None:
@@ -135,16 +140,17 @@ class L2GammaEvent(TwoEnds):
     def renyi(self, orders: Array) -> Array:
         """The bound above, over a net of tau; at most min(epsilon_0, alpha epsilon_0^2/2)."""
         best = np.minimum(self.epsilon_0, orders * self.zcdp_rho())
-        d, less = self.dimension, orders - 1
+        d, excess = self.dimension, orders - 1
         square = self.epsilon_0 * self.epsilon_0
+        # every tau gives a valid bound; the net tries r down to 12 deviations below its mean
         for deviations in np.linspace(0.5, 12.0, 24):
             tau = 1 - deviations / math.sqrt(d)
             if tau <= 0:
                 continue
-            missed = float(scipy.special.gammainc(d, tau * d)) * (1 + _ROUNDING) + 1e-300
-            inner = less * square / (2 * tau * d) + less * less * (square / (2 * d))
-            value = np.logaddexp(inner, math.log(missed) + less * self.epsilon_0) / less
-            best = np.minimum(best, value * (1 + 1e-12) + 1e-15 / less)
+            tail = float(scipy.special.gammainc(d, tau * d)) * (1 + _ROUNDING) + 1e-300
+            inner = excess * square / (2 * tau * d) + excess * excess * (square / (2 * d))
+            value = np.logaddexp(inner, math.log(tail) + excess * self.epsilon_0) / excess
+            best = np.minimum(best, value * (1 + 1e-12) + 1e-15 / excess)
         return best
 
 

@@ -55,8 +55,8 @@ class LaplaceEvent(Event):
             ParameterError: it is not finite and > 0.
         """
         if not (math.isfinite(noise_multiplier) and noise_multiplier > 0):
-            needed = "a finite noise_multiplier > 0"
-            raise ParameterError("LaplaceEvent", needed, "noise_multiplier", noise_multiplier)
+            requirement = "a finite noise_multiplier > 0"
+            raise ParameterError("LaplaceEvent", requirement, "noise_multiplier", noise_multiplier)
         return cls(shift=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def delta(self, epsilon: float, direction: Direction) -> float:
@@ -64,18 +64,18 @@ class LaplaceEvent(Event):
         return min(1.0, up(-math.expm1(min(0.0, 0.5 * (epsilon - self.shift))), roundings=4))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
+        """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         value = -np.expm1(np.minimum(0.0, 0.5 * (epsilons - self.shift)))
         return np.minimum(1.0, up(value, roundings=4))
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
-        """The same with its rounding error subtracted."""
+        """The curve above with its rounding error subtracted, shape (k,)."""
         return down(self.curve(epsilons, direction), roundings=20)
 
     def pure_epsilon(self) -> float:
-        """The shift."""
+        """The shift, which is the largest privacy loss."""
         return self.shift
 
     def zcdp_rho(self) -> float:
@@ -91,10 +91,11 @@ class LaplaceEvent(Event):
         Source: Mironov (2017), Proposition 6. Small values lose digits, which are added back.
         """
         t = self.shift
-        less = orders - 1
+        excess = orders - 1
         # e^{(alpha-1)t} factored out: log(1 - w (1 - e^{-(2 alpha - 1) t})), w = (alpha-1)/(2
         # alpha-1)
-        share = less / (2 * orders - 1)
-        value = t + np.log1p(share * np.expm1(-(2 * orders - 1) * t)) / less
-        value = value + gamma(16) * (t + (t + 1) / less)
+        share = excess / (2 * orders - 1)
+        value = t + np.log1p(share * np.expm1(-(2 * orders - 1) * t)) / excess
+        value = value + gamma(16) * (t + (t + 1) / excess)
+        # no divergence exceeds the largest loss, or what the rho implies
         return np.minimum(np.maximum(value, 0.0), np.minimum(t, orders * self.zcdp_rho()))

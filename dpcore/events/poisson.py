@@ -69,6 +69,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
     def _largest(self, direction: Direction) -> float | None:
         """The largest loss where the base has one, rounded up: the curve is 0 from there on."""
         base, q = self.event.pure_epsilon(), self.sampling_probability
+        # e^base would overflow; without a largest loss the curve is still valid
         if base is None or base > 500:
             return None
         if direction is Direction.REMOVE:
@@ -83,26 +84,31 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
     ) -> NDArray[np.float64]:
         q = self.sampling_probability
         base = self.event.curve if sign > 0 else self.event.curve_lower
+        # the record is in the first law: epsilon becomes log(1 + (e^epsilon - 1)/q) at the base
         if direction is Direction.REMOVE:
             with np.errstate(over="ignore"):
                 ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
-            moved = np.where(
+            base_epsilons = np.where(
                 (epsilons < 700.0) & np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q)
             )
-            return q * base(self._toward(moved, sign), direction)
+            return q * base(self._toward(base_epsilons, sign), direction)
         # 1 - a(1-q) = q - (a-1)(1-q); the inner loss is log(a q / that)
-        rest = q - np.expm1(np.minimum(epsilons, 700.0)) * (1 - q)
-        rest = rest + sign * gamma(8) * q
-        alive = rest > 0
-        inner = np.where(alive, rest, q)
-        moved = np.where(alive, epsilons + math.log(q) - np.log(inner), 0.0)
-        # log(1 + (q - rest)/rest) where a q / rest is near 1
-        close = (q - inner) / inner
-        moved = np.where(alive & (close < 0.5), epsilons + np.log1p(np.maximum(close, -0.5)), moved)
-        order = np.argsort(moved)
-        values = np.empty_like(moved)
-        values[order] = base(self._toward(np.maximum(moved[order], 0.0), sign), direction)
-        return np.where(alive, rest * values, 0.0)
+        remainder = q - np.expm1(np.minimum(epsilons, 700.0)) * (1 - q)
+        # its rounding error is granted towards the end that is computed
+        remainder = remainder + sign * gamma(8) * q
+        # where nothing remains, a(1-q) >= 1 and the curve is 0
+        alive = remainder > 0
+        inner = np.where(alive, remainder, q)
+        base_epsilons = np.where(alive, epsilons + math.log(q) - np.log(inner), 0.0)
+        # log(1 + offset) where a q over the remainder is near 1
+        offset = (q - inner) / inner
+        base_epsilons = np.where(
+            alive & (offset < 0.5), epsilons + np.log1p(np.maximum(offset, -0.5)), base_epsilons
+        )
+        order = np.argsort(base_epsilons)
+        values = np.empty_like(base_epsilons)
+        values[order] = base(self._toward(np.maximum(base_epsilons[order], 0.0), sign), direction)
+        return np.where(alive, remainder * values, 0.0)
 
     @staticmethod
     def _toward(epsilons: NDArray[np.float64], sign: int) -> NDArray[np.float64]:
@@ -111,7 +117,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
 
     @property
     def attained(self) -> bool:
-        """As the base event."""
+        """Whether one pair attains the base's curve; that pair, sampled, attains this one."""
         return self.event.attained
 
     def infinite_mass(self, direction: Direction) -> float:
@@ -125,6 +131,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         base = self.event.pure_epsilon()
         if base is None:
             return None
+        # e^base would overflow; sampling loses no more than the base does
         if base > 500:
             return base
         return up(math.log1p(self.sampling_probability * math.expm1(base)), roundings=5)
@@ -143,7 +150,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         return -math.log1p(q * math.expm1(-base)) if q < 1 else base
 
     def gaussian_mu(self) -> float | None:
-        """Only without sampling."""
+        """The base's mu where q is 1; None where records are sampled."""
         return self.event.gaussian_mu() if self.sampling_probability == 1 else None
 
     def zcdp_rho(self) -> float | None:
@@ -175,6 +182,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         """
         base = self.event.renyi(orders)
         pure = self._as_pure()
+        # randomized response has the largest divergence of all releases with that pure epsilon
         if pure is not None:
             response = pure.renyi(orders)
             return response if base is None else np.fmin(base, response)
@@ -183,13 +191,19 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         small = orders <= _LARGEST_ORDER
         if base is None or mu is None or q == 1 or not np.any(small):
             return base
-        wanted = orders[small]
-        whole = np.unique(np.concatenate([np.floor(wanted), np.ceil(wanted)])).astype(int)
-        moments = np.zeros(len(whole))
-        above = whole > 1
-        moments[above] = (whole[above] - 1) * _sampled_gaussian(q, mu, whole[above])
+        small_orders = orders[small]
+        # exact moments at the integers next to each order; in between, chords of a convex function
+        integers = np.unique(
+            np.concatenate([np.floor(small_orders), np.ceil(small_orders)])
+        ).astype(int)
+        moments = np.zeros(len(integers))
+        above = integers > 1
+        moments[above] = (integers[above] - 1) * _sampled_gaussian(q, mu, integers[above])
         with np.errstate(invalid="ignore"):
-            between = up(np.interp(wanted, whole, moments) / (wanted - 1), roundings=200)
+            between = up(
+                np.interp(small_orders, integers, moments) / (small_orders - 1), roundings=200
+            )
+        # sampling never costs more than the base, so the lesser of the two holds
         values = base.copy()
         values[small] = np.fmin(values[small], between)
         return values
@@ -205,24 +219,26 @@ def _sampled_gaussian(q: float, mu: float, orders: NDArray[np.int64]) -> NDArray
     # the terms k = 0 and 1 have exponent 0: what exceeds the binomial's total of 1 is the rest
     k = np.arange(2.0, orders[-1] + 1)
     inside = k <= n
-    rest = np.maximum(n - k, 0.0)
+    misses = np.maximum(n - k, 0.0)
     choose = (
         scipy.special.gammaln(n + 1)
         - scipy.special.gammaln(k + 1)
-        - scipy.special.gammaln(rest + 1)
+        - scipy.special.gammaln(misses + 1)
     )
     with np.errstate(over="ignore", invalid="ignore"):
         exponent = k * (k - 1) * (mu * mu / 2)
+        # log(e^x - 1): neither cancels at small x nor overflows at large
         grown = np.where(
             exponent < 1e-3,
             np.log(np.expm1(np.minimum(exponent, 1e-3))),
             exponent + np.log1p(-np.exp(-np.maximum(exponent, 1e-3))),
         )
-        logs = choose + rest * math.log1p(-q) + k * math.log(q)
+        logs = choose + misses * math.log1p(-q) + k * math.log(q)
         size = np.abs(choose) + n * (abs(math.log(q)) + abs(math.log1p(-q))) + exponent
         terms = np.where(inside, logs + grown + gamma(128) * (size + n * 8), -np.inf)
         peak = np.max(terms, axis=1)
         excess = peak + np.log(np.sum(np.exp(terms - peak[:, None]), axis=1))
+    # the sum is 1 + e^excess; log1p keeps the digits where it is close to 1
     small = np.minimum(excess, 700.0)
     total = np.where(excess < 700, np.log1p(np.exp(small)), excess + 1e-12)
     total = np.where(np.isfinite(peak), total, np.inf)

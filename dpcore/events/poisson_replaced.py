@@ -37,7 +37,7 @@ from dpcore.errors import ParameterError
 from dpcore.events.base import CompoundEvent, Direction, Event, TwoEnds
 from dpcore.rounding import gamma, up
 
-_ME = "PoissonReplacedEvent"
+_CLASS_NAME = "PoissonReplacedEvent"
 _TINY = 1e-298
 _FAR = 37.0  # noise widths: the tail beyond is 6e-300
 
@@ -60,14 +60,14 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
     def __attrs_post_init__(self) -> None:
         if self.sampling_probability <= 0:
             raise ParameterError(
-                _ME,
+                _CLASS_NAME,
                 "a sampling_probability in (0, 1]",
                 "sampling_probability",
                 self.sampling_probability,
             )
         if not self.event.adjacency.replaces or self.absent.adjacency != self.event.adjacency:
             raise ParameterError(
-                _ME,
+                _CLASS_NAME,
                 "two events for one replacement relation",
                 "adjacency",
                 f"{self.event.adjacency}, {self.absent.adjacency}",
@@ -81,7 +81,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
 
     @property
     def attained(self) -> bool:
-        """For Gaussians."""
+        """Whether both events are Gaussians, of which one pair attains the curve."""
         return self._width is not None
 
     def ends(
@@ -100,28 +100,34 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         q = self.sampling_probability
         low, high = np.zeros_like(epsilons), np.full_like(epsilons, _FAR + c)
         base = math.log1p(-q) if q < 1 else -math.inf
+        # the likelihood ratio increases in t: bisection for where it is e^epsilon
         for _ in range(60):
             t = 0.5 * (low + high)
-            with_it = math.log(q) - 0.5 * c * c + c * t
-            without = math.log(q) - 0.5 * c * c - c * t
-            ratio = np.logaddexp(base, with_it) - np.logaddexp(base, without)
+            log_plus = math.log(q) - 0.5 * c * c + c * t
+            log_minus = math.log(q) - 0.5 * c * c - c * t
+            ratio = np.logaddexp(base, log_plus) - np.logaddexp(base, log_minus)
             above = ratio > epsilons
             low, high = np.where(above, low, t), np.where(above, t, high)
         # any t is an event; the best one lies between these two
         low, high = np.maximum(low - 1e-13 * (1 + low), 0.0), high + 1e-13 * (1 + high)
-        more = np.expm1(np.minimum(epsilons, 700.0))
+        growth = np.expm1(np.minimum(epsilons, 700.0))
         tail = scipy.special.ndtr
-        first, rest = (high, high) if lower else (low, high)
-        one = q * tail(c - first)
-        two = q * (1 + more) * tail(-rest - c) + more * (1 - q) * tail(-rest)
+        first_cut, second_cut = (high, high) if lower else (low, high)
+        first_term = q * tail(c - first_cut)
+        second_term = q * (1 + growth) * tail(-second_cut - c) + growth * (1 - q) * tail(
+            -second_cut
+        )
         # an error of t by some ulps changes a tail by that times (1 + t^2), relative
-        error = gamma(128) * (1 + (high + c) ** 2) * (one + two)
+        error = gamma(128) * (1 + (high + c) ** 2) * (first_term + second_term)
+        # beyond the largest exponent no lower end is claimed
         if lower:
-            return np.where(epsilons > 700.0, 0.0, np.clip(one - two - error, 0.0, 1.0))
-        return np.clip(one - two + error + _TINY, 0.0, 1.0)
+            return np.where(
+                epsilons > 700.0, 0.0, np.clip(first_term - second_term - error, 0.0, 1.0)
+            )
+        return np.clip(first_term - second_term + error + _TINY, 0.0, 1.0)
 
     def _bound(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The larger of the two directions."""
+        """The bound above, with the larger of the two directions for each event."""
         q = self.sampling_probability
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
@@ -130,24 +136,24 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         inner = inner * (1 - gamma(32))
         beta = np.minimum(np.exp(epsilons - inner) * (1 + gamma(64) * (1 + epsilons)), 1.0)
         replaced, absent = (
-            np.max([one.curve(inner, way) for way in Direction], axis=0)
-            for one in (self.event, self.absent)
+            np.max([event.curve(inner, way) for way in Direction], axis=0)
+            for event in (self.event, self.absent)
         )
         value = q * (absent + beta * np.maximum(replaced - absent, 0.0))
         return np.asarray(np.minimum(up(value, roundings=20), 1.0))
 
     def anchor(self, direction: Direction) -> float | None:
         """That of the replacement, moved as the losses are."""
-        return self._moved(self.event.anchor(direction))
+        return self._amplify(self.event.anchor(direction))
 
     def pure_epsilon(self) -> float | None:
-        """log(1 + q (e^epsilon - 1)), of the larger of both."""
-        known = self.event.pure_epsilon(), self.absent.pure_epsilon()
-        if known[0] is None or known[1] is None:
+        """log(1 + q (e^epsilon - 1)), of the larger of the two events' epsilons."""
+        epsilons = self.event.pure_epsilon(), self.absent.pure_epsilon()
+        if epsilons[0] is None or epsilons[1] is None:
             return None
-        return self._moved(max(known[0], known[1]))
+        return self._amplify(max(epsilons[0], epsilons[1]))
 
-    def _moved(self, loss: float | None) -> float | None:
+    def _amplify(self, loss: float | None) -> float | None:
         if loss is None or loss > 500:
             return loss if loss is None else None
         return up(math.log1p(self.sampling_probability * math.expm1(loss)), roundings=6)

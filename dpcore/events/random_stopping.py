@@ -52,29 +52,37 @@ class RandomStoppingEvent(CompoundEvent):
     shape: float = attrs.field(default=_POISSON)
 
     def __attrs_post_init__(self) -> None:
-        me = "RandomStoppingEvent"
+        class_name = "RandomStoppingEvent"
         if not self.shape > -1:
-            raise ParameterError(me, "a shape > -1 (infinite: Poisson)", "shape", self.shape)
+            raise ParameterError(
+                class_name, "a shape > -1 (infinite: Poisson)", "shape", self.shape
+            )
         if self.shape < _POISSON and not self.mean > 1:
-            raise ParameterError(me, "a mean > 1", "mean", self.mean)
+            raise ParameterError(class_name, "a mean > 1", "mean", self.mean)
         if self.event.renyi(np.array([2.0])) is None:
-            raise ParameterError(me, "an event with Rényi divergences", "event", self.event.label)
+            raise ParameterError(
+                class_name, "an event with Rényi divergences", "event", self.event.label
+            )
 
     def _log_inverse_gamma(self) -> float:
         """log(1/gamma) of the law with this mean, rounded up."""
         eta, mean = self.shape, self.mean
+        # the geometric law has E[K] = 1/gamma
         if eta == 1:
             return up(math.log(mean), roundings=10)
 
         def excess(log_inverse: float) -> float:
-            """log E[K] less what is wanted; it rises."""
-            rest = -math.expm1(-log_inverse)  # 1 - gamma
+            """log E[K] minus the log of the mean to reach; it rises with `log_inverse`."""
+            one_minus_gamma = -math.expm1(-log_inverse)  # 1 - gamma
             if eta == 0:
-                found = math.log(rest) + log_inverse - math.log(log_inverse)
+                log_mean = math.log(one_minus_gamma) + log_inverse - math.log(log_inverse)
             else:
-                found = math.log(eta * rest / -math.expm1(-eta * log_inverse)) + log_inverse
-            return found - math.log(mean)
+                log_mean = (
+                    math.log(eta * one_minus_gamma / -math.expm1(-eta * log_inverse)) + log_inverse
+                )
+            return log_mean - math.log(mean)
 
+        # a larger log(1/gamma) only raises the bound, so any value above the root may be returned
         above = 1e-9
         while excess(above) < 0:
             above *= 2
@@ -91,25 +99,29 @@ class RandomStoppingEvent(CompoundEvent):
         net = self.event.renyi(_ORDERS)
         assert base is not None
         assert net is not None
-        less = orders - 1
+        # each branch is one theorem: Poisson is Theorem 6, negative binomial Theorem 2
+        excess = orders - 1
         if self.shape == _POISSON:
-            value = base + self.mean * self._delta_near(orders)
-            value = value + max(0.0, math.log(self.mean)) / less
+            value = base + self.mean * self._delta_at_orders(orders)
+            value = value + max(0.0, math.log(self.mean)) / excess
             # where the mean is below 1 its logarithm would help: it is left out
         else:
-            bought = (1 - 1 / _ORDERS) * net + self._log_inverse_gamma() / _ORDERS
-            extra = (1 + self.shape) * float(np.min(bought))
-            value = base + extra + math.log(self.mean) / less
+            # lambda' is free, and its terms do not depend on lambda: one minimum serves all orders
+            candidates = (1 - 1 / _ORDERS) * net + self._log_inverse_gamma() / _ORDERS
+            surcharge = (1 + self.shape) * float(np.min(candidates))
+            value = base + surcharge + math.log(self.mean) / excess
         return np.asarray(up(value, roundings=200))
 
-    def _delta_near(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _delta_at_orders(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """delta at epsilon = log(1 + 1/(lambda - 1)), both directions."""
-        near = down(np.log1p(1 / (orders - 1)), roundings=10)
-        place = np.argsort(near)
-        value = np.empty_like(near)
-        value[place] = np.max([self.event.curve(near[place], way) for way in Direction], axis=0)
+        # a smaller epsilon has a larger delta, so it is rounded down
+        epsilons = down(np.log1p(1 / (orders - 1)), roundings=10)
+        # the curve is asked at increasing epsilons, and put back in the order of `orders`
+        ranks = np.argsort(epsilons)
+        value = np.empty_like(epsilons)
+        value[ranks] = np.max([self.event.curve(epsilons[ranks], way) for way in Direction], axis=0)
         return value
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """What the divergences imply."""
+        """The delta that the divergences above imply, the same in both directions, shape (k,)."""
         return renyi_to_delta(_ORDERS, self.renyi(_ORDERS), epsilons)

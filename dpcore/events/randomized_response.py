@@ -41,12 +41,14 @@ def response_renyi(
     .. math:: \epsilon_0 + \tfrac1{\alpha-1}\log\frac{1+e^{(1-2\alpha)\epsilon_0}
               +(C-2)e^{-\alpha\epsilon_0}}{1+(C-1)e^{-\epsilon_0}}
     """
-    less = orders - 1
+    excess = orders - 1
+    # e^{epsilon_0} stands outside of the logarithm, so that nothing overflows
     with np.errstate(under="ignore"):
         above = np.exp((1 - 2 * orders) * epsilon) + (classes - 2) * np.exp(-orders * epsilon)
     below = (classes - 1) * math.exp(-epsilon)
-    value = epsilon + (np.log1p(above) - math.log1p(below)) / less
-    value = value + gamma(32) * (epsilon + (1 + math.log1p(below)) / less)
+    value = epsilon + (np.log1p(above) - math.log1p(below)) / excess
+    # the rounding error of the terms, so that the value errs upwards
+    value = value + gamma(32) * (epsilon + (1 + math.log1p(below)) / excess)
     return np.clip(value, 0.0, np.minimum(epsilon, orders * (epsilon * epsilon / 2)))
 
 
@@ -60,21 +62,21 @@ class _Response(VectorEvent):
     @property
     @abstractmethod
     def classes(self) -> int:
-        """C."""
+        """C, the number of classes."""
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above."""
+        """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         value = response_curve(epsilons, self.epsilon_0, self.classes)
         return np.minimum(up(value, roundings=10), 1.0)
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
-        """The same, rounded down."""
+        """The curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
         return down(response_curve(epsilons, self.epsilon_0, self.classes), roundings=20)
 
     def pure_epsilon(self) -> float:
-        """epsilon_0."""
+        """epsilon_0, which no loss exceeds."""
         return self.epsilon_0
 
     def zcdp_rho(self) -> float:
@@ -145,30 +147,31 @@ class ApproximateEvent(VectorEvent):
     adjacency: Adjacency
 
     def _value(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-        rest = response_curve(epsilons, self.epsilon_0, 2)
-        return self.delta_0 + (1 - self.delta_0) * rest
+        response = response_curve(epsilons, self.epsilon_0, 2)
+        return self.delta_0 + (1 - self.delta_0) * response
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
+        """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         value = np.minimum(up(self._value(epsilons), roundings=10), 1.0)
+        # beyond epsilon_0 only the infinite loss is left
         return np.where(epsilons >= self.epsilon_0, self.delta_0, value)
 
     def curve_lower(
         self, epsilons: NDArray[np.float64], direction: Direction
     ) -> NDArray[np.float64]:
-        """The same, rounded down."""
+        """The curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
         return down(self._value(epsilons), roundings=20)
 
     def anchor(self, direction: Direction) -> float:
-        """epsilon_0."""
+        """epsilon_0, the largest finite loss."""
         return self.epsilon_0
 
     def infinite_mass(self, direction: Direction) -> float:
-        """delta_0."""
+        """delta_0, the probability of an infinite loss."""
         return self.delta_0
 
     def approximate_claim(self) -> tuple[float, float]:
-        """(epsilon_0, delta_0)."""
+        """The pair (epsilon_0, delta_0) of the claim."""
         return self.epsilon_0, self.delta_0
 
     def pure_epsilon(self) -> float | None:

@@ -27,15 +27,17 @@ def renyi_to_delta(
 
     Source: Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Proposition 12.
     """
-    less = orders - 1
+    excesses = orders - 1
     best = np.full(np.shape(epsilons), np.inf)
-    for one, alpha, bound in zip(less, orders, divergence, strict=True):
+    for excess, alpha, bound in zip(excesses, orders, divergence, strict=True):
+        # every order gives a valid delta, and the least counts; an infinite bound says nothing
         if math.isfinite(bound):
-            own = math.log(one)
+            log_excess = math.log(excess)
             # 1 / alpha loses what alpha is above 1; alpha - 1 is exact below 2
-            share = own - math.log(alpha) if one < 1 else math.log1p(-1 / alpha)
-            log = one * (bound - epsilons) - own + alpha * share
-            size = max(1.0, abs(own) / 39) + one * (bound + epsilons)
+            share = log_excess - math.log(alpha) if excess < 1 else math.log1p(-1 / alpha)
+            log = excess * (bound - epsilons) - log_excess + alpha * share
+            # the size of the terms, of which a share covers their rounding errors
+            size = max(1.0, abs(log_excess) / 39) + excess * (bound + epsilons)
             best = np.minimum(best, log + _ALLOWED * size)
     return np.asarray(np.exp(np.clip(best, _LEAST, 0.0)))
 
@@ -73,21 +75,27 @@ class RenyiEvent(VectorEvent):
             )
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
+        """The delta that the divergences imply at an array of epsilons >= 0, shape (k,)."""
         return renyi_to_delta(np.array(self.orders), np.array(self.divergences), epsilons)
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """Between given orders by convexity of (alpha - 1) times the divergence; none beyond."""
-        known = np.concatenate([[1.0], self.orders])
-        moments = np.concatenate([[0.0], (known[1:] - 1) * np.array(self.divergences)])
-        after = np.searchsorted(known, orders)
-        inside = after < len(known)
-        right = np.minimum(after, len(known) - 1)
-        left = right - 1
-        share = (orders - known[left]) / (known[right] - known[left])
+        # (alpha - 1) times the divergence is convex in alpha and 0 at order 1, so that chords
+        # between the given orders lie above it
+        knots = np.concatenate([[1.0], self.orders])
+        moments = np.concatenate([[0.0], (knots[1:] - 1) * np.array(self.divergences)])
+        after = np.searchsorted(knots, orders)
+        inside = after < len(knots)
+        right_knot = np.minimum(after, len(knots) - 1)
+        left_knot = right_knot - 1
+        share = (orders - knots[left_knot]) / (knots[right_knot] - knots[left_knot])
         with np.errstate(invalid="ignore"):
-            value = np.where(share < 1, (1 - share) * moments[left], 0.0) + share * moments[right]
+            value = (
+                np.where(share < 1, (1 - share) * moments[left_knot], 0.0)
+                + share * moments[right_knot]
+            )
             value = up(value / (orders - 1), roundings=20)
-        exact = inside & (known[right] == orders)
-        value = np.where(exact, np.concatenate([[0.0], self.divergences])[right], value)
+        # at a given order the claim itself, without the error of an interpolation
+        exact = inside & (knots[right_knot] == orders)
+        value = np.where(exact, np.concatenate([[0.0], self.divergences])[right_knot], value)
         return np.where(inside & ~np.isnan(value), value, np.inf)

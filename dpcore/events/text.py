@@ -27,6 +27,7 @@ class UnknownEventError(EventTextError):
     """A stored event of a kind that nobody here provides: its plugin is missing or not admitted."""
 
 
+# the two sets of keys that a stored relation may have; they are a format on disk
 _PLAIN = frozenset({"membership", "radius", "label"})
 _OF_PERSONS = _PLAIN | {"unit", "records"}
 
@@ -50,9 +51,9 @@ def read_event(data: object, catalogue: Catalogue) -> Event:
     if not isinstance(data, dict) or data.get("version") != VERSION:
         got = data.get("version") if isinstance(data, dict) else data
         raise EventTextError(f"an event of version {VERSION} is needed, got version {got!r}")
-    event = _read({key: data[key] for key in data if key != "version"}, catalogue)
+    event = _rebuild({key: data[key] for key in data if key != "version"}, catalogue)
     if not isinstance(event, Event):
-        _damaged("an event", data)
+        _refuse("an event", data)
     return event
 
 
@@ -73,24 +74,27 @@ def read_number(text: object) -> float:
         value = float.fromhex(text) if isinstance(text, str) else math.nan
     except (ValueError, OverflowError):
         value = math.nan
+    # only the text that `write_number` writes: equal events then have equal texts
     if math.isnan(value) or value.hex() != text:
-        _damaged("a hexadecimal number", text)
+        _refuse("a hexadecimal number", text)
     return value
 
 
 def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
-    """The relation as JSON-ready data; an unbounded radius is null. A unit is told of persons.
+    """The relation as JSON-ready data; an unbounded radius is null.
+
+    Only a relation of persons has a unit.
 
     Raises:
         ContractError: it is about places: no ledger has such records.
     """
     if adjacency.unit == "place":
         raise ContractError(f"a ledger cannot store a claim about {adjacency}")
-    free = math.isinf(adjacency.feature_radius)
+    unbounded = math.isinf(adjacency.feature_radius)
     unit = {"unit": adjacency.unit, "records": adjacency.records} if adjacency.of_person else {}
     return {
         "membership": adjacency.membership,
-        "radius": None if free else write_number(adjacency.feature_radius),
+        "radius": None if unbounded else write_number(adjacency.feature_radius),
         "label": adjacency.label,
         **unit,
     }
@@ -102,18 +106,19 @@ def read_adjacency(data: object) -> Adjacency:
     Raises:
         EventTextError: it is not one.
     """
+    # no other set of keys: an unknown key could limit what the claim is about
     if not isinstance(data, dict) or not (data.keys() == _PLAIN or data.keys() == _OF_PERSONS):
-        _damaged("an adjacency", data)
+        _refuse("an adjacency", data)
     if "unit" in data and data["unit"] != "person":
-        _damaged("a person as the unit", data["unit"])
+        _refuse("a person as the unit", data["unit"])
     if not (isinstance(data["membership"], bool) and isinstance(data["label"], bool)):
-        _damaged("an adjacency", data)
+        _refuse("an adjacency", data)
     radius = math.inf if data["radius"] is None else read_number(data["radius"])
     try:
-        found = _of_records(data["membership"], radius, data["label"])
-        return found.of_persons(data["records"]) if "unit" in data else found
+        relation = _of_records(data["membership"], radius, data["label"])
+        return relation.of_persons(data["records"]) if "unit" in data else relation
     except ParameterError:
-        _damaged("an adjacency", data)
+        _refuse("an adjacency", data)
 
 
 @functools.lru_cache(maxsize=64)  # a ledger's rows tell the same few
@@ -136,7 +141,7 @@ def _value(value: object, catalogue: Catalogue, declared: object = None) -> Any:
     if isinstance(value, Adjacency):
         return write_adjacency(value)
     if isinstance(value, tuple):
-        return [_value(one, catalogue) for one in value]
+        return [_value(item, catalogue) for item in value]
     if isinstance(value, float) or (declared is float and isinstance(value, int)):
         return write_number(value)  # mu=1 and mu=1.0 are one event, and one text
     if isinstance(value, int) and not isinstance(value, bool):
@@ -144,38 +149,40 @@ def _value(value: object, catalogue: Catalogue, declared: object = None) -> Any:
     raise ContractError(f"a ledger cannot store a field of type {type(value).__name__}")
 
 
-def _read(data: Any, catalogue: Catalogue) -> Any:
+def _rebuild(data: Any, catalogue: Catalogue) -> Any:
     if isinstance(data, str):
         return read_number(data)
     if isinstance(data, list):
-        return tuple(_read(one, catalogue) for one in data)
+        return tuple(_rebuild(item, catalogue) for item in data)
     if isinstance(data, int) and not isinstance(data, bool):
         return data
     if not isinstance(data, dict):
-        _damaged("an event", data)
+        _refuse("an event", data)
     if "kind" not in data:
         return read_adjacency(data)
     fields = dict(data)
     kind = fields.pop("kind")
     if not isinstance(kind, str):
-        _damaged("an event of a known kind", kind)
+        _refuse("an event of a known kind", kind)
     try:
-        made = catalogue.named(kind)
+        event_class = catalogue.named(kind)
     except RegistryError as error:
         raise UnknownEventError(error.message) from None
-    known = _aliases(made)
-    if fields.keys() != known:
-        _damaged(f"the fields {', '.join(sorted(known))}", sorted(fields))
+    aliases = _aliases(event_class)
+    # all fields and no others: no default may decide the price of a stored event
+    if fields.keys() != aliases:
+        _refuse(f"the fields {', '.join(sorted(aliases))}", sorted(fields))
+    # the constructor checks the values again, so that damaged data makes no event
     try:
-        return made(**{key: _read(value, catalogue) for key, value in fields.items()})
+        return event_class(**{key: _rebuild(value, catalogue) for key, value in fields.items()})
     except (TypeError, ValueError, AttributeError) as error:
         raise EventTextError(f"an event that is impossible: {error}") from None
 
 
 @functools.cache
-def _aliases(made: type[Event]) -> frozenset[str]:
-    return frozenset(field.alias for field in fields_of(made))
+def _aliases(event_class: type[Event]) -> frozenset[str]:
+    return frozenset(field.alias for field in fields_of(event_class))
 
 
-def _damaged(needed: str, got: object) -> NoReturn:
-    raise EventTextError(f"{needed} is needed, got {got!r}")
+def _refuse(requirement: str, got: object) -> NoReturn:
+    raise EventTextError(f"{requirement} is needed, got {got!r}")

@@ -72,25 +72,26 @@ class TruncatedBatchEvent(CompoundEvent):
 
     @property
     def symmetric(self) -> bool:
-        """As both events."""
+        """Whether both events have the same curve in either direction."""
         return self.event.symmetric and self.full.symmetric
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The bound above."""
+        """The bound above at an array of epsilons >= 0, rounded up, shape (k,)."""
+        # the full batch is charged with probability tau, and only where it costs more
         room = self.event.curve(epsilons, direction)
-        more = np.maximum(self.full.curve(epsilons, direction) - room, 0.0)
-        return np.asarray(np.minimum(up(room + self.uncovered * more, roundings=10), 1.0))
+        increase = np.maximum(self.full.curve(epsilons, direction) - room, 0.0)
+        return np.asarray(np.minimum(up(room + self.uncovered * increase, roundings=10), 1.0))
 
     def pure_epsilon(self) -> float | None:
-        """The larger of both."""
-        known = self.event.pure_epsilon(), self.full.pure_epsilon()
-        return None if known[0] is None or known[1] is None else max(known[0], known[1])
+        """The larger of the two pure epsilons; None where an event has none."""
+        epsilons = self.event.pure_epsilon(), self.full.pure_epsilon()
+        return None if epsilons[0] is None or epsilons[1] is None else max(epsilons[0], epsilons[1])
 
     def anchor(self, direction: Direction) -> float | None:
         """None: each event has its own."""
         return None
 
     def zcdp_rho(self) -> float | None:
-        """The larger of both (quasi-convexity)."""
-        known = self.event.zcdp_rho(), self.full.zcdp_rho()
-        return None if known[0] is None or known[1] is None else max(known[0], known[1])
+        """The larger of the two rhos (quasi-convexity); None where an event has none."""
+        rhos = self.event.zcdp_rho(), self.full.zcdp_rho()
+        return None if rhos[0] is None or rhos[1] is None else max(rhos[0], rhos[1])

@@ -57,22 +57,24 @@ class TruncatedLaplaceEvent(VectorEvent):
             )
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
+        """The lesser of the two bounds above at an array of epsilons >= 0, shape (k,)."""
         t, delta_0 = self.shift, self.truncation
+        # the curve of any (t, delta_0)-DP release, in any dimension
         generic = delta_0 + (1 - delta_0) * response_curve(epsilons, t, 2)
         # e^{-v} = 2 delta_0 / (2 delta_0 + e^t - 1)
         cut = 2 * delta_0 / (2 * delta_0 + math.expm1(min(t, 700.0)))
         log_inverse = -self.dimension * math.log1p(-cut) if cut < 1 else math.inf
         value = generic
+        # the second bound, tried where 1/Z is below e
         if log_inverse < 1:
             laplace = -np.expm1(np.minimum(0.5 * (epsilons - t), 0.0))
             value = np.minimum(generic, delta_0 + laplace * math.exp(log_inverse))
         return np.minimum(up(value, roundings=100), 1.0)
 
     def anchor(self, direction: Direction) -> float:
-        """The shift."""
+        """The shift, the largest loss on the common support."""
         return self.shift
 
     def approximate_claim(self) -> tuple[float, float]:
-        """(t, delta_0)."""
+        """The pair (t, delta_0), for which the release is differentially private."""
         return self.shift, self.truncation

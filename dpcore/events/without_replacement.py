@@ -57,14 +57,16 @@ class WithoutReplacementEvent(CompoundEvent):
         return self.size / self.records
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The same, vectorised."""
+        """The bound above at an array of epsilons >= 0, rounded up, shape (k,)."""
+        # q is rounded up and the inner loss down: both raise the bound
         q = min(1.0, up(self._share, roundings=1))
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
-        moved = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
-        moved = moved * (1 - gamma(32))
+        base_epsilons = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
+        base_epsilons = base_epsilons * (1 - gamma(32))
+        # the theorem is for the larger of the base's two directions
         directions = (direction,) if self.event.symmetric else tuple(Direction)
-        value = np.max([self.event.curve(moved, one) for one in directions], axis=0)
+        value = np.max([self.event.curve(base_epsilons, way) for way in directions], axis=0)
         return np.asarray(np.minimum(up(q * value, roundings=3), 1.0))
 
     def anchor(self, direction: Direction) -> float | None:

@@ -73,6 +73,7 @@ class Oracle(Once, ABC):
         with self._lock:
             if self._broken:
                 raise ReleaseError("this oracle is closed: an earlier question failed")
+            # repeats get the stored answer: new noise on an old point could be averaged away
             fresh = {key: i for i, key in enumerate(keys) if key not in self._answers}
             if len(fresh) > self.left:
                 raise ExhaustedError(
@@ -92,6 +93,7 @@ class Oracle(Once, ABC):
         query = self._query
         if rows.ndim != 2 or rows.shape[1] != query.width or not bool(np.isfinite(rows).all()):
             raise ContractError(f"an oracle needs finite points of shape (n, {query.width})")
+        # kappa bounds how far f(x) moves, and holds within the domain alone
         if bool((query.kernel.diagonal(rows) > query.kappa**2).any()):
             raise ContractError("a point lies outside the domain: K(x, x) is above its bound")
         return rows
@@ -129,7 +131,7 @@ class Interactive(AnyMechanism):
     def opener(
         self, query: FunctionQuery, sensitivity: Sensitivity
     ) -> Callable[[Expansion, Stream], Oracle]:
-        """`open` at one query: what many oracles need alike is made once."""
+        """`open` for one query: what all its oracles share is made once."""
         return lambda value, noise: self.open(value, query, sensitivity, noise)
 
 
@@ -144,7 +146,7 @@ class OneNoise(Interactive):
 
     @property
     def asks(self) -> int:
-        """One, however many questions."""
+        """One event, which pays for any number of questions."""
         return 1
 
     @property
@@ -153,7 +155,7 @@ class OneNoise(Interactive):
         return MOST_POINTS
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
-        """noise_multiplier = scale."""
+        """This mechanism with noise_multiplier = scale, in its own unit."""
         return attrs.evolve(self, noise_multiplier=scale)
 
 

@@ -48,6 +48,7 @@ class FunctionQuery(Query):
         """Why a value is not the function that is asked for, or empty."""
         if not isinstance(value, Expansion):
             return f"{type(value).__name__} instead of a function"
+        # the sensitivity is stated in the norm of this kernel, on rows of this width
         if value.kernel != self.kernel:
             return "another kernel than planned"
         if value.points.shape[1] != self.width:
@@ -56,9 +57,9 @@ class FunctionQuery(Query):
         return "" if finite else "not finite"
 
     def nothing(self) -> Any:
-        """The function 0."""
-        none = np.zeros((0, self.width))
-        return Expansion(kernel=self.kernel, points=none, coefficients=np.zeros(0))
+        """The function 0: an expansion over no points."""
+        no_points = np.zeros((0, self.width))
+        return Expansion(kernel=self.kernel, points=no_points, coefficients=np.zeros(0))
 
 
 class FunctionLearner(AnyLearner):
@@ -75,11 +76,11 @@ class FunctionLearner(AnyLearner):
         """PRIVATE, pure: the fitted function, with the query's kernel."""
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The function."""
+        """The one query, for the function."""
         return (self.function_query(public),)
 
     def compute(
         self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
     ) -> Any:
-        """PRIVATE: `function`."""
+        """PRIVATE: the fitted function, from `function`."""
         return self.function(query, records, public, secret)

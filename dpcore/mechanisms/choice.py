@@ -23,5 +23,5 @@ class Choice(Mechanism):
     epsilon: float | None = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
-        """epsilon = 1/scale."""
+        """This mechanism with epsilon = 1/scale, in nats."""
         return attrs.evolve(self, epsilon=1 / scale)

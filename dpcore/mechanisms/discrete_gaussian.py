@@ -63,6 +63,7 @@ class DiscreteGaussian(Executed):
         if query.real_size == 1 and _EXACT[0] <= width <= _EXACT[1] and far <= _FARTHEST:
             shift = max(1, math.floor(far))  # two integers differ by an integer
             return DiscreteGaussianEvent(noise_width=width, shift=shift, adjacency=adjacency)
+        # any number of coordinates: the Gaussian of the smoothing lemma, or else the zCDP claim
         if width >= _SMOOTH:
             mu = up(far / width / math.sqrt(1 - (3 / width) ** 2), roundings=5)
             return GaussianEvent(mu=mu, adjacency=adjacency)
@@ -74,7 +75,7 @@ class DiscreteGaussian(Executed):
         return NormalSpread(width=self.noise_width, step=1.0)
 
     def unable(self, query: Query) -> str:
-        """Reals."""
+        """Why the query's values are not whole numbers, or empty."""
         return whole_numbers_only(query)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:

@@ -41,6 +41,7 @@ class DiscreteLaplace(LaplaceNoise):
         if query.real_size == 1:
             shift = max(1, math.floor(sensitivity.unit))  # two integers differ by an integer
             return DiscreteLaplaceEvent(noise_scale=scale, shift=shift, adjacency=adjacency)
+        # several coordinates can lie above the curve of one, so only the pure epsilon is claimed
         return PureEvent(epsilon=up(sensitivity.unit / scale, roundings=3), adjacency=adjacency)
 
     def spread(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
@@ -49,7 +50,7 @@ class DiscreteLaplace(LaplaceNoise):
         return LaplaceSpread(scale=self.noise_scale, step=1.0)
 
     def unable(self, query: Query) -> str:
-        """Reals."""
+        """Why the query's values are not whole numbers, or empty."""
         return whole_numbers_only(query)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:

@@ -62,11 +62,12 @@ class Exponential(Choice, Executed):
         assert self.epsilon is not None, "calibrate the mechanism first"
         if query.field != "real":
             raise ParameterError("Exponential", "real scores", "field", query.field)
+        # a plan fails here where no grid fits, before any record is read
         self.rate(query, sensitivity)
         return ExponentialMechanismEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
     def unable(self, query: Query) -> str:
-        """Very many candidates."""
+        """Why the query has too many candidates, or empty."""
         if query.real_size <= MOST:
             return ""
         return f"it chooses among at most {MOST} candidates, the query has {query.real_size}"
@@ -76,6 +77,7 @@ class Exponential(Choice, Executed):
         assert self.epsilon is not None, "calibrate the mechanism first"
         if query.values == "integers":
             return 0, Fraction(self.epsilon) / Fraction(sensitivity.reach)
+        # rounding moves a score's change by up to a step, so the range of changes by up to two
         exponent = Grid.for_release(sensitivity.reach, query.real_size, Distance.LINF).exponent
         steps = Fraction(sensitivity.reach) / Fraction(2) ** exponent + 2
         return exponent, Fraction(self.epsilon) / steps
@@ -104,9 +106,9 @@ class _AtRate:
     def __call__(self, value: Any, query: Query, noise: Stream) -> NDArray[Any]:
         scores = _steps(summed(value, query), self.exponent)
         best = max(scores)
-        found = np.zeros(len(scores))
-        found[chosen([best - score for score in scores], self.coins, noise)] = 1.0
-        return found.reshape(query.shape)
+        indicator = np.zeros(len(scores))
+        indicator[chosen([best - score for score in scores], self.coins, noise)] = 1.0
+        return indicator.reshape(query.shape)
 
 
 def _steps(scores: NDArray[np.float64] | Exact, exponent: int) -> list[int]:
@@ -116,6 +118,7 @@ def _steps(scores: NDArray[np.float64] | Exact, exponent: int) -> list[int]:
         return scores.in_units(exponent)
     unit = Fraction(2) ** exponent
     flat = scores.tolist()
+    # already whole steps: a shift is as exact as a fraction, and faster
     if all(abs(score) < 2.0**52 and score == int(score) for score in flat) and exponent <= 0:
         return [int(score) << -exponent for score in flat]
     return [round(Fraction(score) / unit) for score in flat]

@@ -69,7 +69,7 @@ class Gaussian(Executed):
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """`exact` on the grid."""
+        """`exact` on the grid, `real` where noise is drawn as floats."""
         return "exact" if self.noise == "grid" else "real"
 
     def at(self, scale: float, query: Query, sensitivity: AnySensitivity) -> "Gaussian":
@@ -110,27 +110,30 @@ class Gaussian(Executed):
         grid = self.grid(query, sensitivity) if self.noise == "grid" else None
         if isinstance(sensitivity, SensitivityLaw):
             return self._mixture(sensitivity, grid)
+        # rounding up also covers the factor 1 + d 1e-76 of the smoothing lemma
         mu = up(1.0, roundings=3) / self.noise_multiplier
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
     def event_of_move(self, query: Query, sensitivity: AnySensitivity, moved: float) -> Event:
         """A Gaussian of mu in proportion to the movement, on the grid to that of rounded values."""
-        whole = self.event(query, sensitivity)
+        full_event = self.event(query, sensitivity)
         if isinstance(sensitivity, SensitivityLaw):
-            return whole
+            return full_event
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         share = moved / sensitivity.smallest
+        # on the grid a movement is one of rounded values, which rounding may lengthen
         if self.noise == "grid":
             grid = self.grid(query, sensitivity)
             share = _steps(grid, moved) / _steps(grid, sensitivity.smallest)
         mu = up(share / self.noise_multiplier, roundings=5)
-        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency) if share < 1 else whole
+        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency) if share < 1 else full_event
 
     def _mixture(self, sensitivity: SensitivityLaw, grid: Grid | None) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         law = sensitivity.moved
         atoms = np.array(law.atoms)
+        # every atom may grow by the rounding, the smallest one too, which is the unit
         if grid is not None:
             atoms = np.ldexp(atoms, -grid.exponent) + _steps(grid, 0.0)
         relative = up(atoms / atoms[0], roundings=10)

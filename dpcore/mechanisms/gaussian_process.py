@@ -42,6 +42,7 @@ class _Path:
     def value(self, point: NDArray[np.float64], xi: float) -> float:
         """G(x) given every earlier value, where `xi` is a fresh standard normal draw."""
         query, n = self._query, self.kept
+        # row = L^-1 k(x), for the points that already determine the path
         row = np.empty(0)
         if n:
             row = query.kernel(point[None, :], self._points[:n])[0]
@@ -49,6 +50,8 @@ class _Path:
         prior = float(query.kernel.diagonal(point[None, :])[0])
         predicted = float(row @ self._draws[:n])
         residual = max(0.0, prior - float(row @ row))
+        # the kept points nearly determine this value, and the answer's own nugget covers the
+        # difference
         if residual <= _DROPPED * query.kappa**2:
             return predicted
         pivot = math.sqrt(residual + _JITTER * query.kappa**2)
@@ -59,6 +62,7 @@ class _Path:
         self, point: NDArray[np.float64], row: NDArray[np.float64], pivot: float, xi: float
     ) -> None:
         n = self.kept
+        # room grows in proportion, so that all copies together stay linear in the result
         if n == self._points.shape[0]:
             room = n + n // 4 + 16
             self._points = _grown(self._points, room)
@@ -93,10 +97,11 @@ class _ProcessOracle(Oracle):
         return self._path.kept
 
     def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
+        # two draws a point, whether it is kept or not: one for the path, one for its nugget
         draws = self._noise.normal((fresh.shape[0], 2))
-        own = math.sqrt(NUGGET) * self._query.kappa
+        nugget_std = math.sqrt(NUGGET) * self._query.kappa
         path = [self._path.value(x, float(xi)) for x, xi in zip(fresh, draws[:, 0], strict=True)]
-        return self._function(fresh) + self._noise_std * (np.array(path) + own * draws[:, 1])
+        return self._function(fresh) + self._noise_std * (np.array(path) + nugget_std * draws[:, 1])
 
 
 @attrs.frozen(kw_only=True)
@@ -136,6 +141,7 @@ class GaussianProcess(OneNoise):
         """sigma above, rounded up: the answers' noise has covariance sigma^2 (K + tau)."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
         nugget = math.sqrt(NUGGET) * query.kappa
+        # each of up to 2^20 answers may be off by 2e, against noise of at least the nugget
         errors = 2 * query.evaluation_error * math.sqrt(MOST_POINTS) / nugget
         reach = sensitivity.unit + errors
         return up(self.noise_multiplier * reach, roundings=20)
@@ -147,8 +153,8 @@ class GaussianProcess(OneNoise):
 
         Up to 2^-42 kappa^2 a point, the jitter of those that are kept.
         """
-        own = NUGGET * query.kappa**2 * np.eye(points.shape[0])
-        return self.noise_std(query, sensitivity) ** 2 * (query.kernel(points, points) + own)
+        nugget = NUGGET * query.kappa**2 * np.eye(points.shape[0])
+        return self.noise_std(query, sensitivity) ** 2 * (query.kernel(points, points) + nugget)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> GaussianEvent:
         """A Gaussian of mu = 1/noise_multiplier, rounded up, for all questions together."""

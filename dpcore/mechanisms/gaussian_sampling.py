@@ -69,9 +69,9 @@ class GaussianSampling(Mechanism):
 
         At least 1, and at most 10^4 n: more would only spend privacy.
         """
-        most = min(_USEFUL * query.shape[0], _MOST)
-        wanted = self._ridge() / (sensitivity.unit * scale) ** 2
-        return attrs.evolve(self, samples=max(1, int(min(wanted, float(most)))))
+        upper_bound = min(_USEFUL * query.shape[0], _MOST)
+        count = self._ridge() / (sensitivity.unit * scale) ** 2
+        return attrs.evolve(self, samples=max(1, int(min(count, float(upper_bound)))))
 
     def event(self, query: Query, sensitivity: Sensitivity) -> GaussianSamplingEvent:
         """The chi-square mixture above, theta rounded up.
@@ -81,6 +81,7 @@ class GaussianSampling(Mechanism):
             ParameterError: the query is not a real square matrix, or lam0 was left to it in vain.
         """
         assert self.samples is not None, "calibrate the mechanism first"
+        # the shape of the release is the number of records, which must be public
         if not sensitivity.adjacency.replaces:
             raise NoClaimError("gaussian_sampling needs a public number of records")
         if query.field != "real" or len(query.shape) != 2 or query.shape[0] != query.shape[1]:
@@ -101,12 +102,13 @@ class GaussianSampling(Mechanism):
         if query.within is None or not query.shape:
             return ""
         rows, largest = query.shape[0], max(map(abs, query.within))
-        least = rows * max(_ENTRY, 4 * (rows + 1) * 2.0**-53) * largest
-        if self.lam0 is None or self.lam0 >= least:
+        # n times the larger of two errors: of a computed entry, and of Cholesky's sums
+        smallest_ridge = rows * max(_ENTRY, 4 * (rows + 1) * 2.0**-53) * largest
+        if self.lam0 is None or self.lam0 >= smallest_ridge:
             return ""
         return (
             f"lam0={self.lam0!r} is lost beside the entries of the matrix of {query.name!r}: a "
-            f"lam0 of {least:.3g} or more is needed"
+            f"lam0 of {smallest_ridge:.3g} or more is needed"
         )
 
     def release(
@@ -121,6 +123,7 @@ class GaussianSampling(Mechanism):
         assert self.samples is not None, "calibrate the mechanism first"
         gram = coordinates(value, query).reshape(query.shape)
         largest = float(np.abs(gram).max())
+        # the sampler reads one triangle, so the other one must agree with it
         with np.errstate(over="ignore"):
             asymmetry = float(np.abs(gram - gram.T).max())
             if asymmetry > _ASYMMETRY * largest:

@@ -46,7 +46,7 @@ class Laplace(LaplaceNoise):
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """`exact` on the grid."""
+        """`exact` on the grid, `real` where noise is drawn as floats."""
         return "exact" if self.noise == "grid" else "real"
 
     def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
@@ -75,6 +75,7 @@ class Laplace(LaplaceNoise):
             ParameterError: the sensitivity is too far from 1 for a grid.
         """
         assert self.noise_scale is not None, "calibrate the mechanism first"
+        # a plan fails here where no grid fits, before any record is read
         if self.noise == "grid":
             self.grid(query, sensitivity)
         shift = up(sensitivity.unit / self.noise_scale, roundings=3)
@@ -86,5 +87,6 @@ class Laplace(LaplaceNoise):
         if self.noise == "float":
             scale = self.noise_scale
             return InFloats(lambda count, noise: scale * laplace(count, noise))
+        # floor(X) lies half a step low on average, which `halves` adds back
         law = laplace_law(drawable(self.scale(query, sensitivity)), query.real_size)
         return OnGrid(self.grid(query, sensitivity), law.floored, halves=1)

@@ -34,13 +34,15 @@ class _PerQueryOracle(Oracle):
         noise: Stream,
     ) -> None:
         super().__init__(query, function, at_most)
-        self._one, self._release, self._noise = one_answer(query), release, noise
+        self._answer_query, self._release, self._noise = one_answer(query), release, noise
 
     def _answer(self, fresh: NDArray[np.float64]) -> NDArray[np.float64]:
         bound = self._query.label_bound
+        # clipping before the noise limits how far f(x) moves; clipping after it is post-processing
         values = np.clip(self._function(fresh), -bound, bound)
         released = [
-            float(self._release(np.array([value]), self._one, self._noise)[0]) for value in values
+            float(self._release(np.array([value]), self._answer_query, self._noise)[0])
+            for value in values
         ]
         return np.clip(released, -bound, bound)
 
@@ -78,22 +80,22 @@ class PerQuery(Interactive):
 
     @property
     def asks(self) -> int:
-        """`questions`."""
+        """The planned number of questions, each of which costs one event."""
         return self.questions
 
     @property
     def most_points(self) -> int:
-        """`questions`."""
+        """The planned number of questions, all at different points."""
         return self.questions
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "PerQuery":
-        """noise_multiplier = scale."""
+        """This mechanism with noise_multiplier = scale, in units of Delta_q."""
         return attrs.evolve(self, noise_multiplier=scale)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
-        """What one question costs."""
-        mechanism, moved = self._noise(function_query(query, self), sensitivity)
-        return mechanism.event(one_answer(query), moved)
+        """The event of one question; a plan composes it `questions` times."""
+        mechanism, answer_sensitivity = self._noise(function_query(query, self), sensitivity)
+        return mechanism.event(one_answer(query), answer_sensitivity)
 
     def open(
         self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
@@ -104,9 +106,9 @@ class PerQuery(Interactive):
     def opener(
         self, query: FunctionQuery, sensitivity: Sensitivity
     ) -> Callable[[Expansion, Stream], Oracle]:
-        """With the noise of one answer, which holds nothing of a function."""
-        mechanism, moved = self._noise(query, sensitivity)
-        release = mechanism.prepared(one_answer(query), moved)
+        """`open` for one query: all oracles share the noise law, which holds no function."""
+        mechanism, answer_sensitivity = self._noise(query, sensitivity)
+        release = mechanism.prepared(one_answer(query), answer_sensitivity)
         return lambda value, noise: _PerQueryOracle(query, value, self.questions, release, noise)
 
     def _noise(
@@ -114,19 +116,20 @@ class PerQuery(Interactive):
     ) -> tuple[Mechanism, Sensitivity]:
         """The mechanism of one answer, and Delta_q rounded up."""
         assert self.noise_multiplier is not None, "calibrate the mechanism first"
+        # |f(x) - f'(x)| <= kappa ||f - f'||_K, and each value is computed with an error
         reach = query.kappa * sensitivity.unit + 2 * query.evaluation_error
-        moved = up(min(2 * query.label_bound, reach), roundings=3)
+        shift = up(min(2 * query.label_bound, reach), roundings=3)
         norm = Distance.L2 if self.law == "gaussian" else Distance.L1
-        one = Sensitivity(
-            value=moved,
+        answer_sensitivity = Sensitivity(
+            value=shift,
             distance=norm,
             adjacency=sensitivity.adjacency,
             source=sensitivity.source,
             validity=sensitivity.validity,
         )
         if self.law == "gaussian":
-            return Gaussian(noise_multiplier=self.noise_multiplier), one
-        return Laplace(noise_scale=self.noise_multiplier * moved), one
+            return Gaussian(noise_multiplier=self.noise_multiplier), answer_sensitivity
+        return Laplace(noise_scale=self.noise_multiplier * shift), answer_sensitivity
 
 
 def one_answer(query: Query) -> Query:

@@ -54,6 +54,7 @@ class PermuteAndFlip(Choice, Executed):
         assert self.epsilon is not None, "calibrate the mechanism first"
         if query.field != "real":
             raise ParameterError("PermuteAndFlip", "real scores", "field", query.field)
+        # a plan fails here where no grid fits, before any record is read
         self.grid(query, sensitivity)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
@@ -80,7 +81,8 @@ class _OnGrid:
     coins: ExpCoins
 
     def __call__(self, value: Any, query: Query, noise: Stream) -> NDArray[Any]:
+        # differences of clamped scores stay below 2^63, as coins need; clamping lengthens none
         scores = np.clip(self.grid.round(summed(value, query)), -LARGEST // 2, LARGEST // 2)
-        chosen = np.zeros(scores.size)
-        chosen[permute_and_flip(scores, self.coins, noise)] = 1.0
-        return chosen.reshape(query.shape)
+        indicator = np.zeros(scores.size)
+        indicator[permute_and_flip(scores, self.coins, noise)] = 1.0
+        return indicator.reshape(query.shape)

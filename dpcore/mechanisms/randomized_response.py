@@ -56,7 +56,7 @@ class RandomizedResponse(Mechanism):
 
     @property
     def classes(self) -> int:
-        """C."""
+        """C, the number of categories; 2 where it is left out."""
         return 2 if self.categories is None else self.categories
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "RandomizedResponse":
@@ -82,11 +82,12 @@ class RandomizedResponse(Mechanism):
             return RandomizedResponseEvent(
                 epsilon=self.epsilon, classes=self.classes, adjacency=sensitivity.adjacency
             )
+        # h entries may differ, and their epsilons add up
         epsilon = up(self.epsilon * entries, roundings=3)
         return PureEvent(epsilon=epsilon, adjacency=sensitivity.adjacency)
 
     def unable(self, query: Query) -> str:
-        """Whatever is no category."""
+        """Why the query's values are not categories 0 .. C-1, or empty."""
         low, high = query.within or (-math.inf, math.inf)
         if query.values == "integers" and low >= 0 and high <= self.classes - 1:
             return ""
@@ -105,6 +106,7 @@ class RandomizedResponse(Mechanism):
         """
         assert self.epsilon is not None, "calibrate the mechanism first"
         true = coordinates(value, query)
+        # the probabilities of the claim hold for categories alone
         if not bool(((true >= 0) & (true < self.classes) & (true == np.rint(true))).all()):
             raise ContractError(
                 f"the statistic of {query.name!r} must hold categories 0 to {self.classes - 1}"

@@ -61,6 +61,7 @@ class TruncatedLaplace(LaplaceNoise):
         steps = self.grid(query, sensitivity).sensitivity(sensitivity.unit)
         scale = Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
         t = self.event(query, sensitivity).shift
+        # a wider bound leaves less mass outside of the common support, so v is rounded up
         if t < 700:
             v = math.log1p(math.expm1(t) / (2 * self.truncation))
         else:
@@ -89,6 +90,7 @@ class TruncatedLaplace(LaplaceNoise):
             ReleaseError: the noise is wider than 2^53 steps of the grid.
         """
         scale, bound = self.steps(query, sensitivity)
+        # scale and bound are both drawn as integers, so both must be narrow enough
         drawable(scale if bound <= LARGEST else Fraction(bound))
         draw = floored_law(scale, query.real_size, steps=bound)
         return OnGrid(self.grid(query, sensitivity), draw, halves=1)

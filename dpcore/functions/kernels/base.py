@@ -57,11 +57,11 @@ class UnitKernel(Kernel):
             )
 
     def norm(self, domain: Domain) -> float:
-        """1."""
+        """1, since K(x, x) = 1 at every row."""
         return 1.0
 
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """1."""
+        """1 at every row, shape (n, p) to (n,)."""
         return np.ones(rows.shape[0])
 
 
@@ -79,6 +79,7 @@ def triangle(kernel: Kernel, rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    # a copy: a caller that keeps the array cannot change the function after its bound
     copy = np.array(array, dtype=np.float64)
     copy.flags.writeable = False
     return copy
@@ -105,6 +106,7 @@ class Expansion:
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """f at encoded rows, shape (n, p) to (n,)."""
         values = np.empty(rows.shape[0])
+        # blocks of rows, so that the kernel matrix held at a time is bounded
         step = max(1, _ENTRIES // max(1, self.points.shape[0]))
         for start in range(0, rows.shape[0], step):
             part = rows[start : start + step]

@@ -22,7 +22,7 @@ class LinearKernel(Kernel):
         return gamma(2 * domain.width) * self.norm(domain) ** 2
 
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """|x|^2."""
+        """The squared norm |x|^2 of every row, shape (n, p) to (n,)."""
         squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows)
         return squares
 

@@ -49,6 +49,7 @@ class MaternKernel(UnitKernel):
         self, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """By distances of the rows themselves."""
+        # from differences: |x|^2 - 2 x.y + |y|^2 would cancel where rows are close
         return self.at(
             scipy.spatial.distance.cdist(left, right) * (math.sqrt(self.twice) / self.bandwidth)
         )
@@ -61,7 +62,7 @@ class ExponentialKernel(MaternKernel):
     twice: ClassVar[int] = 1
 
     def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """exp(-t)."""
+        """K = exp(-t) at distances t >= 0."""
         return np.exp(-t)
 
 
@@ -72,7 +73,7 @@ class Matern32Kernel(MaternKernel):
     twice: ClassVar[int] = 3
 
     def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(1 + t) exp(-t)."""
+        """K = (1 + t) exp(-t) at distances t >= 0."""
         return (1 + t) * np.exp(-t)
 
 
@@ -83,5 +84,5 @@ class Matern52Kernel(MaternKernel):
     twice: ClassVar[int] = 5
 
     def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(1 + t + t^2/3) exp(-t)."""
+        """K = (1 + t + t^2/3) exp(-t) at distances t >= 0."""
         return (1 + t + t * t / 3) * np.exp(-t)

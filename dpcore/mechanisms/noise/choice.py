@@ -30,22 +30,24 @@ def chosen(behind: Sequence[int], coins: ExpCoins, stream: Stream) -> int:
     """
     if not behind or min(behind) != 0:
         raise ValueError("needs candidates, of which one is the best")
+    # a coin's exponent is at most 2^62; `_shows_heads` tosses for what lies above
     first = np.array([min(n, _COIN) for n in behind], dtype=np.int64)
     tries = _FIRST
     while True:
-        drawn = uniform_below(len(behind), tries, stream)
-        heads = coins.toss(first[drawn], stream)
-        for index in drawn[heads]:
-            if _kept(behind[int(index)] - _COIN, coins, stream):
+        candidates = uniform_below(len(behind), tries, stream)
+        heads = coins.toss(first[candidates], stream)
+        # tries are independent, so the first success of a batch is that of single tries
+        for index in candidates[heads]:
+            if _shows_heads(behind[int(index)] - _COIN, coins, stream):
                 return int(index)
         tries = min(2 * tries, _MOST)
 
 
-def _kept(left: int, coins: ExpCoins, stream: Stream) -> bool:
-    """A coin of what is left of an exponent: independent coins multiply."""
-    while left > 0:
-        (heads,) = coins.toss(np.array([min(left, _COIN)], dtype=np.int64), stream)
+def _shows_heads(exponent: int, coins: ExpCoins, stream: Stream) -> bool:
+    """Whether a coin for the rest of an exponent shows heads: independent coins multiply."""
+    while exponent > 0:
+        (heads,) = coins.toss(np.array([min(exponent, _COIN)], dtype=np.int64), stream)
         if not heads:
             return False
-        left -= _COIN
+        exponent -= _COIN
     return True

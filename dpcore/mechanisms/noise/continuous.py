@@ -8,6 +8,7 @@ from dpcore.randomness import Stream
 
 def laplace(count: int, stream: Stream) -> NDArray[np.float64]:
     """Independent draws of density exp(-|x|)/2, shape (count,)."""
+    # minus the logarithm of a uniform is exponential; a second uniform gives the sign
     words = stream.uniform((2, count))
     return np.asarray(np.log(words[0]) * np.where(words[1] < 0.5, 1.0, -1.0))
 
@@ -25,20 +26,22 @@ def gamma(shapes: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
     flat = np.ascontiguousarray(shapes, dtype=np.float64).reshape(-1)
     if flat.size and not (bool(np.isfinite(flat).all()) and float(flat.min()) > 0):
         raise ValueError("gamma needs finite shapes > 0")
+    # the proposal needs shapes >= 1: smaller ones are raised by 1 here and corrected at the end
     small = flat < 1
     d = np.where(small, flat + 1, flat) - 1 / 3
     draws = np.empty_like(flat)
     waiting = np.arange(flat.size)
     while waiting.size:
-        x, here = stream.normal(waiting.size), d[waiting]
-        w = x / np.sqrt(9 * here)
+        x, scales = stream.normal(waiting.size), d[waiting]
+        w = x / np.sqrt(9 * scales)
         log_u = np.log(stream.uniform(waiting.size))
+        # a draw with 1 + w <= 0 is no length; it is rejected like the others
         inside = w > -1
         safe = np.where(inside, w, 0.0)
-        bound = 0.5 * x * x + here * (3 * (np.log1p(safe) - safe) - 3 * safe**2 - safe**3)
-        keep = inside & (log_u < bound)
-        draws[waiting[keep]] = here[keep] * (1 + w[keep]) ** 3
-        waiting = waiting[~keep]
+        bound = 0.5 * x * x + scales * (3 * (np.log1p(safe) - safe) - 3 * safe**2 - safe**3)
+        mask = inside & (log_u < bound)
+        draws[waiting[mask]] = scales[mask] * (1 + w[mask]) ** 3
+        waiting = waiting[~mask]
     if small.any():
         draws[small] *= stream.uniform(int(small.sum())) ** (1 / flat[small])
     return draws.reshape(np.shape(shapes))

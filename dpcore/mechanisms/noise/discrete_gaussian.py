@@ -27,11 +27,12 @@ def discrete_gaussian(width: Fraction | float, count: int, stream: Stream) -> ND
 
 
 def gaussian_law(width: Fraction | float, count: int) -> Magnitudes:
-    """The law of what `discrete_gaussian` draws `count` at a time, to draw from again and again.
+    """The law of what `discrete_gaussian` draws, with tables that suit `count` draws at a time.
 
     Raises:
         ValueError: as for `discrete_gaussian`.
     """
+    # 1/(2 width^2) as a fraction: no float enters the law
     exact = positive_rational(width, "width")
     return Magnitudes.for_draws(1 / (2 * exact * exact), 2, count)
 

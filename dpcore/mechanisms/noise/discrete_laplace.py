@@ -52,7 +52,7 @@ def floored_laplace(
 def floored_law(
     scale: Fraction | float, count: int, *, steps: int | None = None
 ) -> Callable[[int, Stream], NDArray[np.int64]]:
-    """What draws `count` at a time above, again and again: its tables depend on the scale alone.
+    """A sampler of what `floored_laplace` draws: its tables depend on the scale alone.
 
     Raises:
         ValueError: as above.
@@ -60,22 +60,25 @@ def floored_law(
     exact = positive_rational(scale, "scale")
     if steps is not None and not 1 <= steps <= 1 << 62:
         raise ValueError(f"steps must be in [1, 2^62], got steps={steps!r}")
+    # in a range this short, uniform proposals are rejected less often than draws of the law
     if steps is not None and steps <= exact:
         return partial(_below, steps, exact)
     return partial(_within, laplace_law(exact, count), steps)
 
 
 def _within(law: Magnitudes, steps: int | None, count: int, stream: Stream) -> NDArray[np.int64]:
+    # redrawing what falls outside conditions the law on the range
     values = law.floored(count, stream)
     while (
-        steps is not None and (beyond := np.flatnonzero((values >= steps) | (values < -steps))).size
+        steps is not None
+        and (rejects := np.flatnonzero((values >= steps) | (values < -steps))).size
     ):
-        values[beyond] = law.floored(beyond.size, stream)
+        values[rejects] = law.floored(rejects.size, stream)
     return values
 
 
 def laplace_law(scale: Fraction | float, count: int) -> Magnitudes:
-    """The law of what is drawn `count` at a time above, to draw from again and again.
+    """The law of what `discrete_laplace` draws, with tables that suit `count` draws at a time.
 
     Raises:
         ValueError: `scale` is outside (0, 2^53], or not finite.
@@ -91,4 +94,5 @@ def _below(steps: int, scale: Fraction, count: int, stream: Stream) -> NDArray[n
     while waiting.size:
         waiting = waiting[~coins.toss(values[waiting], stream)]
         values[waiting] = uniform_below(steps, waiting.size, stream)
+    # the negative half of floor(X) is that of -1 - y, and a fair bit chooses the half
     return np.where(stream.words(count) & np.uint64(1), -1 - values, values)

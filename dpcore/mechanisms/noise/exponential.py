@@ -39,9 +39,11 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
         return 1 << bits, 1 << bits
     if x > bits:
         return 0, 1  # exp(-bits) < 2^-bits
+    # x/2^k is small enough for the series; every squaring doubles the error, hence spare bits
     halvings = (x.numerator // x.denominator + 1).bit_length() + 6
     precision = bits + halvings + 32
     r = (x.numerator << (precision - halvings)) // x.denominator
+    # r is rounded down, so that r + 1 is the side from which to bound below
     low, _ = _series(r + 1, precision)
     _, high = _series(r, precision)
     for _ in range(halvings):
@@ -64,6 +66,7 @@ def _series(r: int, precision: int) -> tuple[int, int]:
 
 def _table(step: Fraction, size: int) -> NDArray[np.uint64]:
     """2^31 exp(-step i) for i < size, each within 0.51 of the truth."""
+    # powers of one enclosed factor; 96 bits absorb the rounding of all products
     bits = 96
     factor = sum(exp_bounds(step, bits)) // 2
     value, values = 1 << bits, []
@@ -83,19 +86,21 @@ def fixed_exp(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     Error, in units of 2^-32: a table entry 1.02, :math:`1-l+l^2/2` for l < 2^-10 at most 0.7 and
     its rounding 1, each product's rounding 1, and one more table entry where x >= 2.
     """
-    whole = None
+    # `_PART` covers x < 2, so whole parts are looked up for larger x alone
+    integer_factor = None
     if x.size and int(x.max()) >> 33:
-        whole = _WHOLE.take((x >> np.uint64(32)).astype(np.intp))
+        integer_factor = _WHOLE.take((x >> np.uint64(32)).astype(np.intp))
         x = x & np.uint64((1 << 32) - 1)
     low = x & np.uint64((1 << _LO_BITS) - 1)
+    # 1 - l + l^2/2 for the low bits l, in units of 2^-32
     value = low * low
     value >>= np.uint64(33)
     value += np.uint64(1 << 32)
     value -= low
     value *= _PART.take((x >> np.uint64(_LO_BITS)).view(np.int64))
     value >>= np.uint64(31)
-    if whole is not None:
-        value *= whole
+    if integer_factor is not None:
+        value *= integer_factor
         value >>= np.uint64(31)
     return value
 
@@ -120,6 +125,7 @@ class FixedRate:
 
     @_clip.default
     def _clip_at(self) -> int:
+        # beyond, exp(-x) is below one unit and the margin; `settle` uses the true n
         return min(self.largest, math.ceil(_CERTAIN / self._rate))
 
     @_shift.default
@@ -172,6 +178,7 @@ def settle(uniform: int, x: Fraction, stream: Stream) -> bool:
     """Whether U < exp(-x), for a U in [0, 1) whose first 32 bits are `uniform`. Exact."""
     bits = COIN_BITS
     while True:
+        # U lies in [uniform, uniform + 1) / 2^bits, which more bits narrow until it is on one side
         low, high = exp_bounds(x, bits)
         if uniform + 1 <= low:
             return True
@@ -219,6 +226,7 @@ class ExpCoins:
         uniform = stream.words(numbers.size) >> np.uint64(64 - COIN_BITS)
         threshold = fixed_exp(fixed.times(numbers.view(np.uint64)))
         heads = uniform + margin < threshold
+        # within the margin, 32 bits do not decide: these coins are settled with exact integers
         for i in np.flatnonzero(~heads & (uniform < threshold + margin)):
             heads[i] = settle(int(uniform[i]), self.rate * int(numbers[i]), stream)
         return heads.reshape(np.shape(n))

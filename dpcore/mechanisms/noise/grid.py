@@ -52,6 +52,7 @@ class Grid:
             ParameterError: `unit` is so small or so large that the grid would leave the floats.
         """
         coarsest = Fraction(unit) / (_FINENESS * _rounding(dimension, distance))
+        # the largest power of two that is not above the bound, in integers
         exponent = coarsest.numerator.bit_length() - coarsest.denominator.bit_length()
         if Fraction(2) ** exponent > coarsest:
             exponent -= 1
@@ -65,7 +66,7 @@ class Grid:
         return math.ldexp(1.0, self.exponent)
 
     def sensitivity(self, unit: float) -> Fraction:
-        """The sensitivity `unit` of the statistic, in steps, of the rounded one; rounded up."""
+        """Sensitivity of the rounded statistic in steps, from that of the statistic; rounded up."""
         return Fraction(unit) / Fraction(2) ** self.exponent + _rounding(
             self.dimension, self.distance
         )
@@ -85,8 +86,8 @@ class Grid:
             weights: For `Exact` alone: (integer, exponent) of every coordinate's dyadic factor.
         """
         if isinstance(coordinates, Exact):
-            whole = coordinates.in_units(self.exponent, weights)
-            return np.array([max(-LARGEST, min(LARGEST, w)) for w in whole], dtype=np.int64)
+            multiples = coordinates.in_units(self.exponent, weights)
+            return np.array([max(-LARGEST, min(LARGEST, w)) for w in multiples], dtype=np.int64)
         with np.errstate(over="ignore", under="ignore"):
             steps = np.ldexp(coordinates, -self.exponent)
         clamped: NDArray[np.float64] = np.clip(steps, -float(LARGEST), float(LARGEST))
@@ -102,6 +103,7 @@ class Grid:
 
 def _rounding(dimension: int, distance: Distance) -> Fraction:
     """How many steps rounding may add between two neighbours; rounded up."""
+    # each coordinate of either neighbour moves by half a step, so they part by up to one step
     if distance is Distance.L1:
         return Fraction(dimension)
     if distance is Distance.L2:

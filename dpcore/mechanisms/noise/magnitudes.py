@@ -62,20 +62,21 @@ class Magnitudes:
     def bits(self) -> int:
         """log2 of the width of a block."""
         limit = 1 / ((_FINE if self.fine else _COARSE)[self.power] * self.rate)  # of w^power
-        whole = limit.numerator // limit.denominator
-        return max(0, (whole.bit_length() - 1) // self.power)
+        floor_limit = limit.numerator // limit.denominator
+        return max(0, (floor_limit.bit_length() - 1) // self.power)
 
     def cumulative(self, bits: int) -> list[tuple[int, int]]:
         """Enclosures of 2^bits P(block <= V), V = 0, 1, ..., until what is left is below 2^-bits.
 
         Weights are products of exp(-rate w^p), rounded outwards at every step.
         """
+        # the weights of blocks by recurrence; low ends are rounded down, high ends up
         p = bits + 64
         low, high = exp_bounds(self.rate * (1 << self.power * self.bits), p)
-        one = 1 << p
+        unit = 1 << p
         ratio_low, ratio_high = low, high
         square_low, square_high = low * low >> p, (high * high >> p) + 1
-        weight_low, weight_high = one, one
+        weight_low, weight_high = unit, unit
         sums: list[tuple[int, int]] = []
         total_low = total_high = 0
         while weight_high >> 32:  # rounding up keeps it above 1, but far below 2^32
@@ -102,6 +103,7 @@ class Magnitudes:
             enclosures = self.cumulative(64 + extra)
             lows = [min(low >> extra, _LAST) for low, _ in enclosures]
             highs = [min(high >> extra, _LAST) for _, high in enclosures]
+            # both ends agree on the first 64 bits, so these are the true ones
             if lows == highs and lows[-1] == _LAST:
                 return np.array(lows[: lows.index(_LAST) + 1], dtype=np.uint64)
             extra *= 2
@@ -132,26 +134,28 @@ class Magnitudes:
     ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """A block per word, and which of them `_block` had to settle."""
         if words.size <= _FEW:
-            return self._settled(
+            return self._settle(
                 np.searchsorted(self._thresholds, words, side="right"), words, stream
             )
+        # the first bits decide most words; a search is left for cells that hold a threshold
         below, mixed = self._guide
         cells = (words >> np.uint64(64 - _GUIDE_BITS)).view(np.int64)
         blocks = below.take(cells)
         unclear = np.flatnonzero(mixed.take(cells))
         near = words.take(unclear)
-        found = np.searchsorted(self._thresholds, near, side="right")
-        blocks[unclear], tied = self._settled(found, near, stream)
+        counts = np.searchsorted(self._thresholds, near, side="right")
+        blocks[unclear], tied = self._settle(counts, near, stream)
         return blocks, unclear[tied]
 
-    def _settled(
-        self, found: NDArray[np.int64], words: NDArray[np.uint64], stream: Stream
+    def _settle(
+        self, counts: NDArray[np.int64], words: NDArray[np.uint64], stream: Stream
     ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """`found` thresholds up to each word; where the last equals the word, later bits decide."""
-        tied = np.flatnonzero((found > 0) & (self._thresholds.take(found - 1) == words))
+        """The block of each word, from `counts` of thresholds up to it; and which words tied."""
+        # a word equal to a threshold's first 64 bits lies on neither side of it yet
+        tied = np.flatnonzero((counts > 0) & (self._thresholds.take(counts - 1) == words))
         for i in tied:
-            found[i] = self._block(int(words[i]), stream)
-        return found, tied
+            counts[i] = self._block(int(words[i]), stream)
+        return counts, tied
 
     @cached_property
     def _fixed(self) -> tuple[int, FixedRate]:
@@ -175,11 +179,14 @@ class Magnitudes:
         fair = words & np.uint64(1)
         if self.bits == 0:
             return blocks, fair, np.ones(count, dtype=np.bool_)
+        # bit 0 of a word is the fair bit, the next ones the offset in the block, the top 32 the
+        # coin: no bit serves twice, and wide blocks take another word for the offset
         width = np.uint64(1 << self.bits)
         inside = stream.words(count) if self.bits >= COIN_BITS else words >> np.uint64(1)
         inside = inside & (width - np.uint64(1))
         start = blocks.view(np.uint64) << np.uint64(self.bits)
         shift, fixed = self._fixed
+        # (Vw + u)^p - (Vw)^p is u for p = 1, and (2Vw + u) u for p = 2
         exponent = inside
         if self.power == 2:
             exponent = (2 * start + inside) >> np.uint64(shift)
@@ -189,6 +196,7 @@ class Magnitudes:
         margin = np.uint64(fixed.margin)
         accepted = uniform + margin < threshold
         open_ = ~accepted & (uniform < threshold + margin)
+        # a tied block may lie beyond the table, for which the margin is proved
         open_[tied] = True
         for i in np.flatnonzero(open_):
             v, u = int(blocks[i]) << self.bits, int(inside[i])
@@ -208,15 +216,16 @@ class Magnitudes:
         """
         values = np.empty(count, dtype=np.int64)
         bits = np.empty(count, dtype=np.uint64)
-        have = 0
-        while have < count:
-            y, fair, keep = self.proposals(min(_BATCH, 2 * (count - have) + 8), stream)
+        position = 0
+        while position < count:
+            y, fair, mask = self.proposals(min(_BATCH, 2 * (count - position) + 8), stream)
+            # 0 and -0 are one value: without this it would have twice its probability
             if zero_is_unsigned:
-                keep &= (y != 0) | (fair == 0)
-            kept = y[keep][: count - have]
-            values[have : have + kept.size] = kept
-            bits[have : have + kept.size] = fair[keep][: kept.size]
-            have += kept.size
+                mask &= (y != 0) | (fair == 0)
+            batch = y[mask][: count - position]
+            values[position : position + batch.size] = batch
+            bits[position : position + batch.size] = fair[mask][: batch.size]
+            position += batch.size
         return values, bits
 
     def floored(self, count: int, stream: Stream) -> NDArray[np.int64]:

@@ -28,6 +28,7 @@ def permute_and_flip(scores: NDArray[np.int64], coins: ExpCoins, stream: Stream)
     """
     if scores.size == 0 or int(np.abs(scores).max()) > 1 << 61:
         raise ValueError("needs at least one score, each within +-2^61")
+    # the largest score has exponent 0, so at least one coin shows heads
     heads = coins.toss(scores.max() - scores, stream)
     winners = np.flatnonzero(heads)
     return int(winners[uniform_below(winners.size, 1, stream)[0]])

@@ -39,8 +39,9 @@ def randomized_response(
     waiting = np.arange(true.size)
     while waiting.size:
         candidates = uniform_below(count, waiting.size, stream)
-        wrong = (candidates != true[waiting]).astype(np.int64)
-        keep = coins.toss(wrong, stream)
-        answers[waiting[keep]] = candidates[keep]
-        waiting = waiting[~keep]
+        # exponent 0 for the true category, whose coin always shows heads, and 1 for others
+        differs = (candidates != true[waiting]).astype(np.int64)
+        mask = coins.toss(differs, stream)
+        answers[waiting[mask]] = candidates[mask]
+        waiting = waiting[~mask]
     return answers.reshape(np.shape(categories))

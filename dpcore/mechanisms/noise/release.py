@@ -95,6 +95,7 @@ class OnGrid:
 
     def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
         """A multiple of the grid's step, or an odd one of half of it."""
+        # after the rounding all is in integers: no low bit depends on the unrounded value
         steps = self.grid.round(summed(value, query))
         steps += self.draw(steps.size, noise)
         return from_real(self.grid.values(steps, halves=self.halves), query)
@@ -132,6 +133,7 @@ class InFloats:
     def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
         """Floats, none of which overflowed."""
         exact = coordinates(value, query)
+        # an overflow is refused by `finite` below
         with np.errstate(over="ignore"):
             noisy = exact + self.draw(exact.size, noise)
         return from_real(finite(noisy, query), query)

@@ -16,7 +16,7 @@ def uniform_below(bound: int, count: int, stream: Stream) -> NDArray[np.int64]:
         raise ValueError(f"bound must be in [1, 2^63], got bound={bound!r}")
     last = np.uint64((1 << 64) // bound * bound - 1)  # words beyond it would favour small results
     words = stream.words(count).copy()
-    while (beyond := np.flatnonzero(words > last)).size:
-        words[beyond] = stream.words(beyond.size)
+    while (rejects := np.flatnonzero(words > last)).size:
+        words[rejects] = stream.words(rejects.size)
     words %= np.uint64(bound)
     return words.view(np.int64)

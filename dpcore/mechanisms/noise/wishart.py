@@ -38,6 +38,7 @@ def wishart_mean(
     factor, failed = scipy.linalg.lapack.dpotrf(reversed_, lower=1, clean=1, overwrite_a=1)
     if failed:
         raise ValueError("the covariance is not positive definite")
+    # Bartlett's decomposition needs k >= n; below that, the k vectors themselves
     if count < n:
         vectors = scipy.linalg.blas.dtrmm(
             1.0, factor, stream.normal(n * count).reshape((n, count), order="F"), lower=1
@@ -65,13 +66,14 @@ def _bartlett(n: int, count: int, stream: Stream) -> NDArray[np.float64]:
     return lower
 
 
-def _lower_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The product of two lower triangular matrices, skipping most of their zeros; in `right`."""
-    n = left.shape[0]
+def _lower_product(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The product of two lower triangular matrices, skipping most of their zeros; over `second`."""
+    n = first.shape[0]
+    # the columns of a block are 0 above row j, so the rows from j on suffice
     for j in range(0, n, _COLUMNS):
-        here = right[j:, j : j + _COLUMNS]
-        here[...] = scipy.linalg.blas.dtrmm(1.0, left[j:, j:], here, lower=1)
-    return right
+        block = second[j:, j : j + _COLUMNS]
+        block[...] = scipy.linalg.blas.dtrmm(1.0, first[j:, j:], block, lower=1)
+    return second
 
 
 def mirrored(upper: NDArray[np.float64]) -> NDArray[np.float64]:
