@@ -26,10 +26,20 @@ _LARGEST_INTEGER = 1 << 53
 
 
 def free(*, validator: Callable[[Any, Any, Any], None]) -> Any:
-    """The one field of a mechanism that a spec may leave out, so that it is calibrated."""
+    """The one field of a mechanism that a spec may leave out, so that it is calibrated.
+
+    Its annotation is the type that it has once it is calibrated: `noise_scale: float = free(...)`.
+    Until then it is None, and the mechanism answers `at` alone: whatever computes with
+    None ends in a `TypeError`, and no ask of such a mechanism has a price (`ContractError`).
+    """
     return attrs.field(
         default=None, validator=attrs.validators.optional(validator), metadata={_FREE: True}
     )
+
+
+def is_free(field: attrs.Attribute[Any]) -> bool:
+    """Whether a mechanism's field is the one that calibration sets."""
+    return _FREE in field.metadata
 
 
 def free_field(mechanism: type[AnyMechanism]) -> str:
@@ -39,7 +49,7 @@ def free_field(mechanism: type[AnyMechanism]) -> str:
         ContractError: there is not exactly one.
     """
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(cast(Any, mechanism))
-    names = [field.name for field in fields if _FREE in field.metadata]
+    names = [field.name for field in fields if is_free(field)]
     if len(names) != 1:
         raise ContractError(
             f"{mechanism.__name__} must declare exactly one free field, has {names}"

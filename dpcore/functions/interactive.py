@@ -142,7 +142,7 @@ class OneNoise(Interactive):
     distance: ClassVar[Distance] = Distance.RKHS
     arithmetic: ClassVar[Arithmetic] = "real"
 
-    noise_multiplier: float | None = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
     @property
     def asks(self) -> int:

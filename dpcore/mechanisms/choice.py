@@ -20,7 +20,7 @@ class Choice(Mechanism):
     arithmetic: ClassVar[Arithmetic] = "exact"
     takes_integers: ClassVar[bool] = True
 
-    epsilon: float | None = free(validator=positive)
+    epsilon: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
         """This mechanism with epsilon = 1/scale, in nats."""

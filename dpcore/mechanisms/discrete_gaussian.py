@@ -50,7 +50,7 @@ class DiscreteGaussian(Executed):
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Theorems 4 and 7"
 
-    noise_width: float | None = free(validator=positive)
+    noise_width: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "DiscreteGaussian":
         """noise_width = scale * l2_sensitivity, so that mu is about 1/scale."""
@@ -58,7 +58,6 @@ class DiscreteGaussian(Executed):
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """The tightest of the three claims above that applies."""
-        assert self.noise_width is not None, "calibrate the mechanism first"
         width, far, adjacency = self.noise_width, sensitivity.unit, sensitivity.adjacency
         if query.real_size == 1 and _EXACT[0] <= width <= _EXACT[1] and far <= _FARTHEST:
             shift = max(1, math.floor(far))  # two integers differ by an integer
@@ -71,7 +70,6 @@ class DiscreteGaussian(Executed):
 
     def spread(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:
         """The law itself: nothing is rounded."""
-        assert self.noise_width is not None, "calibrate the mechanism first"
         return NormalSpread(width=self.noise_width, step=1.0)
 
     def unable(self, query: Query) -> str:
@@ -80,5 +78,4 @@ class DiscreteGaussian(Executed):
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the sampler\'s tables, which depend on the width alone."""
-        assert self.noise_width is not None, "calibrate the mechanism first"
         return OnIntegers(gaussian_law(drawable(self.noise_width), query.real_size).symmetric)

@@ -36,7 +36,6 @@ class DiscreteLaplace(LaplaceNoise):
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """The exact curve for one coordinate, any such pure release for more."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         scale, adjacency = self.noise_scale, sensitivity.adjacency
         if query.real_size == 1:
             shift = max(1, math.floor(sensitivity.unit))  # two integers differ by an integer
@@ -46,7 +45,6 @@ class DiscreteLaplace(LaplaceNoise):
 
     def spread(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
         """The law itself: nothing is rounded."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         return LaplaceSpread(scale=self.noise_scale, step=1.0)
 
     def unable(self, query: Query) -> str:
@@ -55,5 +53,4 @@ class DiscreteLaplace(LaplaceNoise):
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the sampler\'s tables, which depend on the scale alone."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         return OnIntegers(laplace_law(drawable(self.noise_scale), query.real_size).symmetric)

@@ -59,7 +59,6 @@ class Exponential(Choice, Executed):
         Raises:
             ParameterError: the query is complex, or the sensitivity is too far from 1 for a grid.
         """
-        assert self.epsilon is not None, "calibrate the mechanism first"
         if query.field != "real":
             raise ParameterError("Exponential", "real scores", "field", query.field)
         # a plan fails here where no grid fits, before any record is read
@@ -74,7 +73,6 @@ class Exponential(Choice, Executed):
 
     def rate(self, query: Query, sensitivity: Sensitivity) -> tuple[int, Fraction]:
         """log2 of the step, and epsilon over the range in steps; the plan fixes both."""
-        assert self.epsilon is not None, "calibrate the mechanism first"
         if query.values == "integers":
             return 0, Fraction(self.epsilon) / Fraction(sensitivity.reach)
         # rounding moves a score's change by up to a step, so the range of changes by up to two

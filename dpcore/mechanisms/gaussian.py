@@ -64,7 +64,7 @@ class Gaussian(Executed):
 
     takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity, SensitivityLaw)
 
-    noise_multiplier: float | None = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
     noise: Literal["grid", "float"] = attrs.field(default="grid", validator=one_of("grid", "float"))
 
     @property
@@ -79,7 +79,6 @@ class Gaussian(Executed):
 
     def noise_std(self, sensitivity: AnySensitivity) -> float:
         """noise_multiplier * l2_sensitivity, in the units of the statistic; the grid adds to it."""
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         return self.noise_multiplier * sensitivity.smallest
 
     def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
@@ -88,7 +87,6 @@ class Gaussian(Executed):
 
     def width(self, query: Query, sensitivity: AnySensitivity) -> float:
         """s above, in steps of the grid, rounded up."""
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         steps = _steps(self.grid(query, sensitivity), sensitivity.smallest)
         return up(math.hypot(self.noise_multiplier * steps, _SMOOTHING), roundings=3)
 
@@ -106,7 +104,6 @@ class Gaussian(Executed):
         Raises:
             ParameterError: the sensitivity is too far from 1 for a grid.
         """
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         grid = self.grid(query, sensitivity) if self.noise == "grid" else None
         if isinstance(sensitivity, SensitivityLaw):
             return self._mixture(sensitivity, grid)
@@ -119,7 +116,6 @@ class Gaussian(Executed):
         full_event = self.event(query, sensitivity)
         if isinstance(sensitivity, SensitivityLaw):
             return full_event
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         share = moved / sensitivity.smallest
         # on the grid a movement is one of rounded values, which rounding may lengthen
         if self.noise == "grid":
@@ -130,7 +126,6 @@ class Gaussian(Executed):
 
     def _mixture(self, sensitivity: SensitivityLaw, grid: Grid | None) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         law = sensitivity.moved
         atoms = np.array(law.atoms)
         # every atom may grow by the rounding, the smallest one too, which is the unit

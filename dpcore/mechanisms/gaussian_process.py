@@ -139,7 +139,6 @@ class GaussianProcess(OneNoise):
 
     def noise_std(self, query: FunctionQuery, sensitivity: Sensitivity) -> float:
         """sigma above, rounded up: the answers' noise has covariance sigma^2 (K + tau)."""
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         nugget = math.sqrt(NUGGET) * query.kappa
         # each of up to 2^20 answers may be off by 2e, against noise of at least the nugget
         errors = 2 * query.evaluation_error * math.sqrt(MOST_POINTS) / nugget
@@ -158,7 +157,6 @@ class GaussianProcess(OneNoise):
 
     def event(self, query: Query, sensitivity: Sensitivity) -> GaussianEvent:
         """A Gaussian of mu = 1/noise_multiplier, rounded up, for all questions together."""
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         function_query(query, self)
         mu = up(1.0, roundings=20) / self.noise_multiplier
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)

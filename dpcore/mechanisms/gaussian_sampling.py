@@ -55,7 +55,7 @@ class GaussianSampling(Mechanism):
         "Gaussian sampling (Gu, Liang, Sha, Shi & Song) on K + lam0 I, proof in docs/mechanisms.md"
     )
 
-    samples: int | None = free(validator=positive_integer)
+    samples: int = free(validator=positive_integer)
     lam0: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
     def _ridge(self) -> float:
@@ -80,7 +80,6 @@ class GaussianSampling(Mechanism):
             NoClaimError: records may come or go, so that n is not public.
             ParameterError: the query is not a real square matrix, or lam0 was left to it in vain.
         """
-        assert self.samples is not None, "calibrate the mechanism first"
         # the shape of the release is the number of records, which must be public
         if not sensitivity.adjacency.replaces:
             raise NoClaimError("gaussian_sampling needs a public number of records")
@@ -120,7 +119,6 @@ class GaussianSampling(Mechanism):
             ContractError: `value` is not a finite symmetric matrix of the query's shape.
             ReleaseError: K + lam0 I is not positive definite, so K is no Gram matrix; or overflow.
         """
-        assert self.samples is not None, "calibrate the mechanism first"
         gram = coordinates(value, query).reshape(query.shape)
         largest = float(np.abs(gram).max())
         # the sampler reads one triangle, so the other one must agree with it

@@ -42,7 +42,7 @@ class L2Gamma(Executed):
     arithmetic: ClassVar[Arithmetic] = "real"
     source: ClassVar[str] = "Hardt & Talwar (2010), arXiv:0907.3754; curve T8"
 
-    noise_scale: float | None = free(validator=positive)
+    noise_scale: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "L2Gamma":
         """epsilon = sqrt(d)/scale, which costs about mu = 1/scale at delta > 0."""
@@ -50,7 +50,6 @@ class L2Gamma(Executed):
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """The curve of the longest shift; a Laplace event for one coordinate."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         epsilon = up(sensitivity.unit / self.noise_scale, roundings=3)
         if query.real_size == 1:
             return LaplaceEvent(shift=epsilon, adjacency=sensitivity.adjacency)
@@ -60,7 +59,6 @@ class L2Gamma(Executed):
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """noise_scale r u, r ~ Gamma(d), u uniform on the sphere."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         scale = self.noise_scale
 
         def draw(count: int, noise: Stream) -> NDArray[np.float64]:

@@ -55,13 +55,11 @@ class Laplace(LaplaceNoise):
 
     def scale(self, query: Query, sensitivity: Sensitivity) -> Fraction:
         """t above, in steps of the grid, exactly."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         steps = self.grid(query, sensitivity).sensitivity(sensitivity.unit)
         return Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
 
     def spread(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
         """A Laplace law; on the grid two roundings of half a step each are added."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         if self.noise == "float":
             return LaplaceSpread(scale=self.noise_scale)
         step = self.grid(query, sensitivity).step
@@ -74,7 +72,6 @@ class Laplace(LaplaceNoise):
         Raises:
             ParameterError: the sensitivity is too far from 1 for a grid.
         """
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         # a plan fails here where no grid fits, before any record is read
         if self.noise == "grid":
             self.grid(query, sensitivity)
@@ -83,7 +80,6 @@ class Laplace(LaplaceNoise):
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the grid and the sampler\'s tables, which depend on the scale alone."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         if self.noise == "float":
             scale = self.noise_scale
             return InFloats(lambda count, noise: scale * laplace(count, noise))

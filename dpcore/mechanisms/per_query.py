@@ -76,7 +76,7 @@ class PerQuery(Interactive):
     law: Literal["gaussian", "laplace"] = attrs.field(
         default="gaussian", validator=one_of("gaussian", "laplace")
     )
-    noise_multiplier: float | None = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
     @property
     def asks(self) -> int:
@@ -115,7 +115,6 @@ class PerQuery(Interactive):
         self, query: FunctionQuery, sensitivity: Sensitivity
     ) -> tuple[Mechanism, Sensitivity]:
         """The mechanism of one answer, and Delta_q rounded up."""
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         # |f(x) - f'(x)| <= kappa ||f - f'||_K, and each value is computed with an error
         reach = query.kappa * sensitivity.unit + 2 * query.evaluation_error
         shift = up(min(2 * query.label_bound, reach), roundings=3)

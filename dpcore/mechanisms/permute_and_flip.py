@@ -51,7 +51,6 @@ class PermuteAndFlip(Choice, Executed):
         Raises:
             ParameterError: the query is complex, or the sensitivity is too far from 1 for a grid.
         """
-        assert self.epsilon is not None, "calibrate the mechanism first"
         if query.field != "real":
             raise ParameterError("PermuteAndFlip", "real scores", "field", query.field)
         # a plan fails here where no grid fits, before any record is read
@@ -60,7 +59,6 @@ class PermuteAndFlip(Choice, Executed):
 
     def spread(self, query: Query, sensitivity: Sensitivity) -> ChoiceSpread:
         """Of the chosen score below the best one: no worse than the exponential mechanism's."""
-        assert self.epsilon is not None, "calibrate the mechanism first"
         grid = self.grid(query, sensitivity)
         scale = 2 * float(grid.sensitivity(sensitivity.unit)) * grid.step / self.epsilon
         return ChoiceSpread(
@@ -69,7 +67,6 @@ class PermuteAndFlip(Choice, Executed):
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the grid and the rate, which the plan fixes."""
-        assert self.epsilon is not None, "calibrate the mechanism first"
         grid = self.grid(query, sensitivity)
         rate = Fraction(self.epsilon) / (2 * grid.sensitivity(sensitivity.unit))
         return _OnGrid(grid, ExpCoins(rate))

@@ -51,7 +51,7 @@ class RandomizedResponse(Mechanism):
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3"
 
-    epsilon: float | None = free(validator=positive)
+    epsilon: float = free(validator=positive)
     categories: int | None = attrs.field(default=None, validator=_at_least_two)
 
     @property
@@ -74,7 +74,6 @@ class RandomizedResponse(Mechanism):
         Raises:
             ParameterError: the query is complex.
         """
-        assert self.epsilon is not None, "calibrate the mechanism first"
         if query.field != "real":
             raise ParameterError("RandomizedResponse", "real categories", "field", query.field)
         entries = self._entries(sensitivity)
@@ -104,7 +103,6 @@ class RandomizedResponse(Mechanism):
         Raises:
             ContractError: an entry is no category, or `value` has a wrong shape.
         """
-        assert self.epsilon is not None, "calibrate the mechanism first"
         true = coordinates(value, query)
         # the probabilities of the claim hold for categories alone
         if not bool(((true >= 0) & (true < self.classes) & (true == np.rint(true))).all()):

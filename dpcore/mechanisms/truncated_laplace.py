@@ -57,7 +57,6 @@ class TruncatedLaplace(LaplaceNoise):
 
     def steps(self, query: Query, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         """The noise's scale and its bound, in steps of the grid; the bound is rounded up."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         steps = self.grid(query, sensitivity).sensitivity(sensitivity.unit)
         scale = Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
         t = self.event(query, sensitivity).shift
@@ -74,7 +73,6 @@ class TruncatedLaplace(LaplaceNoise):
         Raises:
             ParameterError: the sensitivity is too far from 1 for a grid.
         """
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         self.grid(query, sensitivity)
         return TruncatedLaplaceEvent(
             shift=up(sensitivity.unit / self.noise_scale, roundings=3),

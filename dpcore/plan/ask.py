@@ -9,7 +9,7 @@ import attrs
 from numpy.typing import NDArray
 
 from dpcore.accountant import Accountant
-from dpcore.errors import NoClaimError
+from dpcore.errors import ContractError, NoClaimError
 from dpcore.events.base import Event
 from dpcore.interval import Spread
 from dpcore.mechanism import AnyMechanism, Mechanism, Prepared
@@ -42,7 +42,13 @@ class Ask:
         return attrs.evolve(self, mechanism=mechanism)
 
     def event(self) -> Event:
-        """What one ask costs, with what its sampling spares."""
+        """What one ask costs, with what its sampling spares.
+
+        Raises:
+            ContractError: the mechanism is not calibrated.
+        """
+        if not self.mechanism.calibrated:
+            raise ContractError(f"{type(self.mechanism).__name__} is priced once it is calibrated")
         return cost(self.mechanism, self.query, self.taken)
 
     @cached_property

@@ -16,6 +16,7 @@ import attrs
 import msgspec
 
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, near, shown
+from dpcore.mechanism import is_free
 from dpcore.registry.kinds import COMPONENTS, MECHANISM, Kind
 from dpcore.registry.registry import Registry
 from dpcore.specs.hover import annotate, summary
@@ -67,7 +68,11 @@ def _fields(component: type[Any]) -> Iterator[tuple[str, Any, Any, Kind | None]]
 
 def _hints(component: type[Any]) -> dict[str, Any]:
     """Resolved types of the component's own fields, and of nothing else it inherits."""
-    annotations = {field.name: field.type for field in attrs.fields(component)}
+    # A free field has the type of its calibrated value; a spec may leave it out.
+    annotations = {
+        field.name: typing.Optional[field.type] if is_free(field) else field.type  # noqa: UP045  # a run-time type
+        for field in attrs.fields(component)
+    }
     holder = type(
         "Fields", (), {"__annotations__": annotations, "__module__": component.__module__}
     )

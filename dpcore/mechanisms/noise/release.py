@@ -67,7 +67,7 @@ class LaplaceNoise(Executed):
     by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
 
-    noise_scale: float | None = free(validator=positive)
+    noise_scale: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
         """noise_scale = scale * l1_sensitivity, so that one ask costs epsilon = 1/scale."""

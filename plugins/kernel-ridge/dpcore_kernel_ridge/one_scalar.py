@@ -56,7 +56,6 @@ class OneScalar(OneNoise):
         Raises:
             NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.
         """
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         function_query(query, self)
         if not isinstance(sensitivity.validity, Refuted):
             raise NoClaimError(
@@ -71,7 +70,6 @@ class OneScalar(OneNoise):
         self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
     ) -> Oracle:
         """Draw b once."""
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         draw = float(laplace(1, noise)[0])
         scale = self.noise_multiplier * query.kappa * sensitivity.unit
         return _SharedOracle(query, value, scale * draw)

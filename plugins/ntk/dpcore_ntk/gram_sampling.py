@@ -81,7 +81,7 @@ class GramSampling(Mechanism):
     arithmetic: ClassVar[Arithmetic] = "real"
     source: ClassVar[str] = "Gu, Liang, Sha, Shi & Song (2024), Algorithm 1, under its promise"
 
-    samples: int | None = free(validator=positive_integer)
+    samples: int = free(validator=positive_integer)
     floor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
     def movement(self, query: Query, sensitivity: Sensitivity) -> float:
@@ -117,7 +117,6 @@ class GramSampling(Mechanism):
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """The theorem's divergences."""
-        assert self.samples is not None, "calibrate the mechanism first"
         if len(query.shape) != 2 or query.shape[0] != query.shape[1] or query.field != "real":
             raise NoClaimError(f"sampling from N(0, K) needs a square matrix, not {query.shape}")
         found = promised_divergence(_ORDERS, self.samples, self.movement(query, sensitivity))
@@ -129,7 +128,6 @@ class GramSampling(Mechanism):
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[Any]:
         """A positive semidefinite matrix of mean K, of the rank of K if that is singular."""
-        assert self.samples is not None, "calibrate the mechanism first"
         gram = coordinates(value, query).reshape(query.shape)
         values, vectors = scipy.linalg.eigh(gram, check_finite=False)
         root = vectors * np.sqrt(np.maximum(values, 0.0))

@@ -29,7 +29,7 @@ class RealNoise(Executed):
     source: ClassVar[str] = "Liao, Needell, Schaeffer & Xue (2025), Algorithm 1 (as printed)"
     arithmetic: ClassVar[Arithmetic] = "real"
 
-    noise_multiplier: float | None = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "RealNoise":
         """noise_multiplier = scale."""
@@ -41,7 +41,6 @@ class RealNoise(Executed):
         Raises:
             NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.
         """
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         if not isinstance(sensitivity.validity, Refuted):
             raise NoClaimError(
                 "noise on the real part alone publishes the imaginary part exactly: take gaussian; "
@@ -52,7 +51,6 @@ class RealNoise(Executed):
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """Noise on the real parts alone."""
-        assert self.noise_multiplier is not None, "calibrate the mechanism first"
         std, step = self.noise_multiplier * sensitivity.unit, 2 if query.field == "complex" else 1
 
         def draw(count: int, noise: Stream) -> NDArray[np.float64]:

@@ -57,7 +57,7 @@ class Logistic(Mechanism):
     arithmetic: ClassVar[Literal["exact", "real"]] = "real"
     source: ClassVar[str] = "acme-private-bins, slope of the logistic log-density"
 
-    noise_scale: float | None = free(validator=positive)
+    noise_scale: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Logistic":
         """A loss of 1/scale."""
@@ -65,7 +65,6 @@ class Logistic(Mechanism):
 
     def event(self, query: Query, sensitivity: Sensitivity) -> BoundedLoss:
         """A loss of l1_sensitivity / s, rounded up."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         loss = up(sensitivity.unit / self.noise_scale, roundings=3)
         return BoundedLoss(loss=loss, adjacency=sensitivity.adjacency)
 
@@ -73,7 +72,6 @@ class Logistic(Mechanism):
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[Any]:
         """The value plus s log(u/(1-u)) per coordinate."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         uniform = noise.uniform(query.real_size)
         draws = np.log(uniform) - np.log1p(-uniform)
         return from_real(to_real(value) + self.noise_scale * draws, query)

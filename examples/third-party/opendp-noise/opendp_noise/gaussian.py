@@ -34,7 +34,7 @@ class OpenDPGaussian(Mechanism):
     source: ClassVar[str] = "OpenDP, make_gaussian"
     draws_elsewhere: ClassVar[bool] = True
 
-    noise_scale: float | None = free(validator=positive)
+    noise_scale: float = free(validator=positive)
 
     def _wrapped(self) -> FromOpenDP:
         return FromOpenDP(make=_gaussian, noise_scale=self.noise_scale, arithmetic="exact")

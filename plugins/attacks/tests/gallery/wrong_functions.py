@@ -40,7 +40,7 @@ def mechanism(make, *, paid=1, at_most=64, oracle=NoisyOracle, unit_kernel=False
         distance = Distance.RKHS
         source = "wrong"
         arithmetic = "real"
-        noise_multiplier: float | None = free(validator=positive)
+        noise_multiplier: float = free(validator=positive)
         asks = paid
         most_points = at_most
 
@@ -164,7 +164,7 @@ class StatesTooLittle(Interactive):
     distance = Distance.RKHS
     source = "wrong"
     arithmetic = "real"
-    noise_multiplier: float | None = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
     asks = 1
     most_points = 1 << 20
 

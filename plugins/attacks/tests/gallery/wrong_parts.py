@@ -24,7 +24,7 @@ def gaussian_like(release=None, event=None, prepared=None):
         distance = Gaussian.distance
         arithmetic = "real"
         source = "wrong"
-        noise_multiplier: float | None = free(validator=positive)
+        noise_multiplier: float = free(validator=positive)
 
         def at(self, scale, query, sensitivity):
             return attrs.evolve(self, noise_multiplier=scale)
@@ -116,7 +116,7 @@ class CoarseGrid(Mechanism):
     distance = Gaussian.distance
     arithmetic = "real"
     source = "wrong"
-    noise_multiplier: float | None = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, noise_multiplier=scale)

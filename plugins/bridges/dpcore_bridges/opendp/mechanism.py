@@ -73,7 +73,7 @@ class FromOpenDP(Executed):
     draws_elsewhere: ClassVar[bool] = True
 
     make: Callable[[float, int], Measurement]
-    noise_scale: float | None = free(validator=positive)
+    noise_scale: float = free(validator=positive)
     arithmetic: Arithmetic = "real"
     distance: Distance = attrs.field(  # type: ignore[misc]  # the measurement's, per instance
         init=False, default=attrs.Factory(_distance, takes_self=True)
@@ -85,7 +85,6 @@ class FromOpenDP(Executed):
 
     def measurement(self, query: Query) -> Measurement:
         """The measurement for one query."""
-        assert self.noise_scale is not None, "calibrate the mechanism first"
         return self.make(self.noise_scale, query.real_size)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:

@@ -52,7 +52,6 @@ class SparseVector(Choice):
         Raises:
             ParameterError: the query is complex.
         """
-        assert self.epsilon is not None, "calibrate the mechanism first"
         if query.field != "real":
             raise ParameterError("SparseVector", "real scores", "field", query.field)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
@@ -63,7 +62,6 @@ class SparseVector(Choice):
 
     def scales(self, sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
         """Of the threshold's noise, and of each score's; scores move by whole numbers."""
-        assert self.epsilon is not None, "calibrate the mechanism first"
         whole = max(1, math.ceil(sensitivity.unit))
         one_way = whole == 1 and sensitivity.reach <= 1
         unit = Fraction(whole) / Fraction(self.epsilon)

@@ -132,7 +132,7 @@ class Thresholded(Mechanism):
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "thresholded Gaussian counts: the curve over a person's own keys"
 
-    noise_std: float | None = free(validator=positive)
+    noise_std: float = free(validator=positive)
     shown: float = attrs.field(default=1e-8, validator=fraction)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Thresholded":
@@ -145,7 +145,6 @@ class Thresholded(Mechanism):
         Raises:
             ParameterError: the query is about no keys, or `shown` is not small.
         """
-        assert self.noise_std is not None, "calibrate the mechanism first"
         if not isinstance(query, KeyedQuery):
             raise ParameterError("Thresholded", "a query of keys", "query", query.name)
         if self.shown > 0.25:
@@ -157,7 +156,6 @@ class Thresholded(Mechanism):
     @property
     def width(self) -> float:
         """s', in steps of the grid."""
-        assert self.noise_std is not None, "calibrate the mechanism first"
         return up(math.hypot(math.ldexp(self.noise_std, _GRID), _SMOOTHING), roundings=3)
 
     @property

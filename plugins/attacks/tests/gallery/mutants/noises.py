@@ -64,7 +64,7 @@ class Wrapped(Wrapping, Mechanism):
     given: ClassVar[Any] = staticmethod(lambda value, unit: value)
     shown: ClassVar[Any] = staticmethod(lambda released, value, spread, noise: released)
 
-    scale: float | None = free(validator=positive)
+    scale: float = free(validator=positive)
 
     def release(self, value, query, sensitivity, noise):
         return self.prepared(query, sensitivity)(value, query, noise)
@@ -91,7 +91,7 @@ class WrappedInteractive(Wrapping, Interactive):
     source: ClassVar[str] = "a mutant"
     paid: ClassVar[int] = 0
 
-    scale: float | None = free(validator=positive)
+    scale: float = free(validator=positive)
 
     @property
     def asks(self):

@@ -29,7 +29,7 @@ class ExponentialChoice(Mechanism):
     source: ClassVar[str] = "as reported"
     factor: ClassVar[float] = 2.0
 
-    epsilon: float | None = free(validator=positive)
+    epsilon: float = free(validator=positive)
 
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, epsilon=1 / scale)
@@ -67,7 +67,7 @@ class Response(Mechanism):
     source: ClassVar[str] = "as reported"
     binary: ClassVar[bool] = False
 
-    epsilon: float | None = free(validator=positive)
+    epsilon: float = free(validator=positive)
     categories: int = 4
 
     def at(self, scale, query, sensitivity):

@@ -45,7 +45,7 @@ class Thresholds(Interactive):
     asks: ClassVar[int] = 1
     noisy_answers: ClassVar[bool] = False
     most_points: ClassVar[int] = 256
-    spread: float | None = free(validator=positive)
+    spread: float = free(validator=positive)
 
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, spread=scale)

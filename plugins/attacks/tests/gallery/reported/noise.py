@@ -46,7 +46,7 @@ class GaussianLike(Additive):
     """Priced as a Gaussian of standard deviation `spread` times the l2 sensitivity."""
 
     distance: ClassVar[str] = Gaussian.distance
-    spread: float | None = free(validator=positive)
+    spread: float = free(validator=positive)
 
     def event(self, query, sensitivity):
         return GaussianEvent(mu=1 / self.spread, adjacency=sensitivity.adjacency)
@@ -60,7 +60,7 @@ class LaplaceLike(Additive):
     """Priced as a Laplace of scale `spread` times the l1 sensitivity."""
 
     distance: ClassVar[str] = Laplace.distance
-    spread: float | None = free(validator=positive)
+    spread: float = free(validator=positive)
 
     def event(self, query, sensitivity):
         return LaplaceEvent(shift=1 / self.spread, adjacency=sensitivity.adjacency)

@@ -148,7 +148,7 @@ class SharedNoise(Interactive):
     source = "made up"
     asks = 1
     most_points = 256
-    spread: float | None = free(validator=positive)
+    spread: float = free(validator=positive)
 
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, spread=scale)

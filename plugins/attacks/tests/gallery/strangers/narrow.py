@@ -256,7 +256,7 @@ def one_direction_is_cheaper():
     @attrs.frozen(kw_only=True)
     class Cheaper(Additive):
         distance: ClassVar[str] = "l1"
-        spread: float | None = free(validator=positive)
+        spread: float = free(validator=positive)
 
         def event(self, query, sensitivity):
             inner = LaplaceEvent(shift=1 / self.spread, adjacency=sensitivity.adjacency)
@@ -404,7 +404,7 @@ class Fading(Interactive):
     most_points = 128
     fades: ClassVar[bool] = True
     noisy: ClassVar[int] = 128
-    spread: float | None = free(validator=positive)
+    spread: float = free(validator=positive)
 
     @property
     def asks(self):

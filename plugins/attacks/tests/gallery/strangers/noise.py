@@ -16,7 +16,7 @@ class PureLike(Additive):
     """Priced as any release of epsilon = 1/spread, in l1."""
 
     distance: ClassVar[str] = "l1"
-    spread: float | None = free(validator=positive)
+    spread: float = free(validator=positive)
 
     def event(self, query, sensitivity):
         return PureEvent(epsilon=1 / self.spread, adjacency=sensitivity.adjacency)

@@ -74,7 +74,7 @@ def laplace_for_an_l2_claim():
     @attrs.frozen(kw_only=True)
     class Confused(Additive):
         distance: ClassVar[str] = "l2"
-        spread: float | None = free(validator=positive)
+        spread: float = free(validator=positive)
 
         def event(self, query, sensitivity):
             return LaplaceEvent(shift=1 / self.spread, adjacency=sensitivity.adjacency)
@@ -123,7 +123,7 @@ def noisy_largest_with_half_the_noise():
         distance: ClassVar[str] = "linf"
         arithmetic: ClassVar[str] = "real"
         source: ClassVar[str] = "made up"
-        spread: float | None = free(validator=positive)
+        spread: float = free(validator=positive)
 
         def at(self, scale, query, sensitivity):
             return attrs.evolve(self, spread=scale)
@@ -148,7 +148,7 @@ def mixture_priced_as_its_mean():
     @attrs.frozen(kw_only=True)
     class Mixed(Additive):
         distance: ClassVar[str] = "l2"
-        spread: float | None = free(validator=positive)
+        spread: float = free(validator=positive)
 
         def event(self, query, sensitivity):
             return GaussianEvent(mu=1 / self.spread, adjacency=sensitivity.adjacency)
