@@ -77,9 +77,8 @@ def certified_verdicts(make: type[Accountant]) -> Iterator[Verdict]:
 def _certified(make: type[Accountant], relation: Adjacency) -> str:
     compared = 0
     for composition in compositions(relation):
-        # The core's privacy loss distributions certify both ends: they are the measure of the
-        # others.
         accountant: Accountant = make(relation)  # type: ignore[call-arg]  # as a spec makes it
+        # Privacy loss distributions certify both ends of the composition, with little room.
         reference: Accountant = PldAccountant(relation)
         try:
             for event, count in composition:
@@ -95,7 +94,7 @@ def _certified(make: type[Accountant], relation: Adjacency) -> str:
                 continue
             compared += 1
             mixture = " and ".join(f"{count} x {event!r}" for event, count in composition)
-            # Too cheap: some event of the composition has a larger loss than is quoted.
+            # Too cheap: the composition certainly has a larger epsilon than is quoted.
             if quote.upper < truth.lower * (1 - _ROOM):
                 raise BrokenLawError(
                     f"{mixture} at delta={delta:g}: it quotes {quote.upper!r}, at least "

@@ -39,7 +39,7 @@ STORED = Law(
 
 LAWS = (PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, PURE, MU, RHO, RENYI, STORED)
 
-# From 0 far into the tails, on a geometric scale: a curve falls fastest at small epsilons.
+# From 0 far into the tails, finer where epsilon is small.
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 50.0, 60)])
 _WHOLE = (0, 1, 3)
 _TOLERANCE = 1e-9

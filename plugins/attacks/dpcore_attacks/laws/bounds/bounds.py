@@ -171,7 +171,7 @@ def _finite_or_refused(case: Case) -> str:
                 continue
             for query, claim in claims:
                 checked += 1
-                # A zero would ask for no noise at all, an infinite one for a silent answer.
+                # A zero would ask for no noise at all, an infinite one for nothing but noise.
                 if not (math.isfinite(claim.largest) and claim.largest > 0):
                     raise BrokenLawError(
                         f"{relation}, n={size}: {query.name!r} has {claim.largest!r}"

@@ -175,7 +175,7 @@ def _queries_pure(trial: _Trial) -> str:
 def _asks_as_planned(trial: _Trial) -> str:
     planned = {query.name: query for query in trial.case.learner.queries(trial.case.public)}
     allowed = sum(query.at_most for query in planned.values())
-    # Answers of any size: the number of asks must not depend on what noise makes of them.
+    # Answers of any size: no noise may lead to more asks than were planned.
     for scale in (0.0, 1.0, 1e4):
         counts: dict[str, int] = {}
         for _, query, _ in conversation(trial.case, None, trial.rng(), scale):

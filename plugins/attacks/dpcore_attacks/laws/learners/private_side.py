@@ -99,13 +99,13 @@ def _digest_conversation(
     case: Case, forced: list[NDArray[np.float64]], seed: int, coins: PublicCoins | None = None
 ) -> tuple[str, str]:
     """Digests of the asks and the model of a conversation with forced answers."""
+    # Instances and coins of its own, as the public side of a run has.
     own_case = _copy_case(case) if coins is None else attrs.evolve(_copy_case(case), coins=coins)
     learner = cast(Learner, own_case.learner)
     state, answers = learner.start(own_case.public), []
     for _, _, answer in conversation(_copy_case(case), iter(forced), _rng(seed), 1.0):
         query = learner.ask(state)
         answers.append(answer if query is None else attrs.evolve(answer, query=query))
-        # Instances and coins of its own, as the public side of a run has.
         state = learner.update(state, answer)
     model = settled(learner.model(state))
     return transcript(answers), published(model, told_once(model))
