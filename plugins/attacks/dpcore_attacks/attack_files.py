@@ -39,30 +39,32 @@ def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[Attacked, ...]:
     Raises:
         SpecError: a file is missing, something else, or of another plan only.
     """
+    # A line about another plan would praise, or blame, a run that nobody attacked.
     digest = plan_digest(lock)
-    found: list[Attacked] = []
+    attacks: list[Attacked] = []
     for path in files:
         lines = list(_lines(path, digest))
         if not lines:
             raise SpecError(
                 "attacks on another plan: attack the spec at the run's lock", place=str(path)
             )
-        found += lines
-    return tuple(found)
+        attacks += lines
+    return tuple(attacks)
 
 
 def _lines(path: Path, digest: str) -> Iterator[Attacked]:
     try:
-        told = msgspec.json.decode(read_bytes(path), type=tuple[Audited, ...] | AttackReport)
+        content = msgspec.json.decode(read_bytes(path), type=tuple[Audited, ...] | AttackReport)
     except FileNotFoundError:
         raise SpecError("no such file", place=str(path)) from None
+    # Whatever else the file is: the message names what was expected, and not what it holds.
     except (OSError, ReplayError, msgspec.MsgspecError, RecursionError):
         raise SpecError(f"needs {_WRITTEN}", place=str(path)) from None
-    if isinstance(told, AttackReport):
-        if told.plan == digest:
-            yield from _searched(told)
+    if isinstance(content, AttackReport):
+        if content.plan == digest:
+            yield from _searched(content)
         return
-    for audit in told:
+    for audit in content:
         if audit.plan == digest:
             yield from _audited(audit)
 
@@ -79,19 +81,20 @@ def _audited(audit: Audited) -> Iterator[Attacked]:
 
 
 def _searched(report: AttackReport) -> Iterator[Attacked]:
-    for one in report.attacks:
-        told = f"moved by at most {one.worst_ratio or 0.0:.4g} of what is claimed"
-        if one.not_attacked:
-            told = f"not attacked: {one.not_attacked}"
-        elif one.failures:
-            told += f"; {one.failures} statistics failed"
+    for claim in report.attacks:
+        outcome = f"moved by at most {claim.worst_ratio or 0.0:.4g} of what is claimed"
+        if claim.not_attacked:
+            outcome = f"not attacked: {claim.not_attacked}"
+        elif claim.failures:
+            outcome += f"; {claim.failures} statistics failed"
         yield Attacked(
-            what=f"the bound of {one.case}, query {one.query}",
-            effort=f"{one.pairs} pairs of neighbours",
-            found=told,
+            what=f"the bound of {claim.case}, query {claim.query}",
+            effort=f"{claim.pairs} pairs of neighbours",
+            found=outcome,
             date=report.date,
-            broken=one.broken or one.fallback_broken,
+            broken=claim.broken or claim.fallback_broken,
         )
+    # Function releases are attacked by their answers, not by pairs of statistics.
     for answers in report.releases:
         yield Attacked(
             what=f"answers of {answers.release}",

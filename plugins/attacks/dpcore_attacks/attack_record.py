@@ -53,12 +53,12 @@ class Attack(msgspec.Struct, frozen=True):
 NEVER = "never attacked"
 
 
-def _file() -> Path:
+def _record_path() -> Path:
     return data_folder() / "attacks.json"
 
 
-def _read() -> dict[str, Attack]:
-    path = _file()
+def _read_record() -> dict[str, Attack]:
+    path = _record_path()
     if not path.exists():
         return {}
     try:
@@ -73,23 +73,27 @@ def record(findings: Iterable[Finding], registry: Registry, today: datetime.date
     Raises:
         AttackRecordError: the file cannot be read or written.
     """
-    known = _read()
+    attacks = _read_record()
+    # Counts add up over attacks of one version; a broken claim stays broken.
     for finding in findings:
         if finding.claim is None or not finding.pairs:
             continue
         key = _key(finding.case, finding.case.adjacency, registry)
-        before = known.get(key, Attack(0, 0.0, "", False))
-        known[key] = Attack(
+        before = attacks.get(key, Attack(0, 0.0, "", False))
+        attacks[key] = Attack(
             pairs=before.pairs + finding.pairs,
             worst=max(before.worst, finding.worst),
             date=today.isoformat(),
             broken=before.broken or finding.broken or finding.fallback_broken,
         )
-    path = _file()
+    path = _record_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Written beside and moved over: a reader never sees half a file.
         fresh = path.with_suffix(f".{os.getpid()}.tmp")
-        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(known, order="sorted"), indent=2))
+        fresh.write_bytes(
+            msgspec.json.format(msgspec.json.encode(attacks, order="sorted"), indent=2)
+        )
         fresh.replace(path)
     except OSError as error:
         raise AttackRecordError(f"{path}: cannot be written ({error.strerror})") from None
@@ -100,19 +104,21 @@ def lookup(case: Case, registry: Registry) -> Attack | None:
 
     A smaller replacement relation falls back to attacks under replace-one, of which it is a part.
     """
-    known = _read()
+    attacks = _read_record()
+    # The exact relation first: its own attacks say more than those of a larger one.
     relations = [case.adjacency]
     if case.adjacency <= REPLACE_ONE:
         relations.append(REPLACE_ONE)
     for relation in relations:
-        found = known.get(_key(case, relation, registry))
-        if found is not None:
-            return found
+        attack = attacks.get(_key(case, relation, registry))
+        if attack is not None:
+            return attack
     return None
 
 
 def _key(case: Case, adjacency: Adjacency, registry: Registry) -> str:
     learner, bound = type(case.learner), type(case.bound)
+    # Versions are part of the key: what was attacked in an older version says nothing of this one.
     parts = [f"{_name(cls)} {_version(cls, registry)}" for cls in (learner, bound)]
     return " | ".join([*parts, str(adjacency)])
 
@@ -124,11 +130,11 @@ def _name(cls: type[Any]) -> str:
 def _version(cls: type[Any], registry: Registry) -> str:
     """Version of the admitted distribution whose module the class is from; of the core; or none."""
     package = cls.__module__.partition(".")[0]
-    named: Mapping[str, str] = {
+    distributions: Mapping[str, str] = {
         entry.entry_point.partition(".")[0]: entry.distribution
         for entry in registry.entries.values()
     }
     try:
-        return metadata.version(named.get(package, package))
+        return metadata.version(distributions.get(package, package))
     except metadata.PackageNotFoundError:
         return "unversioned"

@@ -45,10 +45,10 @@ class AttackedAnswers(msgspec.Struct, frozen=True):
 
 
 class AttackReport(msgspec.Struct, frozen=True):
-    """One search.
+    """One search by `dpcore falsify`, as it is written to a file.
 
     Args:
-        plan: SHA-256 of the lock that it was of; None of a claim as printed.
+        plan: SHA-256 of the attacked plan's lock; None of a claim as printed.
         date: ISO 8601.
     """
 
@@ -65,6 +65,7 @@ def attack_report(
     today: datetime.date,
 ) -> dict[str, Any]:
     """A search as plain data, for JSON."""
+    # The keys are those of `AttackReport`, which reads the file back.
     return {
         "plan": None if lock is None else plan_digest(lock),
         "date": today.isoformat(),

@@ -50,11 +50,13 @@ class Effort:
         """
         if not (isinstance(factor, int | float) and 0 < factor < math.inf):
             raise ParameterError("Effort", "a finite factor > 0", "factor", factor)
+        # Every count by its own least, below which its checks see nothing.
         counts = attrs.asdict(self)
         return Effort(**{name: max(_LEAST[name], round(factor * n)) for name, n in counts.items()})
 
     def share(self, parts: int) -> Effort:
         """An equal part, for each of so many claims, of what is counted of all together."""
+        # Transcripts and draws are counted for each check, so that they are not divided.
         return attrs.evolve(
             self,
             pairs=max(1, self.pairs // parts),

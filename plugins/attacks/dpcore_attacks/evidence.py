@@ -21,17 +21,18 @@ class KnownAttacks(Evidence):
         """Per release: how hard its bound was attacked, or never."""
         for scheduled in plan.schedule.releases:
             case = Case.of(plan, scheduled)
-            found = lookup(case, registry)
-            told = NEVER if found is None else found.describe()
-            yield f"{scheduled.name}, bound {type(case.bound).__name__}: {told}"
+            attack = lookup(case, registry)
+            line = NEVER if attack is None else attack.describe()
+            yield f"{scheduled.name}, bound {type(case.bound).__name__}: {line}"
 
     def of_runs(self, spec: Path, lock: Lock) -> Iterator[str]:
         """The latest audit, and how many refuted the plan."""
-        found = of_plan(audit_path(spec), lock)
-        if not found:
+        audits = of_plan(audit_path(spec), lock)
+        if not audits:
             yield "never audited at this plan"
             return
-        yield found[-1].describe()
-        if len(found) > 1:
-            refuted = sum(one.refuted for one in found)
-            yield f"{len(found)} audits of this plan, {refuted} REFUTED it"
+        yield audits[-1].describe()
+        # All audits count, lest a late one that found nothing hides one that refuted.
+        if len(audits) > 1:
+            refuted = sum(audit.refuted for audit in audits)
+            yield f"{len(audits)} audits of this plan, {refuted} REFUTED it"

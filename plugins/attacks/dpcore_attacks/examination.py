@@ -35,21 +35,10 @@ from dpcore_attacks.laws.accountants.compositions import certified_verdicts
 from dpcore_attacks.laws.accountants.core_events import core_events
 from dpcore_attacks.laws.accountants.events import event_verdicts, stored_verdict
 from dpcore_attacks.laws.bounds.amplified import amplified_verdict
-from dpcore_attacks.laws.bounds.bounds import (
-    FINITE_OR_REFUSED,
-    REFUSED_EVERYWHERE,
-    bound_verdicts,
-)
+from dpcore_attacks.laws.bounds.bounds import FINITE_OR_REFUSED, REFUSED_EVERYWHERE, bound_verdicts
 from dpcore_attacks.laws.bounds.person_sums import person_sum_verdicts
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
-from dpcore_attacks.laws.law import (
-    BrokenLawError,
-    Law,
-    NotApplicableError,
-    Outcome,
-    Verdict,
-    judge,
-)
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Outcome, Verdict, judge
 from dpcore_attacks.laws.learners.cells import cell_verdicts
 from dpcore_attacks.laws.learners.features import feature_verdicts
 from dpcore_attacks.laws.learners.kernels import kernel_verdicts
@@ -118,7 +107,7 @@ class Examination:
         seed: int,
         known: Sequence[Counterexample] = (),
     ) -> None:
-        self._known = known
+        self._saved_pairs = known
         self._plugin, self._registry = plugin, registry
         self._effort, self._seed = effort, seed
         self._loaded = registry.load(plugin)
@@ -127,18 +116,19 @@ class Examination:
         self._runs: list[Priced] = []
         self._ladders: list[list[Event]] = []
         self._laddered: set[type[Event]] = set()
-        self._seen: list[Event] = []
+        self._judged_events: list[Event] = []
         self.findings: list[Finding] = []
 
     def verdicts(self) -> Iterator[Verdict]:
         """All of them, as they come; findings of attacks are kept on the way."""
         yield from once_laws.once_verdicts()
-        found: list[Verdict] = []
+        example_verdicts: list[Verdict] = []
         examples = _examples(
-            self._plugin, self._loaded, self._registry, found, self._printed, self._runs
+            self._plugin, self._loaded, self._registry, example_verdicts, self._printed, self._runs
         )
-        yield from found
+        yield from example_verdicts
         subjects = subjects_of(self._loaded, examples)
+        # Shared before any statistical check runs, so that no verdict can shift it.
         self._rate = share(len(self._runs), subjects.bounds, subjects.mechanisms)
         yield from _testable(self._loaded, subjects)
         yield from self._learners(subjects)
@@ -173,29 +163,33 @@ class Examination:
         attacked = [case for cases in subjects.bounds.values() for case in cases]
         audits = _audits(self._effort)
         yield from run_verdicts(self._runs, audits, self._seed, self._rate)
+        # Audits of runs are paid from the same pairs, before the claims share the rest.
         spent = audits.pairs if self._runs else 0
-        left = attrs.evolve(self._effort, pairs=max(1, self._effort.pairs - spent))
-        part = left.share(max(1, len(attacked)))
-        bounded = []
+        claims_effort = attrs.evolve(self._effort, pairs=max(1, self._effort.pairs - spent))
+        part = claims_effort.share(max(1, len(attacked)))
+        verdicts_by_case = []
         for case in attacked:
-            found, attacks = bound_verdicts(case, part, self._seed, self._known, self._rate)
+            verdicts, attacks = bound_verdicts(
+                case, part, self._seed, self._saved_pairs, self._rate
+            )
             subject = f"{type(case.bound).__name__} of {type(case.learner).__name__}"
-            found.append(
+            verdicts.append(
                 amplified_verdict(case, subject, self._seed, self._effort.draws, self._rate)
             )
-            bounded.append((case, found))
+            verdicts_by_case.append((case, verdicts))
             self.findings += attacks
-            refused = any(verdict.detail == REFUSED_EVERYWHERE for verdict in found)
-            yield from () if refused else found
+            refused = any(verdict.detail == REFUSED_EVERYWHERE for verdict in verdicts)
+            yield from () if refused else verdicts
+        # Whether a bound may refuse here depends on whether it claims anything elsewhere.
         claiming = {
             type(case.bound)
-            for case, found in bounded
-            for verdict in found
+            for case, verdicts in verdicts_by_case
+            for verdict in verdicts
             if verdict.law == FINITE_OR_REFUSED and verdict.outcome is Outcome.PASSED
         }
-        for case, found in bounded:
-            if any(verdict.detail == REFUSED_EVERYWHERE for verdict in found):
-                yield from (_excused(v, case, self._printed, claiming) for v in found)
+        for case, verdicts in verdicts_by_case:
+            if any(verdict.detail == REFUSED_EVERYWHERE for verdict in verdicts):
+                yield from (_excused(v, case, self._printed, claiming) for v in verdicts)
 
     def _mechanisms(self, subjects: Subjects) -> Iterator[Verdict]:
         catalogue = catalogue_of(self._registry)
@@ -204,57 +198,59 @@ class Examination:
                 yield from self._of_mechanism(name, mechanism, catalogue)
         events = self._loaded.components["events"]
         for name, built in subjects.events.items():
-            if not any(type(event) is events[name] for event in self._seen):
-                made = built or [event for event in core_events() if type(event) is events[name]]
-                yield from _events(name, made, catalogue) if made else [_unmade(name)]
+            # Events that no mechanism produced are tested by themselves.
+            if not any(type(event) is events[name] for event in self._judged_events):
+                cases = built or [event for event in core_events() if type(event) is events[name]]
+                yield from _events(name, cases, catalogue) if cases else [_unmade(name)]
 
     def _of_mechanism(
         self, name: str, mechanism: AnyMechanism, catalogue: Catalogue
     ) -> Iterator[Verdict]:
-        own: list[Verdict] = []
-        judged: list[MechanismCase] = []
-        for made in (mechanism, *supplied(mechanism)):
-            for case, found in _judged(made, self._effort, self._seed, self._rate):
-                judged.append(case)
-                own += found
-                yield from found
-            if judged:
+        verdicts: list[Verdict] = []
+        cases: list[MechanismCase] = []
+        for variant in (mechanism, *supplied(mechanism)):
+            for case, case_verdicts in _judge_cases(variant, self._effort, self._seed, self._rate):
+                cases.append(case)
+                verdicts += case_verdicts
+                yield from case_verdicts
+            if cases:
                 break  # else a number that queries supply is missing, perhaps
-        if judged and isinstance(mechanism, Mechanism) and not mechanism.draws_elsewhere:
-            yield from _untested(type(mechanism).__name__, own, CHOICES)
-        if not judged:
+        if cases and isinstance(mechanism, Mechanism) and not mechanism.draws_elsewhere:
+            yield from _untested(type(mechanism).__name__, verdicts, CHOICES)
+        if not cases:
             yield _refusing(name, mechanism, self._printed, self._effort)
-        for case in judged:
+        for case in cases:
             if not isinstance(mechanism, Interactive):
                 yield curve_audited(case, self._seed, self._effort.draws, self._rate)
             ladder = _ladder(case)
-            new = [event for event in ladder if event not in self._seen]
+            # Equal events of several cases have equal curves: one test serves them all.
+            new = [event for event in ladder if event not in self._judged_events]
             yield from _events(case.name, new, catalogue)
             rungs = list(dict.fromkeys(ladder))  # scales at which nothing changes are none
             if len(rungs) >= 3 and type(rungs[0]) not in self._laddered:
                 self._ladders.append(rungs[:3])
                 self._laddered |= {type(event) for event in rungs}
-            self._seen += ladder
+            self._judged_events += ladder
 
     def _accountants(self) -> Iterator[Verdict]:
         for accountant in self._loaded.components["accountants"].values():
-            found: list[Verdict] = []
+            verdicts: list[Verdict] = []
             for verdict in chain(
                 accountant_verdicts(accountant, self._ladders), certified_verdicts(accountant)
             ):
-                found.append(verdict)
+                verdicts.append(verdict)
                 yield verdict
-            yield from _untested(accountant.__name__, found, accountant_laws.TRUTH)
+            yield from _untested(accountant.__name__, verdicts, accountant_laws.TRUTH)
 
 
 def _domains(subjects: Subjects) -> list[Domain]:
     """Of the examples, each once, whatever its number of records."""
-    found: list[Domain] = []
+    domains: list[Domain] = []
     for cases in subjects.learners.values():
         for case in cases:
-            if not any(_encoding(case.domain) == _encoding(known) for known in found):
-                found.append(case.domain)
-    return found
+            if not any(_encoding(case.domain) == _encoding(domain) for domain in domains):
+                domains.append(case.domain)
+    return domains
 
 
 def _encoding(domain: Domain) -> tuple[Any, ...]:
@@ -284,7 +280,7 @@ def _examples(
     Bounds and mechanisms of examples that `dpcore reproduce` alone prices are added to `printed`,
     the others' specs and plans to `runs`.
     """
-    found: list[Example] = []
+    examples: list[Example] = []
 
     def collect(name: str) -> str:
         try:
@@ -293,11 +289,12 @@ def _examples(
             spec = load_spec(loaded.examples[name], registry)
             spec.price(reproduce=True)  # raises unless it is a claim as printed
             for release in spec.request.releases:
-                given = release.mechanism
-                mechanisms = given.values() if isinstance(given, Mapping) else (given,)
+                entry = release.mechanism
+                mechanisms = entry.values() if isinstance(entry, Mapping) else (entry,)
                 printed.update(type(part) for part in (release.bound, *mechanisms))
             raise NotApplicableError(f"only dpcore reproduce runs it: {refusal}") from None
-        found.extend(Example(name=name, scheduled=s, plan=plan) for s in plan.schedule.releases)
+        # Reached only by examples that have a price.
+        examples.extend(Example(name=name, scheduled=s, plan=plan) for s in plan.schedule.releases)
         runs.append(Priced(f"{plugin}: {name}", plan))
         return plan.guarantee.status.value
 
@@ -305,28 +302,29 @@ def _examples(
         judge(EXAMPLES, f"{plugin}: {name}", partial(collect, name))
         for name in sorted(loaded.examples)
     )
-    return found
+    return examples
 
 
-def _judged(
+def _judge_cases(
     mechanism: AnyMechanism, effort: Effort, seed: int, rate: float
 ) -> Iterator[tuple[MechanismCase, list[Verdict]]]:
     """What of the kit's queries a mechanism accepts, each with the verdicts on it."""
     if isinstance(mechanism, Interactive):
         for function_case in interactive_cases(mechanism):
-            found = interactive_verdicts(function_case, seed, effort.transcripts, rate)
-            found.append(oracle_entropy_verdict(function_case, seed))
-            found.append(far_points_verdict(function_case, seed, effort.transcripts, rate))
-            found.append(one_question_verdict(function_case, seed, effort.transcripts, rate))
-            found.append(few_answers_verdict(function_case, seed, effort.transcripts, rate))
-            yield function_case.as_mechanism(), found
+            verdicts = interactive_verdicts(function_case, seed, effort.transcripts, rate)
+            verdicts.append(oracle_entropy_verdict(function_case, seed))
+            verdicts.append(far_points_verdict(function_case, seed, effort.transcripts, rate))
+            verdicts.append(one_question_verdict(function_case, seed, effort.transcripts, rate))
+            verdicts.append(few_answers_verdict(function_case, seed, effort.transcripts, rate))
+            yield function_case.as_mechanism(), verdicts
         return
     for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
-        found = mechanism_verdicts(case, seed, effort.draws, rate)
+        verdicts = mechanism_verdicts(case, seed, effort.draws, rate)
+        # The laboratory makes its own shapes: one case is enough.
         if number == 0:
             lone = cast(Mechanism, mechanism)
-            found += laboratory_verdicts(lone, case, seed, effort.draws, rate)
-        yield case, found
+            verdicts += laboratory_verdicts(lone, case, seed, effort.draws, rate)
+        yield case, verdicts
 
 
 def _refusing(
@@ -366,14 +364,14 @@ def _excused(
 
 
 def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
-    made = {
+    subjects_by_kind = {
         "learners": subjects.learners,
         "bounds": subjects.bounds,
         "mechanisms": subjects.mechanisms,
         "features": subjects.features,
         "kernels": subjects.kernels,
     }
-    for kind, instances in made.items():
+    for kind, instances in subjects_by_kind.items():
         for name in loaded.components[kind]:
             if instances[name]:
                 yield Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
@@ -383,6 +381,7 @@ def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
 
 def _untested(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verdict]:
     """A verdict if none of the laws that compare with the truth said anything."""
+    # The other laws compare a component with itself alone, which a wrong one may pass.
     comparing = (
         accountant_laws.TRUTH,
         composition_laws.CERTIFIED,
@@ -390,10 +389,10 @@ def _untested(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verd
         laboratory_laws.ANY_VALUE,
         CHOICES,
     )
-    said = (Outcome.PASSED, Outcome.FAILED)
-    ours = [v for v in verdicts if v.law in comparing and v.subject.startswith(name)]
-    if not any(verdict.outcome in said for verdict in ours):
-        reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in ours))
+    conclusive = (Outcome.PASSED, Outcome.FAILED)
+    comparisons = [v for v in verdicts if v.law in comparing and v.subject.startswith(name)]
+    if not any(verdict.outcome in conclusive for verdict in comparisons):
+        reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in comparisons))
         yield Verdict(law, name, Outcome.NOT_TESTED, reasons or "nothing compares it with a truth")
 
 
@@ -408,13 +407,14 @@ def _unmade(name: str) -> Verdict:
 def _bounded(case: Case, registry: Registry) -> str:
     """Every name under `bounds` is a bound of exactly this learner."""
     names = []
-    for given in case.learner.bounds:
-        held = not isinstance(given, str)
-        names.append(type(given).__name__ if held else given)
+    for bound in case.learner.bounds:
+        is_instance = not isinstance(bound, str)
+        names.append(type(bound).__name__ if is_instance else bound)
+        # A name is looked up as a spec would, an instance is asked itself.
         about = (
-            given.is_about(case.learner)
-            if held
-            else registry.component(BOUND, given)().is_about(case.learner)
+            bound.is_about(case.learner)
+            if is_instance
+            else registry.component(BOUND, bound)().is_about(case.learner)
         )
         if not about:
             raise BrokenLawError(f"{names[-1]} is not about {type(case.learner).__name__}")

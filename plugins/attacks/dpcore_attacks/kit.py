@@ -86,8 +86,11 @@ class Report:
 
         What every run rests on is dpcore's own: it says nothing of a plugin.
         """
-        own = [verdict for verdict in self.verdicts if verdict.law not in once_laws.LAWS]
-        return any(verdict.outcome is Outcome.PASSED for verdict in own) and not any(
+        plugin_verdicts = [
+            verdict for verdict in self.verdicts if verdict.law not in once_laws.LAWS
+        ]
+        # Broken or untested promises of dpcore itself still fail the report.
+        return any(verdict.outcome is Outcome.PASSED for verdict in plugin_verdicts) and not any(
             verdict.failed or verdict.untested for verdict in self.verdicts
         )
 
@@ -97,11 +100,15 @@ class Report:
 
         One budget, of which each check got an equal part beforehand; 0 without such a check.
         """
-        said = (Outcome.PASSED, Outcome.FAILED)
-        return BUDGET if any(v.law.statistical for v in self.verdicts if v.outcome in said) else 0.0
+        conclusive = (Outcome.PASSED, Outcome.FAILED)
+        return (
+            BUDGET
+            if any(v.law.statistical for v in self.verdicts if v.outcome in conclusive)
+            else 0.0
+        )
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data, for JSON."""
+        """The report as plain data, for JSON: verdicts, attacks, and the chance of an error."""
         return {
             "plugin": self.plugin,
             "passed": self.passed,
@@ -133,6 +140,7 @@ def examine(
     """
     examination = Examination(plugin, registry, effort or Effort(), seed, known)
     verdicts: list[Verdict] = []
+    # Verdicts come one by one, so that the rest of the work can be left out.
     for verdict in examination.verdicts():
         verdicts.append(verdict)
         if until_broken and (verdict.failed or verdict.untested):

@@ -45,13 +45,15 @@ def attackable(spec: Spec, *, write: bool) -> Attackable:
         NoClaimError: there is no claim at all.
     """
     try:
-        found = locked(spec, write=write)
+        locked_plan = locked(spec, write=write)
     except NoClaimError as refusal:
+        # A claim as printed has a price by `reproduce` alone, and no run is ever locked to it.
         try:
             return Attackable(spec.price(reproduce=True), None, str(refusal))
+        # The first refusal is the one that `dpcore run` gives.
         except (NoClaimError, SpecError):
             raise refusal from None
-    return Attackable(found.plan, found.lock, "", found.note)
+    return Attackable(locked_plan.plan, locked_plan.lock, "", locked_plan.note)
 
 
 def counterexample(path: Path) -> Counterexample:
@@ -70,20 +72,23 @@ def counterexample(path: Path) -> Counterexample:
 
 def queries(plan: Plan) -> int:
     """How many queries all releases of a plan ask: what a search goes through."""
-    return sum(len(one.asks) for one in plan.schedule.releases)
+    return sum(len(release.asks) for release in plan.schedule.releases)
 
 
 def attack_plan(
     plan: Plan, effort: Effort, seed: int, searched: Callable[[], None]
 ) -> tuple[list[Finding], list[ReleaseFinding]]:
     """Findings on every bound, and on the answers of every function release."""
+    # Every release gets an equal part of the pairs.
     share = effort.share(len(plan.schedule.releases))
     findings: list[Finding] = []
     releases: list[ReleaseFinding] = []
     for scheduled in plan.schedule.releases:
         case = Case.of(plan, scheduled)
-        found = falsify(case, share, seed, refuted=True, searched=searched)
-        findings += found
-        asked = (attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in found)
-        releases += [answers for answers in asked if answers is not None]
+        case_findings = falsify(case, share, seed, refuted=True, searched=searched)
+        findings += case_findings
+        attacks = (
+            attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in case_findings
+        )
+        releases += [answers for answers in attacks if answers is not None]
     return findings, releases

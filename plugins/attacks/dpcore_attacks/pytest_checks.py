@@ -32,6 +32,7 @@ def checks(
     """
     import pytest  # nothing else in the kit needs it
 
+    # One examination serves all cases: pytest asks it once for each law.
     @cache
     def report() -> Report:
         registry = Registry.of(plugin, *others)

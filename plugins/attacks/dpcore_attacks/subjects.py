@@ -102,24 +102,28 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
 
     A learner without a bound of its own plugin is tested under any bound that an example uses.
     """
-    bounds = {name: _built(cls) for name, cls in loaded.components["bounds"].items()}
+    bounds = {name: _build(cls) for name, cls in loaded.components["bounds"].items()}
     cases: dict[str, list[Case]] = {name: [] for name in bounds}
     learners: dict[str, list[Case]] = {name: [] for name in loaded.components["learners"]}
     for example in _with_defaults(loaded, examples):
         learner = example.learner
+        # Each learner under every bound of the plugin that is about it.
         for name, bound in bounds.items():
             if bound is not None and bound.is_about(learner):
                 cases[name].append(attrs.evolve(example, bound=_definite(bound, example)))
+        # Bounds without a name in the registry are tested with their learner, under both names.
         if type(learner) in loaded.components["learners"].values():
-            for held in _held(learner):
-                owned = cases.setdefault(f"{type(learner).__name__} / {type(held).__name__}", [])
-                owned.append(attrs.evolve(example, bound=held))
+            for own_bound in _unregistered_bounds(learner):
+                learner_cases = cases.setdefault(
+                    f"{type(learner).__name__} / {type(own_bound).__name__}", []
+                )
+                learner_cases.append(attrs.evolve(example, bound=own_bound))
         for name, cls in loaded.components["learners"].items():
             if cls is type(learner):
                 learners[name].append(example)
     return Subjects(
-        learners={name: tuple(found) for name, found in learners.items()},
-        bounds={name: tuple(found) for name, found in cases.items()},
+        learners={name: tuple(instances) for name, instances in learners.items()},
+        bounds={name: tuple(instances) for name, instances in cases.items()},
         mechanisms={
             name: _instances(cls, [m for e in examples for m in _mechanisms(e)])
             for name, cls in loaded.components["mechanisms"].items()
@@ -136,12 +140,12 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
 
 def kernels_within(cases: Sequence[Case], seed: int) -> list[tuple[Kernel, Domain]]:
     """Kernels of the functions that learners fit, where no field of them is that kernel."""
-    found: list[tuple[Kernel, Domain]] = []
+    pairs: list[tuple[Kernel, Domain]] = []
     for case in cases:
         learner = case.learner
         if not isinstance(learner, FunctionLearner):
             continue
-        held = [getattr(learner, f.name) for f in attrs.fields(cast(Any, type(learner)))]
+        field_values = [getattr(learner, f.name) for f in attrs.fields(cast(Any, type(learner)))]
         rows = Rows(case.domain)
         size = case.domain.exact or min(case.domain.at_most or 5, 5)
         raw = np.random.default_rng(seed).uniform(-1, 1, (size, rows.width))
@@ -152,10 +156,11 @@ def kernels_within(cases: Sequence[Case], seed: int) -> list[tuple[Kernel, Domai
             value = compute(learner, query, records, case.public, secret)
         except Exception:  # the laws of learners tell of it
             continue
-        if isinstance(value, Expansion) and value.kernel not in held:
-            made = (value.kernel, case.domain)
-            found += [] if made in found else [made]
-    return found
+        # A kernel that a learner builds itself is in no field: the fitted function shows it.
+        if isinstance(value, Expansion) and value.kernel not in field_values:
+            pair = (value.kernel, case.domain)
+            pairs += [] if pair in pairs else [pair]
+    return pairs
 
 
 @attrs.frozen
@@ -165,23 +170,23 @@ class _Plain:
     adjacency: Adjacency
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
-        """Of an exact sum."""
+        """The bounds of other learners that a wrapper may rest on: that of an exact sum alone."""
         yield "sum", SumBound()
 
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
     ) -> AnySensitivity | Refused:
-        """As the bound says."""
+        """What the bound claims for this query, or why it refuses."""
         return bound.sensitivity(query, learner, public, self.adjacency)
 
 
 def _definite(bound: SensitivityBound, case: Case) -> SensitivityBound:
     """With the bounds that it waits for, of other learners; the bound itself if they refuse."""
-    found = bound.about(case.learner, case.public, case.adjacency, _Plain(case.adjacency))
-    return bound if isinstance(found, Refused) else found
+    definite_bound = bound.about(case.learner, case.public, case.adjacency, _Plain(case.adjacency))
+    return bound if isinstance(definite_bound, Refused) else definite_bound
 
 
-def _held(learner: AnyLearner) -> Iterator[SensitivityBound]:
+def _unregistered_bounds(learner: AnyLearner) -> Iterator[SensitivityBound]:
     """Bounds that no plugin registers for this learner: its own, and the core's of exact sums."""
     yield from (bound for bound in learner.bounds if not isinstance(bound, str))
     if sums_exactly(learner) and "sum" in learner.bounds:
@@ -190,11 +195,11 @@ def _held(learner: AnyLearner) -> Iterator[SensitivityBound]:
 
 def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
     """The examples' learners, and those that no example uses but defaults can build."""
-    used: set[type[AnyLearner]] = set()
+    learner_types: set[type[AnyLearner]] = set()
     functions: list[tuple[AnyLearner, Domain, Adjacency]] = []
     for example in examples:
         fitted, case = example.scheduled.learner, example.case
-        used.add(type(fitted))
+        learner_types.add(type(fitted))
         if isinstance(fitted, FunctionLearner):  # asks nothing: its mechanism changes nothing
             facts = (fitted, case.domain, case.adjacency)
             if facts in functions:
@@ -203,7 +208,7 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
         yield case
     plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum, PlainMoments]
     for cls in plain:
-        learner = None if cls in used else _built(cls)
+        learner = None if cls in learner_types else _build(cls)
         if learner is not None:
             yield Case(
                 learner=learner,
@@ -219,11 +224,11 @@ class _Unbounded(SensitivityBound):
     learner = AnyLearner
 
     def sensitivity(self, *_: Any) -> Refused:
-        """Always."""
+        """A refusal, whatever is asked."""
         return Refused("no bound was chosen")
 
 
-def _built(cls: type[Any]) -> Any:
+def _build(cls: type[Any]) -> Any:
     """An instance from defaults and, where a field has none, a plain value; or None.
 
     An integer is 5, a number 1.0 (or 0.1, or 0.001), a feature map the identity, a bound that
@@ -239,54 +244,58 @@ def _built(cls: type[Any]) -> Any:
         Adjacency: REPLACE_ONE,
         tuple[Learner, ...]: (PlainMoments(), PlainMoments(clip=0.5)),
     }
+    # A plain class has no fields to fill.
     if not attrs.has(cls):
         return None if inspect.isabstract(cls) else cls()
-    needed = [f for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
-    own = {field.name: field.type for field in needed}
-    holder = type("Fields", (), {"__annotations__": own, "__module__": cls.__module__})
+    required = [f for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
+    field_types = {field.name: field.type for field in required}
+    # Annotations are text: a stand-in class in the same module resolves the needed ones alone.
+    holder = type("Fields", (), {"__annotations__": field_types, "__module__": cls.__module__})
     try:
         hints = typing.get_type_hints(holder)
     except NameError:
         return None
-    if any(hints[field.name] not in plain for field in needed):
+    if any(hints[field.name] not in plain for field in required):
         return None
+    # A parameter may have to be small, a probability say: try the next number.
     for number in _NUMBERS:
         plain[float] = number
         try:
-            return cls(**{field.alias: plain[hints[field.name]] for field in needed})
+            return cls(**{field.alias: plain[hints[field.name]] for field in required})
         except (TypeError, ParameterError):
             continue
     return None
 
 
-def _instances(cls: type[Any], used: list[Any]) -> tuple[Any, ...]:
+def _instances(cls: type[Any], candidates: list[Any]) -> tuple[Any, ...]:
     """Those in use, without equals; one from defaults if there are none."""
-    found: list[Any] = []
-    for candidate in used:
-        if type(candidate) is cls and candidate not in found:
-            found.append(candidate)
-    default = _built(cls)
-    if default is not None and not found:
-        found.append(default)
-    return tuple(found)
+    instances: list[Any] = []
+    for candidate in candidates:
+        if type(candidate) is cls and candidate not in instances:
+            instances.append(candidate)
+    default = _build(cls)
+    if default is not None and not instances:
+        instances.append(default)
+    return tuple(instances)
 
 
 def _mechanisms(example: Example) -> list[AnyMechanism]:
     """As the spec states them, with what the learner's queries supply: not calibrated."""
-    given = example.scheduled.release.mechanism
-    stated = list(given.values()) if isinstance(given, Mapping) else [given]
+    entry = example.scheduled.release.mechanism
+    mechanisms = list(entry.values()) if isinstance(entry, Mapping) else [entry]
     asks = example.scheduled.asks.values()
-    found = []
-    for mechanism in stated:
+    results = []
+    for mechanism in mechanisms:
+        # Queries may fix fields of their mechanism, such as how many questions are asked.
         fixed = [ask.query.fixed for ask in asks if type(ask.mechanism) is type(mechanism)]
-        supplied = {
+        values = {
             name: value
-            for one in fixed
-            for name, value in one.items()
+            for fields in fixed
+            for name, value in fields.items()
             if getattr(mechanism, name) is None
         }
-        found.append(attrs.evolve(cast(Any, mechanism), **supplied))
-    return found
+        results.append(attrs.evolve(cast(Any, mechanism), **values))
+    return results
 
 
 def supplied(mechanism: AnyMechanism) -> Iterator[AnyMechanism]:
@@ -294,32 +303,35 @@ def supplied(mechanism: AnyMechanism) -> Iterator[AnyMechanism]:
 
     For a mechanism that can do without, this is another one: ask where the first refuses.
     """
-    own = cast(Any, type(mechanism))
-    left = {
+    mechanism_type = cast(Any, type(mechanism))
+    # The free field is the noise itself, which calibration fills.
+    missing_hints = {
         field.alias: str(field.type).replace(" ", "")
-        for field in attrs.fields(own)
-        if field.init and field.name != free_field(own) and getattr(mechanism, field.name) is None
+        for field in attrs.fields(mechanism_type)
+        if field.init
+        and field.name != free_field(mechanism_type)
+        and getattr(mechanism, field.name) is None
     }
-    whole = {name: 5 for name, hint in left.items() if hint in ("int|None", "None|int")}
-    real = [name for name, hint in left.items() if hint in ("float|None", "None|float")]
-    for number in _NUMBERS if whole or real else ():
+    integers = {name: 5 for name, hint in missing_hints.items() if hint in ("int|None", "None|int")}
+    reals = [name for name, hint in missing_hints.items() if hint in ("float|None", "None|float")]
+    for number in _NUMBERS if integers or reals else ():
         try:
-            yield attrs.evolve(cast(Any, mechanism), **whole, **dict.fromkeys(real, number))
+            yield attrs.evolve(cast(Any, mechanism), **integers, **dict.fromkeys(reals, number))
         except ParameterError:
             continue
 
 
 def _fields_of(cls: type[C], examples: list[Example]) -> tuple[tuple[C, Domain], ...]:
     """What the examples' learners hold of a class; one from defaults if there is none."""
-    used = [
+    values = [
         (value, example.plan.request.domain)
         for example in examples
         for value in _field_values(example.scheduled.learner)
         if type(value) is cls
     ]
-    if used:
-        return tuple(used)
-    default = _built(cls)
+    if values:
+        return tuple(values)
+    default = _build(cls)
     return () if default is None else ((default, plain_domain()),)
 
 

@@ -62,7 +62,7 @@ class Verdict:
         return self.outcome is Outcome.NOT_TESTED
 
     def to_dict(self) -> dict[str, str]:
-        """Plain data, for JSON."""
+        """The verdict as plain strings, for JSON: law, promise, subject, outcome and detail."""
         return {
             "law": self.law.id,
             "promise": self.law.sentence,
@@ -98,6 +98,7 @@ def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
         return Verdict(law, subject, Outcome.NOT_TESTED, str(reason))
     except BrokenLawError as evidence:
         return Verdict(law, subject, Outcome.FAILED, str(evidence))
+    # The first line alone: a report shows one line a verdict.
     except (Exception, SystemExit) as error:
         lines = str(error).splitlines() or [""]
         return Verdict(law, subject, Outcome.FAILED, f"{type(error).__name__}: {lines[0]}")

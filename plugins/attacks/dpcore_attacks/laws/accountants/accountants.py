@@ -50,6 +50,7 @@ def accountant_verdicts(
         events: Ladders of events with ever more noise, for replace-one; a ladder of Gaussians is
             always tried.
     """
+    # Every accountant must support Gaussians, so that at least one ladder always applies.
     ladders: list[Sequence[Event]] = [
         [GaussianEvent(mu=mu, adjacency=REPLACE_ONE) for mu in (2.0, 1.0, 0.3)],
         *events,
@@ -66,6 +67,7 @@ def accountant_verdicts(
     verdicts = []
     for ladder in ladders:
         subject = f"{make.__name__}, {type(ladder[0]).__name__}"
+        # One trial for all laws: they ask for the same compositions, which are the slow part.
         trial = _Ladder(make, ladder)
         for law, check in checks.items():
             verdicts.append(judge(law, subject, partial(check, trial)))
@@ -77,7 +79,7 @@ class _Ladder:
 
     def __init__(self, make: type[Accountant], events: Sequence[Event]) -> None:
         self.make, self.events = make, events
-        self._known: dict[tuple[int, int, float], float] = {}
+        self._upper_ends: dict[tuple[int, int, float], float] = {}
         self._empty: Accountant | None = None
 
     @property
@@ -87,27 +89,27 @@ class _Ladder:
         Where an event is neither a Gaussian nor known by an (epsilon, delta), one composition
         searches its curve many times over, and laws compare dozens of compositions.
         """
-        named = (
+        closed_forms = (
             event.gaussian_mu() is not None or event.approximate_claim() is not None
             for event in self.events
         )
-        return _DELTAS if all(named) else _MIDDLE
+        return _DELTAS if all(closed_forms) else _MIDDLE
 
     def empty(self) -> Accountant:
-        """One for all laws: composing leaves it empty, and its work on an event may be kept."""
+        """The accountant without events, one for all laws: composing leaves it as it is."""
         if self._empty is None:
             self._empty = self.make(REPLACE_ONE)  # type: ignore[call-arg]  # the adjacency
         return self._empty
 
-    def after(self, *spent: tuple[Event, int]) -> Accountant:
-        """What is left to say after these events.
+    def after(self, *charges: tuple[Event, int]) -> Accountant:
+        """The accountant after it composed these events, each with its count.
 
         Raises:
             NotApplicableError: the accountant does not support them.
         """
         accountant = self.empty()
         try:
-            for event, count in spent:
+            for event, count in charges:
                 accountant = accountant.compose(event, count)
         except UnsupportedEventError as reason:
             raise NotApplicableError(str(reason)) from None
@@ -121,72 +123,83 @@ class _Ladder:
         Raises:
             NotApplicableError: the accountant does not support it.
         """
-        asked = self.deltas if deltas is None else deltas
-        at = self.events.index(event), count
-        if new := [delta for delta in asked if (*at, delta) not in self._known]:
-            found = self.uppers(self.after((event, count)), new)
-            self._known.update({(*at, delta): upper for delta, upper in found.items()})
-        return {delta: self._known[*at, delta] for delta in asked}
+        levels = self.deltas if deltas is None else deltas
+        # Equal events share an index, and so a cost that was computed before.
+        key = self.events.index(event), count
+        if new_levels := [delta for delta in levels if (*key, delta) not in self._upper_ends]:
+            upper_ends = self.uppers(self.after((event, count)), new_levels)
+            self._upper_ends.update({(*key, delta): upper for delta, upper in upper_ends.items()})
+        return {delta: self._upper_ends[*key, delta] for delta in levels}
 
     def uppers(
         self, accountant: Accountant, deltas: Sequence[float] | None = None
     ) -> dict[float, float]:
         """Upper ends by delta, at `deltas` of its own if None; inf where nothing can be said."""
-        found = {}
+        upper_ends = {}
         for delta in self.deltas if deltas is None else deltas:
             try:
-                found[delta] = accountant.epsilon(delta).upper
+                upper_ends[delta] = accountant.epsilon(delta).upper
+            # Infinity is the honest upper end where nothing is claimed: it can never be too small.
             except NoClaimError:
-                found[delta] = math.inf
-        return found
+                upper_ends[delta] = math.inf
+        return upper_ends
 
 
-def _close(ours: Mapping[float, float], theirs: Mapping[float, float], what: str) -> None:
-    for delta, first in ours.items():
-        second = theirs[delta]
+def _require_equal(
+    first_ends: Mapping[float, float], second_ends: Mapping[float, float], comparison: str
+) -> None:
+    for delta, first in first_ends.items():
+        second = second_ends[delta]
+        # Two infinities are equal; the first test keeps their difference, nan, out of the second.
         if first != second and not abs(first - second) <= _ROOM * max(1.0, abs(first)):
-            raise BrokenLawError(f"at delta={delta:g}: {what}: {first!r} and {second!r}")
+            raise BrokenLawError(f"at delta={delta:g}: {comparison}: {first!r} and {second!r}")
 
 
-def _least(ours: Mapping[float, float], least: Mapping[float, float], what: str) -> None:
-    for delta, upper in ours.items():
-        lower = least[delta]
+def _require_at_least(
+    upper_ends: Mapping[float, float], lower_bounds: Mapping[float, float], violation: str
+) -> None:
+    for delta, upper in upper_ends.items():
+        lower = lower_bounds[delta]
+        # Strict beyond rounding alone: an upper end that is too low understates the privacy loss.
         if upper < lower * (1 - _ROOM):
-            raise BrokenLawError(f"at delta={delta:g}: {what}: {upper!r} < {lower!r}")
+            raise BrokenLawError(f"at delta={delta:g}: {violation}: {upper!r} < {lower!r}")
 
 
 def _counting(ladder: _Ladder) -> str:
     event = ladder.events[1]
     counted = ladder.uppers(ladder.after((event, 7)))
-    _close(counted, ladder.uppers(ladder.after(*[(event, 1)] * 7)), "7 times, and 7 times once")
-    _close(
+    _require_equal(
+        counted, ladder.uppers(ladder.after(*[(event, 1)] * 7)), "7 times, and 7 times once"
+    )
+    _require_equal(
         ladder.uppers(ladder.after((event, 7), (event, 0))), counted, "a count of 0 and without it"
     )
     return f"epsilon({_MIDDLE[0]:g})={counted[_MIDDLE[0]]:.4g}"
 
 
 def _order(ladder: _Ladder) -> str:
-    spent = [(event, count) for count, event in enumerate(ladder.events, start=1)]
-    forward, backward = ladder.after(*spent), ladder.after(*spent[::-1])
-    _close(ladder.uppers(forward), ladder.uppers(backward), "forwards and backwards")
+    charges = [(event, count) for count, event in enumerate(ladder.events, start=1)]
+    forward, backward = ladder.after(*charges), ladder.after(*charges[::-1])
+    _require_equal(ladder.uppers(forward), ladder.uppers(backward), "forwards and backwards")
     return ""
 
 
 def _noise(ladder: _Ladder) -> str:
+    # Events are sorted from little noise to much, so that costs may only fall along the ladder.
     for count in (1, 20):
         costs = [ladder.costs(event, count) for event in ladder.events]
-        for more, less in pairwise(costs):
-            _least(more, less, "the noisier event costs more")
+        for quieter_costs, noisier_costs in pairwise(costs):
+            _require_at_least(quieter_costs, noisier_costs, "the noisier event costs more")
     return ""
 
 
 def _grows(ladder: _Ladder) -> str:
     event = ladder.events[1]
     costs = [ladder.costs(event, count, _DELTAS) for count in (1, 2, 10)]
-    for fewer, more in pairwise(costs):
-        _least(more, fewer, "more events cost less")
-    for found in costs:
-        for larger, smaller in pairwise(found.values()):
+    for fewer_costs, more_costs in pairwise(costs):
+        _require_at_least(more_costs, fewer_costs, "more events cost less")
+    for cost_by_delta in costs:
+        for larger, smaller in pairwise(cost_by_delta.values()):
             if smaller < larger * (1 - _ROOM):
                 raise BrokenLawError(f"a smaller delta costs less: {smaller!r} < {larger!r}")
     return ""
@@ -194,11 +207,12 @@ def _grows(ladder: _Ladder) -> str:
 
 def _refuses(ladder: _Ladder) -> str:
     event = ladder.events[1]
-    spent = ladder.after((event, 2))
-    before = ladder.uppers(spent)
+    accountant = ladder.after((event, 2))
+    before = ladder.uppers(accountant)
+    # A guarantee about labels alone says nothing of a replaced record: to add them would be wrong.
     foreign = GaussianEvent(mu=1.0, adjacency=REPLACE_LABEL)
     try:
-        spent.compose(foreign)
+        accountant.compose(foreign)
     except AdjacencyError:
         pass
     except UnsupportedEventError:
@@ -207,26 +221,29 @@ def _refuses(ladder: _Ladder) -> str:
         raise BrokenLawError("an event that only protects labels was accepted for replace-one")
     for count in (-1, 1.5):
         try:
-            spent.compose(event, count)  # type: ignore[arg-type]  # on purpose
+            accountant.compose(event, count)  # type: ignore[arg-type]  # on purpose
         except ValueError:
             continue
         raise BrokenLawError(f"count={count!r} was accepted")
-    _close(before, ladder.uppers(spent), "before and after a refusal")
+    # A refusal that changed the state would charge, or free, budget without a release.
+    _require_equal(before, ladder.uppers(accountant), "before and after a refusal")
     return ""
 
 
 def _truth(ladder: _Ladder) -> str:
     for event in ladder.events:
-        own = {delta: _lower(event, delta) for delta in _DELTAS}
-        once = ladder.costs(event, 1, _DELTAS)
-        _least(once, own, "one event is cheaper than its curve")
+        # The event's certified lower end: whatever quotes less than it is certainly wrong.
+        lower_ends = {delta: _lower(event, delta) for delta in _DELTAS}
+        single_costs = ladder.costs(event, 1, _DELTAS)
+        _require_at_least(single_costs, lower_ends, "one event is cheaper than its curve")
         mu = event.gaussian_mu()
         if mu is None:
             continue
+        # Gaussians compose exactly to one of mu * sqrt(count) (Dong, Roth & Su 2022).
         for count in (2, 50):
             exact = {d: gaussian_epsilon(d, mu * count**0.5, lower=True) for d in _DELTAS}
             upper = ladder.costs(event, count, _DELTAS)
-            _least(upper, exact, f"{count} Gaussians are cheaper than exactly composed")
+            _require_at_least(upper, exact, f"{count} Gaussians are cheaper than exactly composed")
     return ""
 
 
@@ -243,19 +260,20 @@ def _consistent(ladder: _Ladder) -> str:
     for number, event in enumerate(ladder.events):
         if event in ladder.events[:number]:
             continue
-        ours = cache(ladder.after((event, 5)).epsilon)
-        for other in (BasicAccountant(REPLACE_ONE), GdpAccountant(REPLACE_ONE)):
+        interval_of = cache(ladder.after((event, 5)).epsilon)
+        for method in (BasicAccountant(REPLACE_ONE), GdpAccountant(REPLACE_ONE)):
             try:
-                theirs = other.compose(event, 5)
+                reference = method.compose(event, 5)
             except UnsupportedEventError:
                 continue
             for delta in ladder.deltas:
                 try:
-                    first, second = ours(delta), theirs.epsilon(delta)
+                    first, second = interval_of(delta), reference.epsilon(delta)
                 except NoClaimError:
                     continue
                 compared += 1
-                name = type(other).__name__
+                name = type(method).__name__
+                # Both intervals must hold the same true epsilon, so that they must overlap.
                 if first.upper < second.lower * (1 - _ROOM):
                     raise BrokenLawError(f"upper end {first.upper!r} < {second.lower!r} of {name}")
                 if second.upper < first.lower * (1 - _ROOM):

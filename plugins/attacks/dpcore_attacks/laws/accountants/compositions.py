@@ -46,8 +46,10 @@ def compositions(relation: Adjacency) -> Iterator[Composition]:
     rho = ZcdpEvent(rho=0.02, **plain)
     discrete = DiscreteLaplaceEvent(noise_scale=2.0, shift=1, **plain)
     coarse = DiscreteGaussianEvent(noise_width=2.0, shift=1, **plain)
+    # Each kind alone: its representation in the accountant is tested without any composition.
     yield from (((event, 1),) for event in (gaussian, laplace, steep, pure, response, rho))
     yield from (((event, 1),) for event in (approximate, truncated, discrete, coarse))
+    # Repeated: errors of discretisation and of truncated tails add up with the count.
     yield from (((event, 30),) for event in (laplace, pure, response, approximate, discrete))
     yield from (((event, 250),) for event in (small, weak))
     yield ((small, 2500),)
@@ -56,17 +58,18 @@ def compositions(relation: Adjacency) -> Iterator[Composition]:
     yield (pure, 5), (steep, 1)
     yield (approximate, 3), (pure, 2)
     yield (rho, 2), (laplace, 2)
+    # This event of Poisson sampling is about add/remove, whose two directions differ.
     if relation.membership:
-        sampled = PoissonSampledEvent(event=gaussian, sampling_probability=0.1)
-        some = PoissonSampledEvent(event=laplace, sampling_probability=0.3)
-        yield ((sampled, 1),)
-        yield ((sampled, 50),)
-        yield ((some, 10),)
-        yield (sampled, 10), (gaussian, 1)
+        sampled_gaussian = PoissonSampledEvent(event=gaussian, sampling_probability=0.1)
+        sampled_laplace = PoissonSampledEvent(event=laplace, sampling_probability=0.3)
+        yield ((sampled_gaussian, 1),)
+        yield ((sampled_gaussian, 50),)
+        yield ((sampled_laplace, 10),)
+        yield (sampled_gaussian, 10), (gaussian, 1)
 
 
 def certified_verdicts(make: type[Accountant]) -> Iterator[Verdict]:
-    """One verdict for each of two relations."""
+    """The law of certified ends, once for replace-one and once for add/remove."""
     for relation in (REPLACE_ONE, ADD_REMOVE):
         yield judge(CERTIFIED, f"{make.__name__}, {relation}", partial(_certified, make, relation))
 
@@ -74,31 +77,34 @@ def certified_verdicts(make: type[Accountant]) -> Iterator[Verdict]:
 def _certified(make: type[Accountant], relation: Adjacency) -> str:
     compared = 0
     for composition in compositions(relation):
-        ours: Accountant = make(relation)  # type: ignore[call-arg]  # as a spec makes it
-        theirs: Accountant = PldAccountant(relation)
+        accountant: Accountant = make(relation)  # type: ignore[call-arg]  # as a spec makes it
+        # Privacy loss distributions certify both ends of the composition, with little room.
+        reference: Accountant = PldAccountant(relation)
         try:
             for event, count in composition:
-                ours = ours.compose(event, count)
+                accountant = accountant.compose(event, count)
         except (UnsupportedEventError, AdjacencyError):
             continue
         for event, count in composition:
-            theirs = theirs.compose(event, count)
+            reference = reference.compose(event, count)
         for delta in _DELTAS:
             try:
-                own, known = ours.epsilon(delta), theirs.epsilon(delta)
+                quote, truth = accountant.epsilon(delta), reference.epsilon(delta)
             except NoClaimError:
                 continue
             compared += 1
-            what = " and ".join(f"{count} x {event!r}" for event, count in composition)
-            if own.upper < known.lower * (1 - _ROOM):
+            mixture = " and ".join(f"{count} x {event!r}" for event, count in composition)
+            # Too cheap: the composition certainly has a larger epsilon than is quoted.
+            if quote.upper < truth.lower * (1 - _ROOM):
                 raise BrokenLawError(
-                    f"{what} at delta={delta:g}: it quotes {own.upper!r}, at least "
-                    f"{known.lower!r} is certain"
+                    f"{mixture} at delta={delta:g}: it quotes {quote.upper!r}, at least "
+                    f"{truth.lower!r} is certain"
                 )
-            if own.lower > known.upper * (1 + _ROOM) + _ROOM:
+            # The lower end is a claim too: it must not lie above what is certainly enough.
+            if quote.lower > truth.upper * (1 + _ROOM) + _ROOM:
                 raise BrokenLawError(
-                    f"{what} at delta={delta:g}: its lower end is {own.lower!r}, at most "
-                    f"{known.upper!r} is certain"
+                    f"{mixture} at delta={delta:g}: its lower end is {quote.lower!r}, at most "
+                    f"{truth.upper!r} is certain"
                 )
     if not compared:
         raise NotApplicableError(f"it composes none of the core's events under {relation}")

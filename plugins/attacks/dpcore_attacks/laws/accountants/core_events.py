@@ -19,17 +19,18 @@ from dpcore.events.without_replacement import WithoutReplacementEvent
 
 def core_events() -> tuple[Event, ...]:
     """Samplings, mixtures, compositions and curves, of an epsilon of about 1 or less."""
-    here, there = (GaussianEvent(mu=0.9, adjacency=a) for a in (ADD_REMOVE, REPLACE_ONE))
-    half = GaussianEvent(mu=0.45, adjacency=REPLACE_ONE)
-    twice = GaussianEvent(mu=1.8, adjacency=ADD_REMOVE)
+    add_remove, replace = (GaussianEvent(mu=0.9, adjacency=a) for a in (ADD_REMOVE, REPLACE_ONE))
+    # Half and twice the shift: what an absent record, and a full batch, cost in their place.
+    half_replace = GaussianEvent(mu=0.45, adjacency=REPLACE_ONE)
+    double_add_remove = GaussianEvent(mu=1.8, adjacency=ADD_REMOVE)
     return (
-        ComposedEvent(((here, 3), (LaplaceEvent(shift=0.2, adjacency=ADD_REMOVE), 1))),
+        ComposedEvent(((add_remove, 3), (LaplaceEvent(shift=0.2, adjacency=ADD_REMOVE), 1))),
         GaussianMixtureEvent(shifts=(0.0, 0.6), weights=(0.75, 0.25), adjacency=ADD_REMOVE),
         HitMixtureEvent(mus=(0.1, 0.2), weights=(0.3, 0.4), uncovered=1e-9, adjacency=REPLACE_ONE),
-        PoissonReplacedEvent(event=there, absent=half, sampling_probability=0.1),
-        PoissonSampledEvent(event=here, sampling_probability=0.1),
-        RandomStoppingEvent(event=here, mean=7.5, shape=1.0),
+        PoissonReplacedEvent(event=replace, absent=half_replace, sampling_probability=0.1),
+        PoissonSampledEvent(event=add_remove, sampling_probability=0.1),
+        RandomStoppingEvent(event=add_remove, mean=7.5, shape=1.0),
         RenyiEvent(orders=(2.0, 3.3), divergences=(0.1, 0.2), adjacency=ADD_REMOVE),
-        TruncatedBatchEvent(event=here, full=twice, uncovered=1e-12),
-        WithoutReplacementEvent(event=there, size=3, records=70),
+        TruncatedBatchEvent(event=add_remove, full=double_add_remove, uncovered=1e-12),
+        WithoutReplacementEvent(event=replace, size=3, records=70),
     )

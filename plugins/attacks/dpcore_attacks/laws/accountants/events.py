@@ -39,6 +39,7 @@ STORED = Law(
 
 LAWS = (PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, PURE, MU, RHO, RENYI, STORED)
 
+# From 0 far into the tails, finer where epsilon is small.
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 50.0, 60)])
 _WHOLE = (0, 1, 3)
 _TOLERANCE = 1e-9
@@ -55,9 +56,10 @@ def _stored(event: Event, catalogue: Catalogue) -> str:
         text = json.dumps(write_event(event, catalogue))
     except ContractError as error:
         raise BrokenLawError(str(error)) from None
-    again = read_event(json.loads(text), catalogue)
-    if again != event or json.dumps(write_event(again, catalogue)) != text:
-        raise BrokenLawError(f"{event!r} was stored, {again!r} was rebuilt")
+    # Through JSON text, as a ledger on disk does; written again, floats must keep all bits.
+    restored_event = read_event(json.loads(text), catalogue)
+    if restored_event != event or json.dumps(write_event(restored_event, catalogue)) != text:
+        raise BrokenLawError(f"{event!r} was stored, {restored_event!r} was rebuilt")
     return text if len(text) < 200 else ""
 
 
@@ -79,15 +81,19 @@ def event_verdicts(event: Event, subject: str) -> list[Verdict]:
 
 
 def _one_curve(curves: _Curves) -> str:
-    """Whole numbers are where arrays of integers round curves down to nothing."""
+    """An epsilon as an integer, in an array of integers: a curve in integers is rounded to 0."""
     event = curves.event
     for direction in Direction:
-        for whole in _WHOLE:
-            exact = event.delta(float(whole), direction)
-            for told in (event.delta(whole, direction), *event.curve(np.array([whole]), direction)):
-                if not abs(told - exact) <= _TOLERANCE * exact + 2 * event.delta_error:
+        for number in _WHOLE:
+            exact = event.delta(float(number), direction)
+            # Within the error of evaluation, which the event itself states.
+            for delta in (
+                event.delta(number, direction),
+                *event.curve(np.array([number]), direction),
+            ):
+                if not abs(delta - exact) <= _TOLERANCE * exact + 2 * event.delta_error:
                     raise BrokenLawError(
-                        f"{direction.value}: {told:.6g} instead of {exact:.6g} at epsilon={whole}"
+                        f"{direction.value}: {delta:.6g} instead of {exact:.6g} at epsilon={number}"
                     )
     return f"{len(_WHOLE)} epsilons"
 
@@ -129,35 +135,38 @@ def _nonincreasing(curves: _Curves) -> str:
         curve = curves.upper[direction]
         rise = np.diff(curve) - _TOLERANCE * curve[:-1] - 2 * curves.event.delta_error
         if (rise > 0).any():
-            at = _EPSILONS[int(np.argmax(rise))]
-            raise BrokenLawError(f"{direction.value}: it rises after epsilon={at:.4g}")
+            epsilon = _EPSILONS[int(np.argmax(rise))]
+            raise BrokenLawError(f"{direction.value}: it rises after epsilon={epsilon:.4g}")
     return ""
 
 
 def _convex(curves: _Curves) -> str:
     """A convex truth between both ends: the lower end never lies above a chord of the upper one."""
+    # Up to e^20: farther out, deltas are too small for chords in floats to tell anything.
     points = np.exp(_EPSILONS[_EPSILONS <= 20])
     for direction in Direction:
         upper = curves.upper[direction][: len(points)]
         lower = curves.lower[direction][: len(points)] * (1 - _TOLERANCE)
+        # delta = sup P(E) - e^eps Q(E) with Q(E) <= 1: in e^eps it never falls faster than 1.
         if (lower[:-1] - upper[1:] > np.diff(points) * (1 + _TOLERANCE)).any():
             raise BrokenLawError(f"{direction.value}: it falls faster than 1 in e^epsilon")
-        left = (points[2:] - points[1:-1]) / (points[2:] - points[:-2])
-        above = lower[1:-1] - (left * upper[:-2] + (1 - left) * upper[2:])
+        # The weight of the left neighbour in the chord over the middle point.
+        left_weight = (points[2:] - points[1:-1]) / (points[2:] - points[:-2])
+        above = lower[1:-1] - (left_weight * upper[:-2] + (1 - left_weight) * upper[2:])
         if (above > 0).any():
-            at = _EPSILONS[int(np.argmax(above)) + 1]
-            raise BrokenLawError(f"{direction.value}: not convex around epsilon={at:.4g}")
+            epsilon = _EPSILONS[int(np.argmax(above)) + 1]
+            raise BrokenLawError(f"{direction.value}: not convex around epsilon={epsilon:.4g}")
     return f"{len(points)} points"
 
 
 def _directions(curves: _Curves) -> str:
     """Total variation is symmetric: the two intervals at epsilon = 0 must meet."""
     remove, add = Direction
-    for one, other in ((remove, add), (add, remove)):
-        least, most = float(curves.lower[one][0]), float(curves.upper[other][0])
-        if least > most * (1 + _TOLERANCE):
+    for first, second in ((remove, add), (add, remove)):
+        low, high = float(curves.lower[first][0]), float(curves.upper[second][0])
+        if low > high * (1 + _TOLERANCE):
             raise BrokenLawError(
-                f"at epsilon=0 {one.value} is at least {least!r}, {other.value} at most {most!r}"
+                f"at epsilon=0 {first.value} is at least {low!r}, {second.value} at most {high!r}"
             )
     return f"total variation at most {float(curves.upper[remove][0]):.4g}"
 
@@ -168,9 +177,10 @@ def _pure(curves: _Curves) -> str:
     if epsilon is None:
         raise NotApplicableError("it states no pure epsilon")
     for direction in Direction:
-        left = event.delta_lower(epsilon * (1 + 1e-12), direction)
-        if left > 1e-15:
-            raise BrokenLawError(f"{direction.value}: {left!r} is left at epsilon={epsilon!r}")
+        # A hair beyond epsilon, so that rounding of epsilon itself leaves no mass behind.
+        mass = event.delta_lower(epsilon * (1 + 1e-12), direction)
+        if mass > 1e-15:
+            raise BrokenLawError(f"{direction.value}: {mass!r} is left at epsilon={epsilon!r}")
     return f"epsilon={epsilon:.4g}"
 
 
@@ -199,18 +209,18 @@ def _rho(curves: _Curves) -> str:
 
 def _renyi(curves: _Curves) -> str:
     event = curves.event
-    stated = event.renyi(_ORDERS)
-    if stated is None:
+    bounds = event.renyi(_ORDERS)
+    if bounds is None:
         raise NotApplicableError("it states no Rényi bounds")
-    if np.isnan(stated).any() or (stated < 0).any():
+    if np.isnan(bounds).any() or (bounds < 0).any():
         raise BrokenLawError("a Rényi bound is negative or not a number")
     closest = math.inf
-    for bound, (order, implied) in zip(stated, curves.implied, strict=True):
+    for bound, (order, implied) in zip(bounds, curves.implied, strict=True):
         if bound < implied * (1 - 1e-6):
             raise BrokenLawError(f"order {order:g}: {bound:.6g} < {implied:.6g}")
         if implied > 1e-6:
             closest = min(closest, bound / implied)
-    return f"{len(stated)} orders, closest {closest:.4g} times what the curve implies"
+    return f"{len(bounds)} orders, closest {closest:.4g} times what the curve implies"
 
 
 def _implied(event: Event) -> list[tuple[float, float]]:
@@ -230,20 +240,23 @@ def _implied(event: Event) -> list[tuple[float, float]]:
         direction: np.array([event.delta_lower(float(e), direction) for e in cells[1:]])
         for direction in Direction
     }
-    found = []
+    divergences = []
     for order in _ORDERS:
         worst = 0.0
-        for direction, other in (
+        for direction, opposite in (
             (Direction.REMOVE, Direction.ADD),
             (Direction.ADD, Direction.REMOVE),
         ):
             rate = order - 1
             exponents = np.minimum(rate * cells, 600.0)
+            # Exact integrals of the weights over each cell, times the curve at the cell's right
+            # end.
             up = np.diff(np.exp(exponents)) / rate * lower[direction]
-            down = -np.diff(np.exp(-order * cells)) / order * lower[other]
+            down = -np.diff(np.exp(-order * cells)) / order * lower[opposite]
             total = float(up.sum() + down.sum())
+            # No single pair attains the whole curve: count the best point of it alone.
             if not event.attained:
                 total = float(np.max(np.expm1(exponents[1:]) / rate * lower[direction]))
             worst = max(worst, math.log1p(order * rate * total) / rate)
-        found.append((float(order), worst))
-    return found
+        divergences.append((float(order), worst))
+    return divergences

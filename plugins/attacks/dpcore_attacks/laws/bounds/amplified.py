@@ -60,7 +60,7 @@ _SMALL = 4  # records: a large share is sampled
 def amplified_verdict(
     case: Case, subject: str, seed: int, draws: int, rate: float = RATE
 ) -> Verdict:
-    """Of one learner with its mechanisms, at its own size and at a very small one."""
+    """The law of sampled asks of one learner, at its own size and at a very small one."""
     return judge(AMPLIFIED, subject, partial(_amplified, case, seed, draws, rate))
 
 
@@ -81,39 +81,45 @@ class _Sampled:
         assert sampling is not None, "only sampled asks are tried"
         coins = SecretCoins.rehearsal(number)
         stream = coins.sampling(0, self.ask.name, 1)
-        seen = (
+        # On pilots the changed row always takes part, so that its movement is seen at all.
+        sample = (
             sampling.draw(records, stream)
             if taking is None
             else sampling.attacked(records, taking, stream)
         )
-        own = coins.learner(0, self.ask.name, 1)
-        found = compute(self.case.learner, self.ask, seen, self.case.public, own)
-        assert not isinstance(found, Expansion), "functions are not sampled"
-        return to_real(np.asarray(found).astype(self.ask.dtype))
+        learner_coins = coins.learner(0, self.ask.name, 1)
+        statistic = compute(self.case.learner, self.ask, sample, self.case.public, learner_coins)
+        assert not isinstance(statistic, Expansion), "functions are not sampled"
+        return to_real(np.asarray(statistic).astype(self.ask.dtype))
 
 
 def _amplified(case: Case, seed: int, draws: int, rate: float) -> str:
+    # A small size too: there a sample is a large share, and amplification spares least.
     sizes = [case] if case.domain.at_most is None else [case, case.at_size(_SMALL)]
-    asked = [sampled for sized in sizes for sampled in _asks(sized, seed)]
-    if not asked:
+    asks = [sampled for sized in sizes for sampled in _asks(sized, seed)]
+    if not asks:
         raise NotApplicableError("it asks nothing of a sample that its price counts on")
-    each = rate / (len(asked) * len(_SCALES))
-    for sampled in asked:
+    # A union bound: the comparisons together fail a right claim with chance `rate` at most.
+    rate_each = rate / (len(asks) * len(_SCALES))
+    for sampled in asks:
         for scale in _SCALES:
-            _compare(sampled, scale, seed, draws, each)
-    least = visible(_DRAWS * draws, each)
-    tried = len(asked) * len(_SCALES)
-    return f"{tried} comparisons; a delta that is {least:.2g} too small would have been seen"
+            _compare(sampled, scale, seed, draws, rate_each)
+    limit = visible(_DRAWS * draws, rate_each)
+    comparisons = len(asks) * len(_SCALES)
+    return f"{comparisons} comparisons; a delta that is {limit:.2g} too small would have been seen"
 
 
 def _asks(case: Case, seed: int) -> Iterator[_Sampled]:
     claims = case.safe_claims()
     rng = np.random.default_rng(seed)
     for query, claim in () if isinstance(claims, Refused) else claims:
+        # Float noise where the case names no mechanism: its draws are cheap.
         mechanism = case.mechanisms.get(query.name, Gaussian(noise="float"))
+        # A random order spares nothing by itself: its law is tested with the bounds.
         unpriced = query.sampling is None or isinstance(query.sampling, Order)
         if unpriced or not isinstance(claim, Sensitivity) or isinstance(mechanism, Interactive):
             continue
+        # Other distances have no real direction to project the answers on.
         if query.distance not in (Distance.L1, Distance.L2, Distance.LINF):
             continue
         for ask in asks_of(case, query.name, rng)[:1]:
@@ -133,33 +139,37 @@ def _compare(sampled: _Sampled, scale: float, seed: int, draws: int, rate: float
     def outputs(
         records: Records, along: NDArray[np.float64], start: int, count: int
     ) -> NDArray[np.float64]:
-        found = np.empty((count, 1))
+        result = np.empty((count, 1))
+        # The sample and the noise of one draw share a key; draws do not.
         for k in range(count):
             value = from_real(sampled.value(records, start + k), ask)
             noise = SecretCoins.rehearsal(start + k).noise(0, ask.name, 1)
-            found[k, 0] = to_real(np.asarray(release(value, ask, noise))) @ along
-        return found
+            result[k, 0] = to_real(np.asarray(release(value, ask, noise))) @ along
+        return result
 
-    for number, (pair, along) in enumerate(_telling(sampled, seed)):
+    for number, (pair, along) in enumerate(_choose_pairs(sampled, seed)):
+        # A second and larger look, on fresh draws, only where the first is suspicious.
         for count, start in ((_DRAWS * draws, 1), (_MORE * _DRAWS * draws, 5)):
+            # Keys of pairs, looks and sides never meet: reused draws would not be independent.
             first = (10 * seed + start) * 10_000_000 + number * 1_000_000
             sample = Sample(
                 p=outputs(pair.after, along, first, count),
                 q=outputs(pair.before, along, first + 500_000, count),
                 what="the answers along the movement",
             )
-            found = excess([sample], event, rate / (2 * _TRIED), directed=True)
-            if found is not None and found.broken:
+            # The direction of the pair is unknown, so that the larger of both curves is the claim.
+            result = excess([sample], event, rate / (2 * _TRIED), directed=True)
+            if result is not None and result.broken:
                 raise BrokenLawError(
-                    f"n={len(pair.after)}, noise at scale {scale:g}: by {found.what}, "
-                    f"delta({found.epsilon:g}) >= {found.least:.4g} was seen (chance "
-                    f"{rate:g} of an error), {found.claimed:.4g} is claimed"
+                    f"n={len(pair.after)}, noise at scale {scale:g}: by {result.what}, "
+                    f"delta({result.epsilon:g}) >= {result.least:.4g} was seen (chance "
+                    f"{rate:g} of an error), {result.claimed:.4g} is claimed"
                 )
-            if found is None or not found.suspicious:
+            if result is None or not result.suspicious:
                 break
 
 
-def _telling(sampled: _Sampled, seed: int) -> list[tuple[Pair, NDArray[np.float64]]]:
+def _choose_pairs(sampled: _Sampled, seed: int) -> list[tuple[Pair, NDArray[np.float64]]]:
     """Pairs whose samples move most for what other records scatter, with the movement's direction.
 
     Two of the pairs: one where the others scatter least, and one with the largest movement.
@@ -177,12 +187,18 @@ def _telling(sampled: _Sampled, seed: int) -> list[tuple[Pair, NDArray[np.float6
             )
         except Exception:  # the laws of learners tell of it
             continue
-        moved = (after - before).mean(axis=0)
-        length = float(np.linalg.norm(moved))
+        # The sampling scatters the other records; the mean over draws leaves the movement.
+        movement = (after - before).mean(axis=0)
+        length = float(np.linalg.norm(movement))
         if length > 0:
-            spread = float(((before - before.mean(axis=0)) @ (moved / length)).std())
+            spread = float(((before - before.mean(axis=0)) @ (movement / length)).std())
             unit = sampled.claim.unit
-            ranked.append((length / (0.3 * unit + spread), length, pair, moved / length))
+            # The noise at small scales is about 0.3 units, on top of what the sampling scatters.
+            ranked.append((length / (0.3 * unit + spread), length, pair, movement / length))
     best = sorted(ranked, key=lambda entry: -entry[0])[:1]
-    others = [one for one in sorted(ranked, key=lambda entry: -entry[1]) if one is not best[0]]
-    return [(pair, along) for _, _, pair, along in (best + others)[:_TRIED]]
+    by_length = [
+        candidate
+        for candidate in sorted(ranked, key=lambda entry: -entry[1])
+        if candidate is not best[0]
+    ]
+    return [(pair, along) for _, _, pair, along in (best + by_length)[:_TRIED]]

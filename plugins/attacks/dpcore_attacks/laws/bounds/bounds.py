@@ -121,16 +121,18 @@ def bound_verdicts(
     }
     verdicts = [judge(law, subject, check) for law, check in checks.items()]
     findings = _attack_relations(case, effort, seed, known)
-    still = [f for f in findings if f.pairs and not f.reason]
-    if still and not any(f.worst > 0 for f in still):
-        reason = f"the statistic never moved in {sum(f.pairs for f in still)} pairs"
+    # A search in which nothing ever moved is no test: say so instead of passing it.
+    applicable = [f for f in findings if f.pairs and not f.reason]
+    if applicable and not any(f.worst > 0 for f in applicable):
+        reason = f"the statistic never moved in {sum(f.pairs for f in applicable)} pairs"
         verdicts.append(Verdict(HOLDS, subject, Outcome.NOT_TESTED, reason))
     verdicts += [_holds(finding) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
-    varied = _attack_variants(case, effort.share(4), seed, known)
-    verdicts += _failures([*findings, *(finding for _, finding in varied)])
-    verdicts.append(judge(READS_PARAMETERS, subject, lambda: _reads_parameters(varied)))
-    return verdicts, findings + tuple(finding for _, finding in varied)
+    # A bound that copies a number goes wrong only where the number changes.
+    variant_findings = _attack_variants(case, effort.share(4), seed, known)
+    verdicts += _failures([*findings, *(finding for _, finding in variant_findings)])
+    verdicts.append(judge(READS_PARAMETERS, subject, lambda: _reads_parameters(variant_findings)))
+    return verdicts, findings + tuple(finding for _, finding in variant_findings)
 
 
 def covered(case: Case) -> Iterator[Case]:
@@ -140,15 +142,16 @@ def covered(case: Case) -> Iterator[Case]:
     """
     values: list[tuple[Adjacency, tuple[float | HitLaw, ...]]] = []
     for relation in dict.fromkeys((case.adjacency, *RELATIONS)):
-        other = case.under(relation)
-        claims = other.safe_claims()
+        related_case = case.under(relation)
+        claims = related_case.safe_claims()
         if isinstance(claims, Refused):
             continue
         units = tuple(_movement(claim) for _, claim in claims)
-        if any(relation <= larger and units == found for larger, found in values):
+        # Any pair of the smaller relation is one of the larger, which is attacked already.
+        if any(relation <= larger and units == larger_units for larger, larger_units in values):
             continue
         values.append((relation, units))
-        yield other
+        yield related_case
 
 
 def _movement(claim: AnySensitivity) -> float | HitLaw:
@@ -158,15 +161,17 @@ def _movement(claim: AnySensitivity) -> float | HitLaw:
 def _finite_or_refused(case: Case) -> str:
     checked = 0
     for relation in RELATIONS:
+        # At tiny sizes a count in a denominator shows, at huge ones an overflow.
         for size in (1, 2, 3, 10, 1000, 10**6):
-            other = case.under(relation).at_size(size)
-            claims = other.claims()
+            sized_case = case.under(relation).at_size(size)
+            claims = sized_case.claims()
             if isinstance(claims, Refused):
                 if not claims.reason:
                     raise BrokenLawError(f"{relation}, n={size}: refused without a reason")
                 continue
             for query, claim in claims:
                 checked += 1
+                # A zero would ask for no noise at all, an infinite one for nothing but noise.
                 if not (math.isfinite(claim.largest) and claim.largest > 0):
                     raise BrokenLawError(
                         f"{relation}, n={size}: {query.name!r} has {claim.largest!r}"
@@ -189,6 +194,7 @@ def _fits_query(case: Case) -> str:
     if isinstance(claims, Refused):
         raise NotApplicableError(f"refused: {claims.reason}")
     for query, claim in claims:
+        # The mechanism scales its noise in the query's distance: another one is another number.
         if claim.distance is not query.distance:
             raise BrokenLawError(
                 f"it bounds {claim.distance}, {query.name!r} needs {query.distance}"
@@ -206,15 +212,16 @@ def _monotone(case: Case) -> str:
         if not isinstance(claims, Refused):
             units[relation] = {query.name: claim.largest for query, claim in claims}
     compared = 0
-    for small, ours in units.items():
-        for large, theirs in units.items():
+    for small, small_units in units.items():
+        for large, large_units in units.items():
             if small == large or not small <= large:
                 continue
-            for name in ours.keys() & theirs.keys():
+            for name in small_units.keys() & large_units.keys():
                 compared += 1
-                if ours[name] > theirs[name] * (1 + 1e-12):
+                if small_units[name] > large_units[name] * (1 + 1e-12):
                     raise BrokenLawError(
-                        f"{name!r}: {ours[name]!r} for {small}, but {theirs[name]!r} for {large}"
+                        f"{name!r}: {small_units[name]!r} for {small}, "
+                        f"but {large_units[name]!r} for {large}"
                     )
     if not compared:
         raise NotApplicableError("it covers no two comparable relations")
@@ -227,12 +234,13 @@ def _any_args(case: Case, seed: int) -> str:
         raise NotApplicableError(f"refused: {claims.reason}")
     rng, compared = np.random.default_rng(seed), 0
     for query, claim in claims:
+        # Args come from earlier answers: a bound that read them would be priced after the fact.
         for ask in asks_of(case, query.name, rng):
             if ask.args is None:
                 continue
             compared += 1
-            again = case.bound.sensitivity(ask, case.learner, case.public, case.adjacency)
-            if again != claim:
+            claim_with_args = case.bound.sensitivity(ask, case.learner, case.public, case.adjacency)
+            if claim_with_args != claim:
                 raise BrokenLawError(f"{query.name!r}: the bound changes with the args of an ask")
     if not compared:
         raise NotApplicableError("no ask carries args")
@@ -254,28 +262,32 @@ def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
         raise NotApplicableError("it states no law")
     closest = 0.0
     for query, claim in laws:
+        # Without a claim for each order there is nothing that the law over orders could be held to.
         if not isinstance(case.bound, Pathwise):
             raise BrokenLawError(f"{query.name!r}: no claim for one order (method `along`)")
         assert isinstance(query.sampling, Order), "a law is over orders"
+        # Fewer draws of long orders: the work of each grows with its steps.
         draws = int(np.clip(2e7 / query.sampling.steps, 50, _ORDERS))
         coins = SecretCoins.rehearsal(seed)
-        moved = np.empty(draws)
+        movements = np.empty(draws)
         for number in range(draws):
             rows = query.sampling.rows(
                 case.domain.records, coins.sampling(0, query.name, number + 1)
             )
-            moved[number] = case.bound.along(query, case.learner, case.public, rows, 0)
+            movements[number] = case.bound.along(query, case.learner, case.public, rows, 0)
         levels = (0.0, *claim.law.atoms)
+        # The law's tail changes at its atoms alone, so that these levels are all there are.
         for level in levels:
-            exceeded = int(np.count_nonzero(moved > level))
-            stated = min(1.0, claim.law.beyond(level))
-            if scipy.stats.binom.sf(exceeded - 1, draws, stated) < rate / (len(levels) * len(laws)):
+            exceeded = int(np.count_nonzero(movements > level))
+            tail = min(1.0, claim.law.beyond(level))
+            # sf(k - 1) is the chance of k or more hits, were the stated tail true.
+            if scipy.stats.binom.sf(exceeded - 1, draws, tail) < rate / (len(levels) * len(laws)):
                 raise BrokenLawError(
                     f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
-                    f"{level:.6g}, the law says {stated:.4g}"
+                    f"{level:.6g}, the law says {tail:.4g}"
                 )
             if exceeded > draws / 20:
-                closest = max(closest, exceeded / draws / max(stated, 1e-300))
+                closest = max(closest, exceeded / draws / max(tail, 1e-300))
     return f"closest {closest:.3g} of a stated tail"
 
 
@@ -284,16 +296,17 @@ def _attack_relations(
 ) -> tuple[Finding, ...]:
     """The case's own size under every relation, then sizes 1 and 2; over coins, several keys."""
     relations = list(covered(case))
+    # With one or two records an average moves most: constants in n show there.
     small = [
         sized
         for size in (1, 2)
-        for other in relations
-        if not isinstance((sized := other.at_size(size)).safe_claims(), Refused)
+        for target in relations
+        if not isinstance((sized := target.at_size(size)).safe_claims(), Refused)
     ]
     findings: list[Finding] = []
     for cases, part in ((relations, effort.share(2)), (small, effort.share(4))):
-        for other in cases:
-            findings.extend(_attack_keys(other, part.share(len(cases)), seed, known))
+        for target in cases:
+            findings.extend(_attack_keys(target, part.share(len(cases)), seed, known))
     return tuple(findings)
 
 
@@ -309,21 +322,23 @@ def _attack_keys(
     ]
     if not gammas:
         return falsify(case, effort, seed, known=known)
-    found = [
+    # Over coins a few keys may break the claim with chance gamma each: attack several.
+    attempts = [
         falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), effort.share(_COINS), seed)
         for key in range(_COINS)
     ]
-    broken = [findings for findings in found if any(f.broken for f in findings)]
+    broken = [findings for findings in attempts if any(f.broken for f in findings)]
+    # More broken keys than chance allows: report the first of them.
     if broken and _binomial_tail(len(broken), _COINS, max(gammas)) < _RARE:
         return broken[0]
-    standing = [findings for findings in found if not any(f.broken for f in findings)]
-    return standing[0] if standing else found[0]
+    standing = [findings for findings in attempts if not any(f.broken for f in findings)]
+    return standing[0] if standing else attempts[0]
 
 
-def _binomial_tail(least: int, trials: int, probability: float) -> float:
+def _binomial_tail(successes: int, trials: int, probability: float) -> float:
     return math.fsum(
         math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
-        for k in range(least, trials + 1)
+        for k in range(successes, trials + 1)
     )
 
 
@@ -333,11 +348,12 @@ def _holds(finding: Finding) -> Verdict:
 
 def _outcome(finding: Finding) -> tuple[Outcome, str]:
     attacked = f"attacked: {finding.pairs} pairs, worst ratio {finding.worst:.4g}"
+    # Pairs outside a bound's assumptions break nothing, yet a reader should see them.
     if finding.outside is not None:
         attacked += f"; outside its assumptions {finding.outside:.4g}"
     if finding.broken and finding.counterexample is not None:
-        found = finding.counterexample
-        return Outcome.FAILED, f"{attacked} ({found.origin}): {found.describe()}"
+        counterexample = finding.counterexample
+        return Outcome.FAILED, f"{attacked} ({counterexample.origin}): {counterexample.describe()}"
     if finding.reason:
         return Outcome.NOT_APPLICABLE, f"{finding.reason} ({attacked})"
     return Outcome.PASSED, attacked
@@ -373,31 +389,32 @@ def _failures(findings: Sequence[Finding]) -> list[Verdict]:
 def _attack_variants(
     case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
 ) -> list[tuple[str, Finding]]:
-    found: list[tuple[str, Case]] = []
-    for what, other in variants(case):
-        if not isinstance(other.safe_claims(), Refused):
-            found.append((what, other))
+    variant_cases: list[tuple[str, Case]] = []
+    for change, variant in variants(case):
+        if not isinstance(variant.safe_claims(), Refused):
+            variant_cases.append((change, variant))
     findings = [
-        (what, attrs.evolve(finding, changed=what))
-        for what, other in found
-        for finding in falsify(other, effort.share(len(found)), seed, known=known)
+        (change, attrs.evolve(finding, changed=change))
+        for change, variant in variant_cases
+        for finding in falsify(variant, effort.share(len(variant_cases)), seed, known=known)
     ]
     # a parameter at which nothing works fits no dataset: that says nothing about the bound
-    return [(what, finding) for what, finding in findings if finding.failures < finding.pairs]
+    return [(change, finding) for change, finding in findings if finding.failures < finding.pairs]
 
 
-def _of(finding: Finding) -> str:
+def _describe_evidence(finding: Finding) -> str:
     return f": {finding.counterexample.describe()}" if finding.counterexample else ""
 
 
 def _reads_parameters(findings: Sequence[tuple[str, Finding]]) -> str:
     if not findings:
         raise NotApplicableError("the bound is refused for every changed parameter")
-    for what, finding in findings:
+    for change, finding in findings:
+        # Only this number changed, so that the bound must have used a copy of the old one.
         if finding.broken:
             raise BrokenLawError(
-                f"with {what} and nothing else changed, the statistic moves {finding.worst:.4g} "
-                f"times the claim{_of(finding)}"
+                f"with {change} and nothing else changed, the statistic moves {finding.worst:.4g} "
+                f"times the claim{_describe_evidence(finding)}"
             )
-    ratios = ", ".join(f"{what}: {finding.worst:.3g}" for what, finding in findings)
+    ratios = ", ".join(f"{change}: {finding.worst:.3g}" for change, finding in findings)
     return f"worst ratios {ratios}"

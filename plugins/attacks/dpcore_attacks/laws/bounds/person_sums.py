@@ -56,19 +56,21 @@ def person_sum_verdicts(case: Case, total: Total = by_core, seed: int = 0) -> li
     subject = f"{type(case.learner).__name__}, {case.adjacency}"
     trial = _Trial(case, asks, total, _records(case, seed))
     return [
-        judge(WHOLE, subject, partial(_whole, trial, seed)),
+        judge(WHOLE, subject, partial(_persons_add_up, trial, seed)),
         judge(CLIPPED, subject, partial(_clipped, trial)),
     ]
 
 
 @attrs.frozen(eq=False)
 class _Trial:
+    """A case with its asks, made-up records and the sum that is put to the test."""
+
     case: Case
     asks: tuple[Query, ...]
     total: Total
     records: Records
 
-    def of(self, query: Query, rows: NDArray[Any]) -> Exact:
+    def sum_of_rows(self, query: Query, rows: NDArray[Any]) -> Exact:
         learner = self.case.learner
         assert isinstance(learner, SummingLearner), "its sums are the core's"
         return self.total(learner, query, self.records.take(rows), self.case.public)
@@ -95,25 +97,31 @@ def _records(case: Case, seed: int) -> Records:
     """Persons with 1 to many records, mixed; the first has one corner, over and over."""
     rows, rng = Rows(case.domain), np.random.default_rng([seed, 4])
     sizes = [_MOST, *rng.integers(1, _MOST, _PERSONS - 1).tolist()]
-    whose = np.repeat(np.arange(_PERSONS, dtype=np.int32), sizes)
-    few = [rows.corners(rng, size) for size in sizes]
-    few[0] = np.repeat(few[0][:1], _MOST, axis=0)
-    few[1::2] = [rows.anywhere(rng, size) for size in sizes[1::2]]
-    order = rng.permutation(whose.size)
-    labels = rng.choice([-1.0, 1.0, 0.3], whose.size) * rows.label_bound
+    owners = np.repeat(np.arange(_PERSONS, dtype=np.int32), sizes)
+    blocks = [rows.corners(rng, size) for size in sizes]
+    # Equal corners add up instead of cancelling: the longest sum a person can have.
+    blocks[0] = np.repeat(blocks[0][:1], _MOST, axis=0)
+    blocks[1::2] = [rows.anywhere(rng, size) for size in sizes[1::2]]
+    # Persons are mixed, so that a sum over neighbouring rows would cut them apart.
+    order = rng.permutation(owners.size)
+    labels = rng.choice([-1.0, 1.0, 0.3], owners.size) * rows.label_bound
     labels[:_MOST] = rows.label_bound
-    found = rows.project(np.vstack(few)[order], labels[order])
-    return attrs.evolve(found, persons=whose[order])
+    records = rows.project(np.vstack(blocks)[order], labels[order])
+    return attrs.evolve(records, persons=owners[order])
 
 
-def _whole(trial: _Trial, seed: int) -> str:
+def _persons_add_up(trial: _Trial, seed: int) -> str:
     rng = np.random.default_rng([seed, 6])
     for query in trial.asks:
-        everything = trial.of(query, np.arange(len(trial.records)))
-        own = [trial.of(query, np.flatnonzero(trial.persons == one)) for one in range(_PERSONS)]
-        if sum(own[1:], own[0]) != everything:
+        # Sums are exact integers: equality is to the last bit, whatever the order.
+        full_sum = trial.sum_of_rows(query, np.arange(len(trial.records)))
+        person_sums = [
+            trial.sum_of_rows(query, np.flatnonzero(trial.persons == person))
+            for person in range(_PERSONS)
+        ]
+        if sum(person_sums[1:], person_sums[0]) != full_sum:
             raise BrokenLawError(f"{query.name!r}: the whole is not the sum of single persons")
-        if trial.of(query, rng.permutation(len(trial.records))) != everything:
+        if trial.sum_of_rows(query, rng.permutation(len(trial.records))) != full_sum:
             raise BrokenLawError(f"{query.name!r}: another order gives another sum")
     return f"{len(trial.asks)} sums over {len(trial.records)} records of {_PERSONS} persons"
 
@@ -123,19 +131,21 @@ def _clipped(trial: _Trial) -> str:
     for query in trial.asks:
         assert query.sum is not None, "it clips persons"
         assert query.sum.person is not None, "it clips persons"
+        # In units of the grid, as a fraction: no rounding can hide an excess.
         limit = Fraction(query.sum.person) / Fraction(2) ** query.sum.unit
-        for one in range(_PERSONS):
-            whole = trial.of(query, np.flatnonzero(trial.persons == one)).integers()
+        for person in range(_PERSONS):
+            integers = trial.sum_of_rows(query, np.flatnonzero(trial.persons == person)).integers()
+            # l2 is compared squared, since the root of a fraction is not exact.
             if query.distance is Distance.L2:
-                far = Fraction(sum(n * n for n in whole)) / limit**2
+                ratio = Fraction(sum(n * n for n in integers)) / limit**2
             else:
-                sizes = [abs(n) for n in whole]
-                far = Fraction(max(sizes) if query.distance is Distance.LINF else sum(sizes))
-                far /= limit
-            if far > 1:
+                sizes = [abs(n) for n in integers]
+                ratio = Fraction(max(sizes) if query.distance is Distance.LINF else sum(sizes))
+                ratio /= limit
+            if ratio > 1:
                 raise BrokenLawError(
-                    f"{query.name!r}: a person's sum is longer than the clip ({float(far):.4g} "
+                    f"{query.name!r}: a person's sum is longer than the clip ({float(ratio):.4g} "
                     f"times, squared in l2)"
                 )
-            longest = max(longest, far)
+            longest = max(longest, ratio)
     return f"up to {float(longest):.4g} of the clip (squared in l2)"

@@ -82,6 +82,7 @@ class _Sums:
         self.case, self.learner = case, case.learner
         self._seed = seed
 
+    # A new generator with equal draws for each law: no law's records depend on another's.
     def rng(self) -> np.random.Generator:
         return np.random.default_rng([self._seed, 3])
 
@@ -100,19 +101,22 @@ class _Sums:
             planned = self.learner.queries(self.case.public)
         except UndeclaredError as error:
             raise NotApplicableError(f"it is refused by the plan: {error}") from None
-        found = [asks_of(self.case, query.name, self.rng())[:_ASKS] for query in planned]
-        return [ask for asks in found for ask in asks]
+        asks_by_query = [asks_of(self.case, query.name, self.rng())[:_ASKS] for query in planned]
+        return [ask for asks in asks_by_query for ask in asks]
 
     def total(self, query: Query, records: Records) -> Exact:
+        # A fresh copy each time, so that no sum can lean on what an earlier one left behind.
         return copy.deepcopy(self.learner).total_of(query, records, self.case.public)
 
     def rows(self, query: Query, records: Records) -> NDArray[Any] | None:
         """The contributions as the learner makes them; None where it fails."""
         try:
-            found = copy.deepcopy(self.learner).contributions(query, records, self.case.public)
+            contributions = copy.deepcopy(self.learner).contributions(
+                query, records, self.case.public
+            )
         except Exception:
             return None
-        rows = np.asarray(found)
+        rows = np.asarray(contributions)
         return rows if rows.shape == (len(records), *query.shape) else None
 
 
@@ -125,14 +129,15 @@ def _universe(trial: _Sums) -> Records:
     """All combinations of a few cells of every column, or as many of them as are compared."""
     domain, rng = trial.case.domain, trial.rng()
     cells = {name: cells_of(rule) for name, rule in domain.rules.items()}
-    count = math.prod(len(few) for few in cells.values())
+    count = math.prod(len(values) for values in cells.values())
     if count <= _UNIVERSE:
-        picked = list(itertools.product(*cells.values()))
+        combinations = list(itertools.product(*cells.values()))
     else:
-        picked = [
-            tuple(one[rng.integers(len(one))] for one in cells.values()) for _ in range(_UNIVERSE)
+        combinations = [
+            tuple(column[rng.integers(len(column))] for column in cells.values())
+            for _ in range(_UNIVERSE)
         ]
-    return one_each(domain.project(dict(zip(cells, zip(*picked, strict=True), strict=True))))
+    return one_each(domain.project(dict(zip(cells, zip(*combinations, strict=True), strict=True))))
 
 
 def _small_universe(trial: _Sums) -> str:
@@ -143,17 +148,20 @@ def _small_universe(trial: _Sums) -> str:
         claims = case.safe_claims()
         if isinstance(claims, Refused):
             continue
-        there = _Sums(case, 0)
+        related = _Sums(case, 0)
         claimed = {query.name: claim for query, claim in claims}
-        for query in there.asks:
-            rows = [there.total(query, one).floats().reshape(-1) for one in records.alone()]
-            far = _farthest(np.array(rows), query.distance, adjacency.membership)
+        for query in related.asks:
+            # A sum is additive, so that single records tell what any neighbour moves it by.
+            rows = [related.total(query, record).floats().reshape(-1) for record in records.alone()]
+            movement = _farthest(np.array(rows), query.distance, adjacency.membership)
             limit = claimed[query.name].largest
-            if far > limit * (1 + ALLOWANCE):
+            # `ALLOWANCE` is for this comparison in floats; the claim itself has no slack.
+            if movement > limit * (1 + ALLOWANCE):
                 raise BrokenLawError(
-                    f"{query.name!r} moves by {far:.9g} under {adjacency}, {limit:.9g} is claimed"
+                    f"{query.name!r} moves by {movement:.9g} under {adjacency}, "
+                    f"{limit:.9g} is claimed"
                 )
-            shares.append(far / limit)
+            shares.append(movement / limit)
     if not shares:
         raise NotApplicableError("it claims nothing of any relation")
     return f"{len(records)} records, up to {max(shares):.4g} of the claim"
@@ -161,6 +169,7 @@ def _small_universe(trial: _Sums) -> str:
 
 def _farthest(rows: NDArray[np.float64], distance: Distance, membership: bool) -> float:
     """The longest row, or the largest distance of two."""
+    # A record that comes or goes moves the sum by its own row, a replaced one by two rows.
     if membership:
         return float(_lengths(rows, distance).max(initial=0.0))
     return max(float(_lengths(rows - row, distance).max(initial=0.0)) for row in rows)
@@ -175,16 +184,17 @@ def _additive(trial: _Sums) -> str:
     records, rng, sums = trial.records(), trial.rng(), 0
     singles = [*records.alone()]
     for query in trial.asks:
-        whole = trial.total(query, records)
+        full_sum = trial.total(query, records)
         one_by_one = [trial.total(query, single) for single in singles]
-        if sum(one_by_one[1:], one_by_one[0]) != whole:
+        if sum(one_by_one[1:], one_by_one[0]) != full_sum:
             raise BrokenLawError(f"{query.name!r}: the whole is not the sum of single records")
+        # Engines sum parts in any order: only exact sums are then the same bits.
         order = rng.permutation(len(records))
-        if trial.total(query, records.take(order)) != whole:
+        if trial.total(query, records.take(order)) != full_sum:
             raise BrokenLawError(f"{query.name!r}: another order gives another sum")
         for cut in (1, int(rng.integers(2, len(records) - 1))):
             parts = [trial.total(query, records.take(rows)) for rows in (order[:cut], order[cut:])]
-            if parts[0] + parts[1] != whole:
+            if parts[0] + parts[1] != full_sum:
                 raise BrokenLawError(f"{query.name!r}: two parts do not add up to the whole")
         sums += 1
     return f"{sums} sums over {len(records)} records"
@@ -194,19 +204,23 @@ def _row_wise(trial: _Sums) -> str:
     records, compared = trial.records(), 0
     order = trial.rng().permutation(len(records))
     for query in trial.asks:
-        whole = trial.rows(query, records)
-        if whole is None:
+        expected = trial.rows(query, records)
+        if expected is None:
             continue
+        # The same record in other company: a matrix product may round its row differently.
         settings = {
             "in another order": (order, records.take(order)),
             "among half of them": (order[::2], records.take(order[::2])),
-            **{f"alone ({n})": (np.array([n]), one) for n, one in enumerate(records.alone())},
+            **{f"alone ({n})": (np.array([n]), record) for n, record in enumerate(records.alone())},
         }
-        for setting, (places, some) in settings.items():
-            found = trial.rows(query, some)
-            if found is None:
+        for setting, (places, subset) in settings.items():
+            contributions = trial.rows(query, subset)
+            if contributions is None:
                 continue
-            if not np.array_equal(found, whole[places], equal_nan=found.dtype.kind in "fc"):
+            # NaN equals NaN here: what fails to be a number is for another law.
+            if not np.array_equal(
+                contributions, expected[places], equal_nan=contributions.dtype.kind in "fc"
+            ):
                 raise BrokenLawError(
                     f"{query.name!r}: a record contributes something else {setting}: it depends on "
                     f"others, or on its place (a matrix product's rows do)"
@@ -223,19 +237,20 @@ def _clipped(trial: _Sums) -> str:
         assert query.sum is not None, "a total was made before"
         limit = Fraction(query.sum.clip) / Fraction(2) ** query.sum.unit
         for record in trial.records().alone():
-            whole = trial.total(query, record).integers()
+            integers = trial.total(query, record).integers()
             if query.distance is Distance.L2:
-                far = Fraction(sum(n * n for n in whole)) / limit**2
+                ratio = Fraction(sum(n * n for n in integers)) / limit**2
             else:
-                sizes = [abs(n) for n in whole]
+                sizes = [abs(n) for n in integers]
                 size = max(sizes) if query.distance is Distance.LINF else sum(sizes)
-                far = Fraction(size) / limit
-            if far > 1:
+                ratio = Fraction(size) / limit
+            if ratio > 1:
                 raise BrokenLawError(
-                    f"{query.name!r}: a record's sum is longer than the clip ({float(far):.4g} "
+                    f"{query.name!r}: a record's sum is longer than the clip ({float(ratio):.4g} "
                     f"times, squared in l2)"
                 )
-            if query.sum.sign == "non_negative" and min(whole) < 0:
+            # A declared sign lowers the bound for replacement, so that it must be true.
+            if query.sum.sign == "non_negative" and min(integers) < 0:
                 raise BrokenLawError(f"{query.name!r}: a contribution is negative")
-            longest = max(longest, float(far))
+            longest = max(longest, float(ratio))
     return f"longest: {longest:.6g} of the clip (squared in l2)"

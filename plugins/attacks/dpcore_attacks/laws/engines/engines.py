@@ -62,10 +62,12 @@ LAWS = (COUNTED, SAME_BITS, SELECTED, DERIVED, SURVIVED, SILENT, CLOSED)
 
 _RECORDS = 600
 _PLACES = -40
+# One part, a tiny first one, an empty one, and many that do not divide evenly.
 _CUTS: tuple[tuple[int, ...], ...] = ((600,), (1, 599), (200, 0, 150, 250), (37,) * 16 + (8,))
 _DOMAIN = Domain(
     columns={"a": Range(-1, 1), "b": Range(-1, 1)}, target="y", labels=Range(-1, 1), exact=_RECORDS
 )
+# A number that no message holds by chance: it stands for a record's cell.
 _SECRET = "4815162342"
 
 
@@ -78,22 +80,24 @@ class _Rows(Part):
 
     def batches(self) -> Iterator[Columns]:
         count = len(self.columns["y"])
-        for at in range(0, count, self.batch):
-            yield {name: cells[at : at + self.batch] for name, cells in self.columns.items()}
+        for start in range(0, count, self.batch):
+            yield {name: cells[start : start + self.batch] for name, cells in self.columns.items()}
 
 
 def _summed(block: Records) -> Folded:
     """Columns and labels, each rounded to 2^-40, and how many records there are."""
     rows = np.column_stack([block.features, block.labels, np.ones(len(block))])
-    whole = np.rint(np.ldexp(rows, -_PLACES)).astype(np.int64)
-    return (Exact.of(whole.sum(axis=0), _PLACES),)
+    # On a grid, so that the sum is exact and does not depend on how blocks are cut.
+    integers = np.rint(np.ldexp(rows, -_PLACES)).astype(np.int64)
+    return (Exact.of(integers.sum(axis=0), _PLACES),)
 
 
 def _from_derived(key: float, block: Records) -> Folded:
     """The same of the block times a key, through what is derived from it."""
-    made = block.derived((key,), lambda: (block.features * key, block.labels * key, str(key)))
-    features, labels, told = made
-    if told != str(key):
+    value = block.derived((key,), lambda: (block.features * key, block.labels * key, str(key)))
+    features, labels, key_text = value
+    # A cache that mixes up keys would hand out what belongs to another query.
+    if key_text != str(key):
         raise BrokenLawError("a derived value is another key's")
     return _summed(Records(features=features, labels=labels))
 
@@ -144,30 +148,30 @@ class _Trial:
         return {name: rng.uniform(-1, 1, _RECORDS).tolist() for name in ("a", "b", "y")}
 
     def parts(self, cut: Sequence[int], batch: int = 50) -> list[Part]:
-        table, found, at = self.table(), list[Part](), 0
+        table, pieces, start = self.table(), list[Part](), 0
         for rows in cut:
-            own = {name: cells[at : at + rows] for name, cells in table.items()}
-            found.append(_Rows(own, batch))
-            at += rows
-        return found
+            columns = {name: cells[start : start + rows] for name, cells in table.items()}
+            pieces.append(_Rows(columns, batch))
+            start += rows
+        return pieces
 
-    def expected(self, kept: Selection = EVERYTHING) -> Exact:
+    def expected(self, selection: Selection = EVERYTHING) -> Exact:
         records = _DOMAIN.project(self.table())
-        (found,) = _summed(records.take(np.flatnonzero(kept.kept(0, _RECORDS))))
-        return found
+        (total,) = _summed(records.take(np.flatnonzero(selection.kept(0, _RECORDS))))
+        return total
 
 
 def _total(engine: Engine, **fields: Selection) -> Exact:
-    (found,) = engine.total(Task(part=_summed, zero=_ZERO, **fields))
-    return found
+    (total,) = engine.total(Task(part=_summed, zero=_ZERO, **fields))
+    return total
 
 
 def _counted(trial: _Trial) -> str:
     for cut in _CUTS:
         with trial.make() as engine:
-            found = tuple(engine.load(trial.parts(cut), _DOMAIN.project))
-        if found != cut:
-            raise BrokenLawError(f"parts of {cut[:4]} records are told as {found[:4]}")
+            counts = tuple(engine.load(trial.parts(cut), _DOMAIN.project))
+        if counts != cut:
+            raise BrokenLawError(f"parts of {cut[:4]} records are told as {counts[:4]}")
     return f"{len(_CUTS)} ways to cut {_RECORDS} records"
 
 
@@ -178,6 +182,7 @@ def _same_bits(trial: _Trial) -> str:
             for parts in (trial.parts(cut, batch), trial.parts(cut, batch)[::-1]):
                 with trial.make() as engine:
                     engine.load(parts, _DOMAIN.project)
+                    # Twice on one engine: what it keeps between tasks must not be added again.
                     totals = [_total(engine), _total(engine)]
                 if totals[0] != totals[1]:
                     raise BrokenLawError("the same task gives another total the second time")
@@ -190,18 +195,19 @@ def _same_bits(trial: _Trial) -> str:
 
 def _selected(trial: _Trial) -> str:
     secret = SecretCoins.rehearsal(7)
+    # A held-out split and a Poisson sample of the rest, both by the record's place.
     out = Smallest.of(secret.runtime("out").by_place, 90, _RECORDS)
     sample = Coins(secret.runtime("sample").by_place, 1 << 61)
     places = np.arange(_RECORDS)
     inside = ~out.kept(0, _RECORDS) & sample.kept(0, _RECORDS)
     records = _DOMAIN.project(trial.table())
-    (both,) = _summed(records.take(places[inside]))
+    (selected_total,) = _summed(records.take(places[inside]))
     for cut in _CUTS:
         with trial.make() as engine:
             engine.load(trial.parts(cut), _DOMAIN.project)
             if _total(engine, split=Others(out)) != trial.expected(Others(out)):
                 raise BrokenLawError(f"{len(cut)} parts: a split takes other records")
-            if _total(engine, split=Others(out), sample=sample) != both:
+            if _total(engine, split=Others(out), sample=sample) != selected_total:
                 raise BrokenLawError(f"{len(cut)} parts: a sample takes other records")
     return f"{int(inside.sum())} of {_RECORDS} records, cut in {len(_CUTS)} ways"
 
@@ -209,11 +215,12 @@ def _selected(trial: _Trial) -> str:
 def _derived(trial: _Trial) -> str:
     with trial.make() as engine:
         engine.load(trial.parts(_CUTS[2]), _DOMAIN.project)
+        # The first key comes back after another one, when a cache may have dropped it.
         for key in (1.0, 0.3, 1.0):
             (expected,) = _from_derived(key, _DOMAIN.project(trial.table()))
             for _ in range(2):
-                (found,) = engine.total(Task(part=partial(_from_derived, key), zero=_ZERO))
-                if found != expected:
+                (total,) = engine.total(Task(part=partial(_from_derived, key), zero=_ZERO))
+                if total != expected:
                     raise BrokenLawError("a derived value comes back with other bits")
     return "three keys, twice each"
 
@@ -236,6 +243,7 @@ def _silent(trial: _Trial) -> str:
         try:
             engine.total(Task(part=_fails, zero=_ZERO))
         except Exception as error:
+            # The cause is printed with a traceback, so that it must not tell either.
             if _SECRET in str(error) or _SECRET in str(error.__cause__):
                 raise BrokenLawError("the message tells what the task's error told") from None
             return type(error).__name__

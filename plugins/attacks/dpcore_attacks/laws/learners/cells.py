@@ -53,10 +53,10 @@ def cell_verdicts(
             cell of the domain: what it converts, it converts before dpcore sees it.
     """
     subject = f"domain of {len(domain.columns)} columns"
-    told = [judge(ALONE, subject, partial(_alone, domain, seed, containers, cells))]
+    verdicts = [judge(ALONE, subject, partial(_alone, domain, seed, containers, cells))]
     if domain.people is not None:
-        told += person_verdicts(domain.people, seed=seed)
-    return told
+        verdicts += person_verdicts(domain.people, seed=seed)
+    return verdicts
 
 
 def _alone(
@@ -66,36 +66,45 @@ def _alone(
     names = tuple(domain.rules)
     raw = rows.corners(rng, _ROWS), rng.uniform(-1, 1, _ROWS) * rows.label_bound
     start = {name: list(column) for name, column in rows.table(*raw).items()}
+    # Each row among the others, and by itself: the table must not matter.
     for container in containers.values():
-        _same(domain, start, container, range(_ROWS))
+        _require_same_rows(domain, start, container, range(_ROWS))
     for _ in range(_TRIALS):
         changed = {name: list(column) for name, column in start.items()}
-        at, name = int(rng.integers(_ROWS)), names[int(rng.integers(len(names)))]
-        changed[name][at] = cells[int(rng.integers(len(cells)))]
+        index, name = int(rng.integers(_ROWS)), names[int(rng.integers(len(names)))]
+        changed[name][index] = cells[int(rng.integers(len(cells)))]
         for container in containers.values():
-            _same(domain, start, container, [i for i in range(_ROWS) if i != at], changed)
-            _same(domain, changed, container, [at])
+            # The other rows stay as they were, and the hostile cell's own row is as when alone.
+            _require_same_rows(
+                domain, start, container, [i for i in range(_ROWS) if i != index], changed
+            )
+            _require_same_rows(domain, changed, container, [index])
     return f"{_TRIALS} cells in {', '.join(containers)}"
 
 
-def _same(
+def _require_same_rows(
     domain: Domain,
     first: dict[str, Column],
     container: Container,
-    kept: Any,
+    positions: Any,
     second: dict[str, Column] | None = None,
 ) -> None:
     """Rows `kept` of the first table are those of the second or, without one, of rows alone."""
-    whole = domain.project({name: container(column) for name, column in first.items()})
-    other = None
+    encoded = domain.project({name: container(column) for name, column in first.items()})
+    second_encoded = None
     if second is not None:
-        other = domain.project({name: container(column) for name, column in second.items()})
-    for i in kept:
-        found = other or domain.project({name: [column[i]] for name, column in first.items()})
-        j = i if other is not None else 0
+        second_encoded = domain.project(
+            {name: container(column) for name, column in second.items()}
+        )
+    for i in positions:
+        reference = second_encoded or domain.project(
+            {name: [column[i]] for name, column in first.items()}
+        )
+        j = i if second_encoded is not None else 0
+        # Bytes, not numbers: 0.0 and -0.0 are equal as numbers, and different as inputs.
         if (
-            found.features[j].tobytes() != whole.features[i].tobytes()
-            or found.labels[j].tobytes() != whole.labels[i].tobytes()
+            reference.features[j].tobytes() != encoded.features[i].tobytes()
+            or reference.labels[j].tobytes() != encoded.labels[i].tobytes()
         ):
             beside = "when another record's cell is replaced" if second else "when it stands alone"
             raise BrokenLawError(f"a record encodes to another row {beside}")

@@ -38,6 +38,7 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
     """All laws of one feature map on one domain, at several public keys."""
     rows = Rows(domain)
     rng = np.random.default_rng(seed)
+    # Corners reach the norm, anything else fills the domain, and the rest are rows of few cells.
     raw = np.vstack(
         [
             rows.corners(rng, 40),
@@ -48,6 +49,7 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
         ]
     )
     encoded = rows.project(raw, np.zeros(len(raw))).features
+    # The norm's search alone needs the rows' own units; the others work on encoded rows.
     checks: dict[Law, Callable[[FeatureMap, Domain, NDArray[np.float64]], str]] = {
         NORM: partial(_norm, rows=rows, seed=seed),
         SHAPE: _shape,
@@ -66,51 +68,53 @@ def _norm(
     features: FeatureMap, domain: Domain, encoded: NDArray[np.float64], rows: Rows, seed: int
 ) -> str:
     """Structured rows at several keys, then ascent from the longest by ever smaller steps."""
-    stated, longest = features.norm(domain), 0.0
+    bound, longest = features.norm(domain), 0.0
     for key in range(_KEYS):
-        found = features.draw(domain, PublicCoins(key))(encoded)
-        longest = max(longest, float(np.linalg.norm(found, axis=1).max()))
+        values = features.draw(domain, PublicCoins(key))(encoded)
+        longest = max(longest, float(np.linalg.norm(values, axis=1).max()))
     rng = np.random.default_rng(seed)
-    drawn = features.draw(domain, PublicCoins(0))
+    transform = features.draw(domain, PublicCoins(0))
 
     def lengths(raw: NDArray[np.float64]) -> NDArray[np.float64]:
         projected = rows.project(raw, np.zeros(len(raw))).features
-        return np.asarray(np.linalg.norm(drawn(projected), axis=1))
+        return np.asarray(np.linalg.norm(transform(projected), axis=1))
 
     code = written(features, 1.0)
     raw = np.vstack([rows.structured(rng), written_rows(code, rows, rng, _WRITTEN)[0]])
     sizes = lengths(raw)
     longest = max(longest, float(sizes.max()))
+    # A random search uphill: the clip's sensitivity rests on this norm for every row.
     for step in 0.5 ** np.arange(_ASCENTS):
         best = raw[np.argsort(sizes)[-_LONGEST:]]
         moves = step * rng.normal(size=(8 * len(best), rows.width))
         raw = np.vstack([best, np.clip(np.repeat(best, 8, axis=0) + moves, -1, 1)])
         sizes = lengths(raw)
         longest = max(longest, float(sizes.max()))
-    if not longest <= stated:
-        raise BrokenLawError(f"a row has norm {longest!r}, {stated!r} is stated")
-    return f"longest {longest:.4g} of {stated:.4g}"
+    if not longest <= bound:
+        raise BrokenLawError(f"a row has norm {longest!r}, {bound!r} is stated")
+    return f"longest {longest:.4g} of {bound:.4g}"
 
 
 def _shape(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
     width = features.width(domain)
     for count in (len(encoded), 1, 0):
-        found = np.asarray(features.draw(domain, PublicCoins(0))(encoded[:count]))
-        if found.shape != (count, width):
-            raise BrokenLawError(f"{count} rows became {found.shape}, the width is {width}")
-        if not np.isfinite(found).all():
+        values = np.asarray(features.draw(domain, PublicCoins(0))(encoded[:count]))
+        if values.shape != (count, width):
+            raise BrokenLawError(f"{count} rows became {values.shape}, the width is {width}")
+        if not np.isfinite(values).all():
             raise BrokenLawError("a feature is not finite")
     return f"width {width}"
 
 
 def _pure(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
     first = features.draw(domain, PublicCoins(3))
-    kept = first(encoded).copy()
+    expected = first(encoded).copy()
     np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
+    # Another key and other rows in between: a cache must not survive them.
     features.draw(domain, PublicCoins(4))(-encoded)
-    again = features.draw(domain, PublicCoins(3))
-    for found in (first(encoded), again(encoded)):
-        if not np.array_equal(kept, found):
+    second_map = features.draw(domain, PublicCoins(3))
+    for values in (first(encoded), second_map(encoded)):
+        if not np.array_equal(expected, values):
             raise BrokenLawError("equal coins and rows gave different features")
     _without_history(features, domain, encoded)
     return ""
@@ -121,12 +125,12 @@ def _without_history(features: FeatureMap, domain: Domain, encoded: NDArray[np.f
     order = np.argsort(np.abs(encoded).max(axis=1, initial=0.0), kind="stable")
     blocks = [encoded[part] for part in np.array_split(order, _BLOCKS)]
     orders = (range(_BLOCKS), range(_BLOCKS)[::-1])
-    found = []
+    values_by_block = []
     for numbers in orders:
-        drawn = features.draw(domain, PublicCoins(3))
-        found.append({number: drawn(blocks[number]).copy() for number in numbers})
+        transform = features.draw(domain, PublicCoins(3))
+        values_by_block.append({number: transform(blocks[number]).copy() for number in numbers})
     for number in range(_BLOCKS):
-        if not np.array_equal(found[0][number], found[1][number]):
+        if not np.array_equal(values_by_block[0][number], values_by_block[1][number]):
             raise BrokenLawError("features depend on the rows that were seen before")
 
 
@@ -134,35 +138,43 @@ def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]
     """Alone, in halves, backwards, and beside a thousand rows as beside few: the same bits."""
     half = len(encoded) // 2
     for key in range(_KEYS):
-        drawn = features.draw(domain, PublicCoins(key))
-        whole = drawn(encoded).copy()
-        if drawn(encoded).tobytes() != whole.tobytes():
+        transform = features.draw(domain, PublicCoins(key))
+        table_values = transform(encoded).copy()
+        # Without determinism there is nothing to compare; another law tells of that.
+        if transform(encoded).tobytes() != table_values.tobytes():
             raise NotApplicableError("equal rows have other features each time: see features.pure")
-        others = {
-            "in a half of the table": (drawn(encoded[:half]), whole[:half]),
-            "in another layout": (drawn(np.asfortranarray(encoded)), whole),
-            "backwards": (drawn(encoded[::-1])[::-1], whole),
-            "beside copies": (drawn(np.repeat(encoded, 12, axis=0))[::12], whole),
-            "beside zeros": (drawn(np.vstack([encoded[:2], 0 * encoded]))[:2], whole[:2]),
+        tables = {
+            "in a half of the table": (transform(encoded[:half]), table_values[:half]),
+            "in another layout": (transform(np.asfortranarray(encoded)), table_values),
+            "backwards": (transform(encoded[::-1])[::-1], table_values),
+            "beside copies": (transform(np.repeat(encoded, 12, axis=0))[::12], table_values),
+            "beside zeros": (
+                transform(np.vstack([encoded[:2], 0 * encoded]))[:2],
+                table_values[:2],
+            ),
         }
         for row in range(len(encoded)):
-            others[f"alone (row {row})"] = drawn(encoded[row : row + 1]), whole[row : row + 1]
-        for where, (found, known) in others.items():
-            if found.tobytes() != known.tobytes():
+            tables[f"alone (row {row})"] = (
+                transform(encoded[row : row + 1]),
+                table_values[row : row + 1],
+            )
+        for where, (values, expected) in tables.items():
+            if values.tobytes() != expected.tobytes():
                 raise BrokenLawError(f"a row has other features {where} than among all")
-    return f"{len(others)} tables, to the last bit"
+    return f"{len(tables)} tables, to the last bit"
 
 
 def _columns(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
-    drawn = features.draw(domain, PublicCoins(0))
-    whole, blocks = drawn(encoded), list(drawn.columns(encoded))
+    transform = features.draw(domain, PublicCoins(0))
+    table_values, blocks = transform(encoded), list(transform.columns(encoded))
     if {block.shape[0] for block in blocks} != {len(encoded)}:
         raise BrokenLawError("a block has not one row for each record")
-    put_together = np.hstack(blocks)
-    if put_together.shape != whole.shape:
-        raise BrokenLawError(f"blocks make up {put_together.shape}, the whole is {whole.shape}")
-    if drawn.rescaled:
-        put_together /= np.maximum(1.0, np.linalg.norm(put_together, axis=1, keepdims=True))
-    if not np.allclose(put_together, whole, rtol=1e-9, atol=1e-12):
+    stacked = np.hstack(blocks)
+    if stacked.shape != table_values.shape:
+        raise BrokenLawError(f"blocks make up {stacked.shape}, the whole is {table_values.shape}")
+    # Blocks come before a norm that needs all columns, so that it is taken here.
+    if transform.rescaled:
+        stacked /= np.maximum(1.0, np.linalg.norm(stacked, axis=1, keepdims=True))
+    if not np.allclose(stacked, table_values, rtol=1e-9, atol=1e-12):
         raise BrokenLawError("blocks of columns are other features than the whole")
     return f"{len(blocks)} blocks"

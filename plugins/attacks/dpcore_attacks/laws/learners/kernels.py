@@ -54,6 +54,7 @@ def kernel_verdicts(kernel: Kernel, domain: Domain, seed: int = 0) -> list[Verdi
     rows, rng = Rows(domain), np.random.default_rng(seed)
     far = rows.structured(rng)
     encoded = rows.project(far, np.zeros(len(far))).features
+    # Rows that are almost equal: there a kernel matrix is singular, and rounding shows.
     near = encoded[:1] + 1e-4 * (encoded[1:20] - encoded[:1])
     trial = _Trial(kernel, domain, np.vstack([encoded, near, np.zeros((1, encoded.shape[1]))]))
     checks: dict[Law, Callable[[_Trial], str]] = {
@@ -68,44 +69,46 @@ def kernel_verdicts(kernel: Kernel, domain: Domain, seed: int = 0) -> list[Verdi
 
 
 def _norm(trial: _Trial) -> str:
-    stated = trial.kernel.norm(trial.domain)
+    norm = trial.kernel.norm(trial.domain)
     largest = float(np.max(trial.kernel.diagonal(trial.rows)))
-    if not largest <= stated * stated * (1 + _SLACK):
-        raise BrokenLawError(f"K(x, x) = {largest!r} at a row, the norm {stated!r} is stated")
-    return f"largest {largest:.4g} of {stated * stated:.4g}"
+    if not largest <= norm * norm * (1 + _SLACK):
+        raise BrokenLawError(f"K(x, x) = {largest!r} at a row, the norm {norm!r} is stated")
+    return f"largest {largest:.4g} of {norm * norm:.4g}"
 
 
 def _error(trial: _Trial) -> str:
-    stated = trial.kernel.error(trial.domain)
-    if not 0 <= stated < np.inf:
-        raise BrokenLawError(f"the error {stated!r} is stated")
-    return f"{stated:.3g}"
+    error = trial.kernel.error(trial.domain)
+    if not 0 <= error < np.inf:
+        raise BrokenLawError(f"the error {error!r} is stated")
+    return f"{error:.3g}"
 
 
 def _symmetric(trial: _Trial) -> str:
     matrix = trial.kernel(trial.rows, trial.rows)
     if matrix.shape != (len(trial.rows), len(trial.rows)) or not np.isfinite(matrix).all():
         raise BrokenLawError(f"{len(trial.rows)} rows gave {matrix.shape}, or no finite numbers")
-    apart = float(np.max(np.abs(matrix - matrix.T)))
-    beside = float(np.max(np.abs(matrix.diagonal() - trial.kernel.diagonal(trial.rows))))
-    if not max(apart, beside) <= trial.tolerance:
+    asymmetry = float(np.max(np.abs(matrix - matrix.T)))
+    diagonal_gap = float(np.max(np.abs(matrix.diagonal() - trial.kernel.diagonal(trial.rows))))
+    if not max(asymmetry, diagonal_gap) <= trial.tolerance:
         raise BrokenLawError(
-            f"K(x, y) and K(y, x) differ by {apart:.3g}, the diagonal {beside:.3g}"
+            f"K(x, y) and K(y, x) differ by {asymmetry:.3g}, the diagonal {diagonal_gap:.3g}"
         )
     return ""
 
 
 def _pairwise(trial: _Trial) -> str:
-    whole = trial.kernel(trial.rows, trial.rows)
-    alone = np.vstack([trial.kernel(row[None, :], trial.rows) for row in trial.rows[:9]])
-    if not float(np.max(np.abs(alone - whole[:9]))) <= trial.tolerance:
+    matrix = trial.kernel(trial.rows, trial.rows)
+    # One row against all, where the whole matrix may have been computed in blocks.
+    single_rows = np.vstack([trial.kernel(row[None, :], trial.rows) for row in trial.rows[:9]])
+    if not float(np.max(np.abs(single_rows - matrix[:9]))) <= trial.tolerance:
         raise BrokenLawError("K(x, y) is another number with other rows beside it")
     return ""
 
 
 def _positive(trial: _Trial) -> str:
     matrix = trial.kernel(trial.rows, trial.rows)
-    least = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0])
-    if not least >= -len(trial.rows) * trial.tolerance:
-        raise BrokenLawError(f"the least eigenvalue is {least:.3g}")
-    return f"least eigenvalue {least:.3g}"
+    smallest = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0])
+    # Rounding of n^2 entries shifts an eigenvalue by n times their error at most.
+    if not smallest >= -len(trial.rows) * trial.tolerance:
+        raise BrokenLawError(f"the least eigenvalue is {smallest:.3g}")
+    return f"least eigenvalue {smallest:.3g}"

@@ -81,10 +81,11 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     size = case.domain.exact or case.domain.limit or "private"
     subject = f"{type(case.learner).__name__}, {case.adjacency}, n={size}"
     trial = _Trial(case, seed)
+    # A function has no state machine: its public part is a plan, and nothing is assembled.
     if isinstance(case.learner, FunctionLearner):
         checks |= {PUBLIC_BLIND: _plan_blind, MODEL_REPLAYS: _no_model}
-    own = [judge(law, subject, _needing_n(check, trial)) for law, check in checks.items()]
-    return own + private_side.private_side_verdicts(case, subject, seed)
+    verdicts = [judge(law, subject, _needing_n(check, trial)) for law, check in checks.items()]
+    return verdicts + private_side.private_side_verdicts(case, subject, seed)
 
 
 def _plan_blind(trial: _Trial) -> str:
@@ -127,25 +128,26 @@ class _Trial:
         """Neighbouring datasets of the case's size (20 at most where it is private)."""
         domain = self.case.domain
         size = domain.exact or min(domain.limit or 20, 20)
-        found = itertools.islice(starts(self.rows, size - 1, self.rng()), count)
-        return [pair_of(entry, self.rows, self.case.adjacency) for entry in found]
+        entries = itertools.islice(starts(self.rows, size - 1, self.rng()), count)
+        return [pair_of(entry, self.rows, self.case.adjacency) for entry in entries]
 
     def answers(self, scale: float = 1.0) -> list[NDArray[Any]]:
         """What a made-up run answers, in order of asking."""
-        asked = conversation(self.case, None, self.rng(), scale)
-        return [answer.value for _, _, answer in asked]
+        exchanges = conversation(self.case, None, self.rng(), scale)
+        return [answer.value for _, _, answer in exchanges]
 
     def asks(self) -> list[Query]:
         """The asks of that run, at most twenty of them; a function is asked for as planned."""
         if isinstance(self.case.learner, FunctionLearner):
             return list(self.case.learner.queries(self.case.public))
-        asked = [query for _, query, _ in conversation(self.case, None, self.rng(), 1.0)]
-        return asked[:10] + asked[10:][-10:]
+        queries = [query for _, query, _ in conversation(self.case, None, self.rng(), 1.0)]
+        # The first and the last asks: a state that goes wrong with time shows at the end.
+        return queries[:10] + queries[10:][-10:]
 
     def statistic(self, learner: AnyLearner, query: Query, records: Records) -> Statistic:
         coins = SecretCoins.rehearsal(self.seed).learner(0, query.name, 1)
-        drawn = seen(query, records, self.seed)
-        return compute(learner, query, drawn, self.case.public, coins)
+        sample = seen(query, records, self.seed)
+        return compute(learner, query, sample, self.case.public, coins)
 
 
 def _speaker(trial: _Trial) -> Learner:
@@ -156,8 +158,11 @@ def _speaker(trial: _Trial) -> Learner:
 def _queries_pure(trial: _Trial) -> str:
     learner, public = trial.case.learner, trial.case.public
     first = learner.queries(public)
-    for again in (learner.queries(public), copy.deepcopy(learner).queries(trial.case.public)):
-        if again != first:
+    for replanned_queries in (
+        learner.queries(public),
+        copy.deepcopy(learner).queries(trial.case.public),
+    ):
+        if replanned_queries != first:
             raise BrokenLawError("two calls with equal arguments planned different queries")
     names = [query.name for query in first]
     if not names or len(set(names)) < len(names):
@@ -170,15 +175,16 @@ def _queries_pure(trial: _Trial) -> str:
 def _asks_as_planned(trial: _Trial) -> str:
     planned = {query.name: query for query in trial.case.learner.queries(trial.case.public)}
     allowed = sum(query.at_most for query in planned.values())
+    # Answers of any size: no noise may lead to more asks than were planned.
     for scale in (0.0, 1.0, 1e4):
-        asked: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for _, query, _ in conversation(trial.case, None, trial.rng(), scale):
-            asked[query.name] = asked.get(query.name, 0) + 1
+            counts[query.name] = counts.get(query.name, 0) + 1
             if query.name not in planned or attrs.evolve(query, args=None) != planned[query.name]:
                 raise BrokenLawError(
                     f"the query {query.name!r} was asked but not planned like this"
                 )
-            if asked[query.name] > planned[query.name].at_most:
+            if counts[query.name] > planned[query.name].at_most:
                 raise BrokenLawError(
                     f"the query {query.name!r} was planned for "
                     f"{planned[query.name].at_most} asks, one more came"
@@ -190,13 +196,14 @@ def _statistic_pure(trial: _Trial) -> str:
     compared = 0
     for pair in trial.pairs(9):
         for query in trial.asks():
-            used = copy.deepcopy(trial.case.learner)
-            first = trial.statistic(used, query, pair.before)
-            trial.statistic(used, query, pair.after)
+            learner = copy.deepcopy(trial.case.learner)
+            first = trial.statistic(learner, query, pair.before)
+            # Neighbouring records in between: whatever they leave behind would change the repeat.
+            trial.statistic(learner, query, pair.after)
             np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
-            again = trial.statistic(used, query, pair.before)
-            fresh = trial.statistic(copy.deepcopy(trial.case.learner), query, pair.before)
-            if not same(first, again) or not same(first, fresh):
+            repeat = trial.statistic(learner, query, pair.before)
+            fresh_instance = trial.statistic(copy.deepcopy(trial.case.learner), query, pair.before)
+            if not same(first, repeat) or not same(first, fresh_instance):
                 raise BrokenLawError(f"{query.name!r}: equal arguments gave different statistics")
             compared += 1
     return f"{compared} statistics"
@@ -205,44 +212,45 @@ def _statistic_pure(trial: _Trial) -> str:
 def _total(trial: _Trial) -> str:
     if not trial.case.learner.total:
         raise NotApplicableError("it is not declared total; its guarantees assume no_failure")
-    tried = 0
+    count = 0
     queries = trial.asks()
     for pair in trial.pairs(_PAIRS):
         for query, records in itertools.product(queries, (pair.before, pair.after)):
             value = trial.statistic(trial.case.learner, query, records)
-            tried += 1
+            count += 1
             if reason := query.unfit(value):
                 raise BrokenLawError(
                     f"{query.name!r}: {reason} on a dataset of {len(records)} records"
                 )
-    return f"{tried} statistics"
+    return f"{count} statistics"
 
 
 def _inputs_unchanged(trial: _Trial) -> str:
     for pair in trial.pairs(3):
         records = pair.before
         for query in trial.asks():
-            kept = copy.deepcopy(query.args)
+            args_before = copy.deepcopy(query.args)
             features, labels = records.features.tobytes(), records.labels.tobytes()
             trial.statistic(trial.case.learner, query, records)
             if (features, labels) != (records.features.tobytes(), records.labels.tobytes()):
                 raise BrokenLawError(f"{query.name!r}: the statistic changed its records")
-            if not _equal(kept, query.args):
+            if not _equal(args_before, query.args):
                 raise BrokenLawError(f"{query.name!r}: the statistic changed the args of the ask")
     learner = _speaker(trial)
-    asked = 0
+    updates = 0
     for state, query, answer in conversation(trial.case, None, trial.rng(), 1.0):
-        if asked == 20:
+        if updates == 20:
             break
-        asked += 1
+        updates += 1
         value = answer.value.copy()
         learner.update(state, answer)
         if not same(value, answer.value):
             raise BrokenLawError(f"{query.name!r}: update changed the answer")
-        again = learner.ask(state)
-        if again is None or again != query or not _equal(query.args, again.args):
+        # States are values: the one before the update must still ask the same.
+        next_ask = learner.ask(state)
+        if next_ask is None or next_ask != query or not _equal(query.args, next_ask.args):
             raise BrokenLawError(f"{query.name!r}: update changed the state it was given")
-    return f"{asked} answers"
+    return f"{updates} answers"
 
 
 def _equal(first: Any, second: Any) -> bool:
@@ -255,20 +263,21 @@ def _equal(first: Any, second: Any) -> bool:
 
 def _public_blind(trial: _Trial) -> str:
     """Runs over several neighbours with forced answers, one instance private and public at once."""
-    answers, seen = trial.answers(), []
+    answers, transcripts = trial.answers(), []
     for pair in trial.pairs(5):
         for records in (pair.before, pair.after):
-            seen.append(_transcript(trial, records, answers))
-            if not all(same(a, b) for a, b in zip(seen[0], seen[-1], strict=False)):
+            transcripts.append(_transcript(trial, records, answers))
+            # The answers are forced, so that any difference can only come from the records.
+            if not all(same(a, b) for a, b in zip(transcripts[0], transcripts[-1], strict=False)):
                 raise BrokenLawError(
                     "with equal answers, the asks or the model differ between neighbours: the "
                     "public part has seen records"
                 )
-            if len(seen[0]) != len(seen[-1]):
+            if len(transcripts[0]) != len(transcripts[-1]):
                 raise BrokenLawError(
                     "with equal answers, neighbours lead to different numbers of asks"
                 )
-    return f"{len(seen)} runs"
+    return f"{len(transcripts)} runs"
 
 
 def _transcript(trial: _Trial, records: Records, answers: list[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -276,24 +285,26 @@ def _transcript(trial: _Trial, records: Records, answers: list[NDArray[Any]]) ->
     learner = _speaker(trial)
     case = attrs.evolve(trial.case, learner=learner)
     state = learner.start(case.public)
-    shown: list[NDArray[Any]] = []
+    public_values: list[NDArray[Any]] = []
     numbered = zip(itertools.count(), conversation(case, iter(answers), trial.rng(), 1.0))
     for number, (_, _, answer) in numbered:
         query = learner.ask(state)
         if query is None:
             break
-        shown.extend(np.asarray(value) for _, value in sorted((query.args or {}).items()))
+        public_values.extend(np.asarray(value) for _, value in sorted((query.args or {}).items()))
+        # The same instance computes a statistic, so that records could leak into its state.
         if number < 20:
             trial.statistic(learner, query, records)
         state = learner.update(state, answer)
     arrays = learner.model(state).arrays()
-    return [*shown, *(np.asarray(arrays[name]) for name in sorted(arrays))]
+    return [*public_values, *(np.asarray(arrays[name]) for name in sorted(arrays))]
 
 
 def _model_replays(trial: _Trial) -> str:
     table = _table(trial)
     models = []
     for _ in range(2):
+        # Two instances with equal answers, from start to model, as a replay is.
         learner = _speaker(trial)
         state = learner.start(trial.case.public)
         for _, _, answer in conversation(trial.case, iter(trial.answers()), trial.rng(), 1.0):
@@ -305,6 +316,7 @@ def _model_replays(trial: _Trial) -> str:
     if first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first):
         raise BrokenLawError("equal answers gave models with different arrays")
     predicting = [model for model in models if isinstance(model, Model)]
+    # `predicts` is declared beforehand: what is published must agree with it.
     if bool(predicting) != trial.case.learner.predicts:
         raise BrokenLawError("it says otherwise whether it publishes a model")
     if not predicting:
@@ -312,9 +324,11 @@ def _model_replays(trial: _Trial) -> str:
     predictions = [np.asarray(model.predict(table)) for model in predicting]
     if not same(*predictions):
         raise BrokenLawError("equal answers gave models that predict differently")
-    found = predictions[0]
-    if found.shape != (7,) or (is_numeric(found) and not np.isfinite(found).all()):
-        raise BrokenLawError(f"predictions for 7 rows have shape {found.shape} or are not finite")
+    prediction = predictions[0]
+    if prediction.shape != (7,) or (is_numeric(prediction) and not np.isfinite(prediction).all()):
+        raise BrokenLawError(
+            f"predictions for 7 rows have shape {prediction.shape} or are not finite"
+        )
     _one_by_one(trial, table, *predicting)
     return f"{len(first)} arrays"
 
@@ -323,15 +337,15 @@ def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Mode
     """Rows alone, in order and backwards: `best_of` and paid looks rest on each row's own loss."""
     encoded, scores = trial.case.domain.project(table).features, trial.case.learner.scores
 
-    def told(model: Model, row: int) -> list[NDArray[Any]]:
-        one = {name: cells[row : row + 1] for name, cells in table.items()}
-        own = [np.asarray(model.predict(one))]
+    def outputs_of(model: Model, row: int) -> list[NDArray[Any]]:
+        row_table = {name: cells[row : row + 1] for name, cells in table.items()}
+        outputs = [np.asarray(model.predict(row_table))]
         if scores:
-            own.append(np.asarray(cast(ScoringModel, model).score(encoded[row : row + 1])))
-        return own
+            outputs.append(np.asarray(cast(ScoringModel, model).score(encoded[row : row + 1])))
+        return outputs
 
-    ahead = [told(first, row) for row in range(7)]
-    back = [told(second, row) for row in range(6, -1, -1)][::-1]
+    ahead = [outputs_of(first, row) for row in range(7)]
+    back = [outputs_of(second, row) for row in range(6, -1, -1)][::-1]
     if not all(
         same(*pair) for two in zip(ahead, back, strict=True) for pair in zip(*two, strict=True)
     ):

@@ -76,7 +76,7 @@ def _coins(rng: np.random.Generator) -> SecretCoins:
     return SecretCoins.rehearsal(int(rng.integers(1 << 31)))
 
 
-def _of(person: str, ids: Sequence[Any], rows: NDArray[np.intp]) -> list[int]:
+def _rows_of(person: str, ids: Sequence[Any], rows: NDArray[np.intp]) -> list[int]:
     return [int(row) for row in rows if ids[row] == person]
 
 
@@ -84,10 +84,10 @@ def _at_most(people: People, choose: Choose, rng: np.random.Generator) -> str:
     for _ in range(_TRIALS):
         table = _table(people, rng)
         ids = table[people.column]
-        used = Counter(ids[row] for row in choose(people, [table], _coins(rng)))
-        for person, has in Counter(ids).items():
-            if used[person] != min(has, people.records):
-                raise BrokenLawError(f"{used[person]} of a person's {has} records are used")
+        use_counts = Counter(ids[row] for row in choose(people, [table], _coins(rng)))
+        for person, size in Counter(ids).items():
+            if use_counts[person] != min(size, people.records):
+                raise BrokenLawError(f"{use_counts[person]} of a person's {size} records are used")
     return f"{_TRIALS} tables"
 
 
@@ -97,10 +97,14 @@ def _alone(people: People, choose: Choose, rng: np.random.Generator) -> str:
         table, coins = _table(people, rng), _coins(rng)
         ids = table[people.column]
         before = choose(people, [table], coins)
-        others = [f"o{number % int(rng.integers(1, 9))}" for number in range(len(ids))]
-        strange = [one if one == "p0" else other for one, other in zip(ids, others, strict=True)]
-        after = choose(people, [{**table, people.column: strange}], coins)
-        if _of("p0", ids, before) != _of("p0", strange, after):
+        # The fate of one person's records must not depend on who else is in the table.
+        strangers = [f"o{number % int(rng.integers(1, 9))}" for number in range(len(ids))]
+        ids_after = [
+            person if person == "p0" else stranger
+            for person, stranger in zip(ids, strangers, strict=True)
+        ]
+        after = choose(people, [{**table, people.column: ids_after}], coins)
+        if _rows_of("p0", ids, before) != _rows_of("p0", ids_after, after):
             raise BrokenLawError("other persons' records change which of a person's are used")
     return f"{_TRIALS} tables"
 
@@ -109,13 +113,13 @@ def _cut(people: People, choose: Choose, rng: np.random.Generator) -> str:
     for _ in range(_TRIALS):
         table, coins = _table(people, rng), _coins(rng)
         count = len(table[people.column])
-        whole = choose(people, [table], coins)
+        rows = choose(people, [table], coins)
         cuts = [0, *sorted(rng.integers(0, count, int(rng.integers(1, 5))).tolist()), count]
         blocks = [
             {name: column[first:last] for name, column in table.items()}
             for first, last in pairwise(cuts)
         ]
-        if not np.array_equal(whole, choose(people, blocks, coins)):
+        if not np.array_equal(rows, choose(people, blocks, coins)):
             raise BrokenLawError("records that are cut into blocks are chosen otherwise")
     return f"{_TRIALS} tables"
 
@@ -123,8 +127,10 @@ def _cut(people: People, choose: Choose, rng: np.random.Generator) -> str:
 def _value_free(people: People, choose: Choose, rng: np.random.Generator) -> str:
     for _ in range(_TRIALS):
         table, coins = _table(people, rng), _coins(rng)
-        other = {**table, VALUE: rng.uniform(-1, 1, len(table[VALUE])).tolist()}
-        if not np.array_equal(choose(people, [table], coins), choose(people, [other], coins)):
+        changed_table = {**table, VALUE: rng.uniform(-1, 1, len(table[VALUE])).tolist()}
+        if not np.array_equal(
+            choose(people, [table], coins), choose(people, [changed_table], coins)
+        ):
             raise BrokenLawError("with other values other records are used")
     return f"{_TRIALS} tables"
 
@@ -141,12 +147,13 @@ def _even(people: People, choose: Choose, rng: np.random.Generator) -> str:
     """One person with 2k records; each is used with chance 1/2."""
     size = 2 * people.records
     table: Block = {people.column: ["p0"] * size, VALUE: list(range(size))}
-    found = np.zeros(size, dtype=int)
+    uses = np.zeros(size, dtype=int)
     for _ in range(_DRAWS):
-        found[choose(people, [table], _coins(rng))] += 1
-    worst = min(scipy.stats.binomtest(int(hits), _DRAWS, 0.5).pvalue for hits in found)
+        uses[choose(people, [table], _coins(rng))] += 1
+    # A union bound over the records, at the rare level of a right choice.
+    worst = min(scipy.stats.binomtest(int(hits), _DRAWS, 0.5).pvalue for hits in uses)
     if worst < _RARE / size:
         raise BrokenLawError(
-            f"of equal chances, records are used {found.min()} to {found.max()} times in {_DRAWS}"
+            f"of equal chances, records are used {uses.min()} to {uses.max()} times in {_DRAWS}"
         )
     return f"{_DRAWS} choices"

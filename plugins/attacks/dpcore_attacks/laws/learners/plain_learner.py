@@ -31,17 +31,17 @@ class LabelSum(OneShot):
     total: ClassVar[bool] = True
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One number, in l2."""
+        """The one query: a single number, bounded in l2."""
         return (Query(name="sum", shape=(1,), distance=Distance.L2),)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
-        """The sum."""
+        """The sum of all labels, shape (1,)."""
         return np.array([records.labels.sum()])
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Constant:
-        """A constant model."""
+        """A model that predicts the noisy sum for every row."""
         return Constant(domain=public.domain, value=answers["sum"])
 
 
@@ -64,7 +64,7 @@ class PlainMoments(SummingLearner, OneShot):
         return (Query(name="sums", shape=(width,), distance=Distance.L2, sum=sums),)
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
-        """One row for each record."""
+        """Columns times label, and a 1 to count, shape (n_records, width + 1)."""
         return np.column_stack([block.features * block.labels[:, None], np.ones(len(block))])
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
@@ -83,12 +83,12 @@ class Constant:
     value: NDArray[np.float64]
 
     def predict(self, table: Table) -> NDArray[np.float64]:
-        """The same for every row."""
+        """The value for every row of the table, in the file's units."""
         rows = len(self.domain.encode(table))
         return self.domain.uncentre(np.full(rows, float(self.value[0])))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The value."""
+        """The predicted value under the name `value`, shape (1,)."""
         return {"value": self.value}
 
 
@@ -104,6 +104,7 @@ class LabelSumAddRemove(SensitivityBound):
         """M, with room for the rounding of a sum."""
         if not ADD_REMOVE.covers(adjacency):
             return Refused("it is about add/remove")
+        # Summed in floats, so that the bound has room for the rounding of a long sum.
         return Sensitivity(
             value=public.domain.label_bound * (1 + 2.0**-30),
             distance=Distance.L2,

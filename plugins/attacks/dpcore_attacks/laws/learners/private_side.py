@@ -76,14 +76,18 @@ def _unless_refused(check: Callable[[], str]) -> Callable[[], str]:
 def _nothing_left(case: Case, seed: int) -> str:
     if isinstance(case.learner, FunctionLearner):
         raise NotApplicableError("it publishes no model: a run's answers are replayed by the core")
-    forced = [answer.value for _, _, answer in conversation(_own(case), None, _rng(seed), 1.0)]
-    asked = [query for _, query, _ in conversation(_own(case), iter(forced), _rng(seed), 1.0)]
-    first, compared = _spoken(case, forced, seed), 0
+    forced = [
+        answer.value for _, _, answer in conversation(_copy_case(case), None, _rng(seed), 1.0)
+    ]
+    queries = [
+        query for _, query, _ in conversation(_copy_case(case), iter(forced), _rng(seed), 1.0)
+    ]
+    first, compared = _digest_conversation(case, forced, seed), 0
     for records in _datasets(case, seed):
-        for query in asked[:10]:
-            _statistic(_own(case), query, records, seed)
+        for query in queries[:10]:
+            _statistic(_copy_case(case), query, records, seed)
             compared += 1
-        if _spoken(case, forced, seed) != first:
+        if _digest_conversation(case, forced, seed) != first:
             raise BrokenLawError(
                 "with equal answers, the asks or the model changed after the private function had "
                 "seen records, on instances of their own: a global or a class attribute is shared"
@@ -91,65 +95,75 @@ def _nothing_left(case: Case, seed: int) -> str:
     return f"{compared} statistics"
 
 
-def _spoken(
+def _digest_conversation(
     case: Case, forced: list[NDArray[np.float64]], seed: int, coins: PublicCoins | None = None
 ) -> tuple[str, str]:
     """Digests of the asks and the model of a conversation with forced answers."""
-    own = _own(case) if coins is None else attrs.evolve(_own(case), coins=coins)
-    learner = cast(Learner, own.learner)
-    state, told = learner.start(own.public), []
-    for _, _, answer in conversation(_own(case), iter(forced), _rng(seed), 1.0):
+    # Instances and coins of its own, as the public side of a run has.
+    own_case = _copy_case(case) if coins is None else attrs.evolve(_copy_case(case), coins=coins)
+    learner = cast(Learner, own_case.learner)
+    state, answers = learner.start(own_case.public), []
+    for _, _, answer in conversation(_copy_case(case), iter(forced), _rng(seed), 1.0):
         query = learner.ask(state)
-        told.append(answer if query is None else attrs.evolve(answer, query=query))
+        answers.append(answer if query is None else attrs.evolve(answer, query=query))
         state = learner.update(state, answer)
     model = settled(learner.model(state))
-    return transcript(told), published(model, told_once(model))
+    return transcript(answers), published(model, told_once(model))
 
 
 def _coins_keep_nothing(case: Case, seed: int) -> str:
-    used, compared = _own(case), 0
+    shared_case, compared = _copy_case(case), 0
     forced: list[NDArray[np.float64]] | None = None
     if isinstance(case.learner, FunctionLearner):
-        asked = list(case.learner.queries(case.public))
+        queries = list(case.learner.queries(case.public))
     else:
-        heard = [*conversation(_own(case), None, _rng(seed), 1.0)]
-        asked, forced = [query for _, query, _ in heard][:10], [one.value for *_, one in heard]
-    for records, query in itertools.product(_datasets(case, seed), asked):
-        fresh = _own(case)
-        if not same(*(_statistic(one, query, records, seed) for one in (used, fresh))):
+        exchanges = [*conversation(_copy_case(case), None, _rng(seed), 1.0)]
+        queries, forced = (
+            [query for _, query, _ in exchanges][:10],
+            [entry.value for *_, entry in exchanges],
+        )
+    # One instance with its coins serves every dataset, beside a fresh one for each of them.
+    for records, query in itertools.product(_datasets(case, seed), queries):
+        fresh_case = _copy_case(case)
+        if not same(
+            *(_statistic(entry, query, records, seed) for entry in (shared_case, fresh_case))
+        ):
             raise BrokenLawError(
                 f"{query.name!r}: coins that other records were seen with gave another statistic "
                 f"than fresh ones: something of the records is kept there"
             )
         compared += 1
-    if forced is not None and _spoken(case, forced, seed, used.coins) != _spoken(
-        case, forced, seed
-    ):
+    if forced is not None and _digest_conversation(
+        case, forced, seed, shared_case.coins
+    ) != _digest_conversation(case, forced, seed):
         raise BrokenLawError("the public part found something of the records in its coins")
     return f"{compared} statistics"
 
 
 def _not_kept(case: Case, seed: int) -> str:
     if isinstance(case.learner, FunctionLearner):
-        asked = list(case.learner.queries(case.public))
+        queries = list(case.learner.queries(case.public))
     else:
-        asked = [query for _, query, _ in conversation(_own(case), None, _rng(seed), 1.0)][:10]
-    for query in asked:
+        queries = [query for _, query, _ in conversation(_copy_case(case), None, _rng(seed), 1.0)][
+            :10
+        ]
+    for query in queries:
         first: Statistic | None = None
         for records in _datasets(case, seed, _STARTS):
-            found = _statistic(_own(case), query, records, seed)
-            if first is not None and not same(first, found):
+            statistic = _statistic(_copy_case(case), query, records, seed)
+            # Two different statistics are enough: this one was not kept.
+            if first is not None and not same(first, statistic):
                 break
-            first = found
+            first = statistic
         else:
             raise BrokenLawError(
                 f"{query.name!r} is the same for {2 * _STARTS} different datasets: it was computed "
                 f"once and kept, or it says nothing of the records and needs no query"
             )
-    return f"{len(asked)} statistics"
+    return f"{len(queries)} statistics"
 
 
-def _own(case: Case) -> Case:
+def _copy_case(case: Case) -> Case:
     """The case with an instance and coins of its own."""
     coins = PublicCoins(case.coins.key)
     return attrs.evolve(case, learner=copy.deepcopy(case.learner), coins=coins)

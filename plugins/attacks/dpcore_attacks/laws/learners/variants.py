@@ -23,12 +23,13 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
     """The case with one number changed: of the learner or its kernel, the size, the labels, the
     columns.
     """
-    for what, learner in _one_number_changed(case.learner):
-        yield what, attrs.evolve(case, learner=learner)
+    for change, learner in _one_number_changed(case.learner):
+        yield change, attrs.evolve(case, learner=learner)
     size = case.domain.at_most or 100
-    more = 10 * size if size < _SMALL else 2 * size if size < _LARGE else size // 3
-    for other_size in (max(1, size // 10), more):
+    larger = 10 * size if size < _SMALL else 2 * size if size < _LARGE else size // 3
+    for other_size in (max(1, size // 10), larger):
         yield f"n={other_size}", case.at_size(other_size)
+    # Wider labels: a bound that assumed [-1, 1] becomes three times too small.
     if case.domain.labelled and case.domain.classes < 3:
         labels = case.domain.labels
         wide = Range(labels.centre - 3 * labels.half_width, labels.centre + 3 * labels.half_width)
@@ -46,10 +47,10 @@ def other_domains(domain: Domain) -> Iterator[Domain]:
     ranges = {name: c for name, c in domain.columns.items() if type(c) is Range}
     if ranges != dict(domain.columns) or not ranges:
         return
-    some = dict(list(ranges.items())[:1])
-    eight = some | {f"{_MORE}{k}": Range(-1, 1) for k in range(7)}
+    first_column = dict(list(ranges.items())[:1])
+    eight = first_column | {f"{_MORE}{k}": Range(-1, 1) for k in range(7)}
     mixed = ranges | {f"{_MORE}group": Categories(("a", "b", "c"))}
-    for columns in (some, eight, mixed):
+    for columns in (first_column, eight, mixed):
         if columns != ranges:
             with suppress(ParameterError, ValueError):
                 yield attrs.evolve(domain, columns=columns)
@@ -60,28 +61,28 @@ def other_domains(domain: Domain) -> Iterator[Domain]:
 def accepted(part: FeatureMap | Kernel, domain: Domain) -> Iterator[Domain]:
     """The domain, and the others that a feature map or a kernel accepts."""
     yield domain
-    for other in other_domains(domain):
+    for candidate in other_domains(domain):
         try:
-            part.norm(other)
+            part.norm(candidate)
         except Exception:  # it is about other columns
             continue
-        yield other
+        yield candidate
 
 
 def _other_columns(case: Case) -> Iterator[tuple[str, Case]]:
     """Three columns more, and the first column alone, where all are plain ranges: what counts
     categories is about one column of them.
     """
-    known = dict(case.domain.columns)
-    if not known or any(type(column) is not Range for column in known.values()):
+    ranges = dict(case.domain.columns)
+    if not ranges or any(type(column) is not Range for column in ranges.values()):
         return
-    more = {f"{_MORE}{k}": Range(-1, 1) for k in range(3)}
-    found = {"three columns more": known | more}
-    if len(known) > 1:
-        found["one column"] = dict(list(known.items())[:1])
-    for what, columns in found.items():
+    extra = {f"{_MORE}{k}": Range(-1, 1) for k in range(3)}
+    changes = {"three columns more": ranges | extra}
+    if len(ranges) > 1:
+        changes["one column"] = dict(list(ranges.items())[:1])
+    for change, columns in changes.items():
         with suppress(ParameterError, ValueError):
-            yield what, attrs.evolve(case, domain=attrs.evolve(case.domain, columns=columns))
+            yield change, attrs.evolve(case, domain=attrs.evolve(case.domain, columns=columns))
 
 
 def _one_number_changed(component: Any) -> Iterator[tuple[str, Any]]:
@@ -90,13 +91,14 @@ def _one_number_changed(component: Any) -> Iterator[tuple[str, Any]]:
         value = getattr(component, field.name)
         changes: list[tuple[str, Any]] = []
         if isinstance(value, Kernel) and attrs.has(type(value)):
-            changes = [(f"{field.name}.{what}", k) for what, k in _one_number_changed(value)]
+            changes = [(f"{field.name}.{change}", k) for change, k in _one_number_changed(value)]
         elif isinstance(value, int | float) and not isinstance(value, bool):
+            # Both directions, since a copied number may be too large or too small.
             for factor in (0.1, 10.0):
-                to = max(1, int(value * factor)) if isinstance(value, int) else value * factor
-                changes += [(f"{field.name}={to:g}", to)] if to != value else []
-        for what, changed in changes if field.init else []:
+                number = max(1, int(value * factor)) if isinstance(value, int) else value * factor
+                changes += [(f"{field.name}={number:g}", number)] if number != value else []
+        for change, changed in changes if field.init else []:
             try:
-                yield what, attrs.evolve(component, **{field.alias: changed})
+                yield change, attrs.evolve(component, **{field.alias: changed})
             except (ParameterError, ValueError):
                 continue

@@ -49,20 +49,22 @@ def choices(trial: Trial) -> str:
         pairs = list(_opposed(trial, scale))
         if not pairs:
             raise NotApplicableError("it refuses the values that were made up")
-        for stage, (kept, times) in enumerate(_PILOTS):
+        # Pilots rank the pairs; all later draws go to the most suspicious one, on fresh streams.
+        for stage, (survivors, times) in enumerate(_PILOTS):
             pilot = max(100, round(times * trial.effort))
             ranked = sorted(enumerate(pairs), key=lambda p: -_doubt(trial, p, pilot, stage))
-            pairs = [pair for _, pair in ranked[:kept]]
+            pairs = [pair for _, pair in ranked[:survivors]]
         doubt = math.inf
-        for (times, least), start in zip(STAGES, _STARTS, strict=True):
-            if doubt <= least:
+        for (times, threshold), start in zip(STAGES, _STARTS, strict=True):
+            # Go on to more draws only where those of the stage before were suspicious.
+            if doubt <= threshold:
                 break
-            found = _compared(trial, pairs[0], times * count, start)
-            if found is not None and found.broken:
-                raise BrokenLawError(told(found, f"at scale {scale:g}, mixed steps", trial.rate))
-            doubt = -math.inf if found is None else found.doubt
-    seen = visible(count, trial.rate / 2)
-    return f"{4 * count} draws; a delta that is {seen:.2g} too small would have been seen"
+            worst = _compare_choices(trial, pairs[0], times * count, start)
+            if worst is not None and worst.broken:
+                raise BrokenLawError(told(worst, f"at scale {scale:g}, mixed steps", trial.rate))
+            doubt = -math.inf if worst is None else worst.doubt
+    limit = visible(count, trial.rate / 2)
+    return f"{4 * count} draws; a delta that is {limit:.2g} too small would have been seen"
 
 
 def _rows_moved(trial: Trial) -> str:
@@ -73,6 +75,7 @@ def _rows_moved(trial: Trial) -> str:
     unit, count = trial.case.sensitivity.unit, max(1000, round(6000 * trial.effort))
     corner = np.zeros((size, size))
     corner[0, 0] = 1.0
+    # Beside a long row, from nothing, and one of several orthogonal rows made longer.
     pairs = (
         (_beside(size, 0.0), _beside(size, unit)),
         (0 * corner, unit**2 * corner),
@@ -88,30 +91,31 @@ def _rows_moved(trial: Trial) -> str:
         )
         for before, after in pairs:
             doubt = math.inf
-            for (times, least), start in zip(STAGES, _STARTS, strict=True):
-                if doubt <= least:
+            for (times, threshold), start in zip(STAGES, _STARTS, strict=True):
+                if doubt <= threshold:
                     break
-                many = times * count
+                draws = times * count
                 p, q = (
-                    bench.draws(value.ravel(), many, first).reshape(many, size, size)
+                    bench.draws(value.ravel(), draws, first).reshape(draws, size, size)
                     for value, first in ((after, start), (before, 2 * start))
                 )
+                # Two scales and three pairs, each at every stage: a union bound.
                 rate = trial.rate / (6 * len(STAGES))
-                found = excess(_of_rows(p, q), trial.event(bench), rate)
-                if found is not None and found.broken:
+                worst = excess(_of_rows(p, q), trial.event(bench), rate)
+                if worst is not None and worst.broken:
                     where = f"at scale {scale:g}, a moved row"
-                    raise BrokenLawError(told(found, where, trial.rate))
-                doubt = -math.inf if found is None else found.doubt
-    seen = visible(count, trial.rate / (6 * len(STAGES)))
-    return f"{12 * count} draws; a delta that is {seen:.2g} too small would have been seen"
+                    raise BrokenLawError(told(worst, where, trial.rate))
+                doubt = -math.inf if worst is None else worst.doubt
+    limit = visible(count, trial.rate / (6 * len(STAGES)))
+    return f"{12 * count} draws; a delta that is {limit:.2g} too small would have been seen"
 
 
 def _of_rows(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
     """What matrices tell of the first row: shape (releases, size, size) each."""
     numbers: dict[str, Callable[[NDArray[np.float64]], NDArray[Any]]] = {
-        "the first entry": lambda found: found[:, :1, 0],
+        "the first entry": lambda matrices: matrices[:, :1, 0],
         "the first row along the second": _along,
-        "the least eigenvalue": lambda found: np.linalg.eigvalsh(found)[:, :1],
+        "the least eigenvalue": lambda matrices: np.linalg.eigvalsh(matrices)[:, :1],
     }
     return [
         Sample(p=np.asarray(number(p), float), q=np.asarray(number(q), float), what=what)
@@ -119,10 +123,10 @@ def _of_rows(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
     ]
 
 
-def _beside(size: int, moved: float) -> NDArray[np.float64]:
+def _beside(size: int, length: float) -> NDArray[np.float64]:
     """The Gram matrix of a row of that length, a long one in the same direction, and zero rows."""
     rows = np.zeros(size)
-    rows[:2] = moved, _LONG
+    rows[:2] = length, _LONG
     return np.outer(rows, rows)
 
 
@@ -137,6 +141,7 @@ def _opposed(trial: Trial, scale: float) -> Iterator[Opposed]:
         signs: NDArray[np.float64] = np.full(size, -1.0)
         signs[0] = 1.0
         spread = {Distance.L1: size, Distance.L2: math.sqrt(size)}.get(trial.distance, 1.0)
+        # At a tie, with the first coordinate about to overtake, and far from any tie.
         for base in (np.zeros(size), -0.5 * signs, 2.0 * np.arange(size)):
             before: NDArray[np.float64] = np.asarray(base, dtype=np.float64)
             after = before + signs / spread
@@ -153,19 +158,19 @@ def _labels(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(outputs[:, 0])
 
 
-def _compared(trial: Trial, pair: Opposed, many: int, start: int) -> Excess | None:
+def _compare_choices(trial: Trial, pair: Opposed, draws: int, start: int) -> Excess | None:
     """By so many draws of either value."""
     bench, before, after = pair
     p, q = (
-        _labels(bench.draws(value, many, first))[:, None]
+        _labels(bench.draws(value, draws, first))[:, None]
         for value, first in ((after, start), (before, 2 * start))
     )
     sample = Sample(p=p, q=q, what=f"the choice among {bench.query.real_size}")
     return excess([sample], trial.event(bench), trial.rate / (2 * len(STAGES)))
 
 
-def _doubt(trial: Trial, numbered: tuple[int, Opposed], many: int, stage: int) -> float:
+def _doubt(trial: Trial, numbered: tuple[int, Opposed], draws: int, stage: int) -> float:
     """How far a pilot's worst event lies above the curve, in standard errors."""
     number, pair = numbered
-    found = _compared(trial, pair, many, 10_000 * (stage + 1) + 100 * number + 1)
-    return -math.inf if found is None else found.doubt
+    worst = _compare_choices(trial, pair, draws, 10_000 * (stage + 1) + 100 * number + 1)
+    return -math.inf if worst is None else worst.doubt

@@ -48,45 +48,50 @@ def together(trial: Trial) -> str:
         f"one of {size} coordinates moves": (trial.unit * np.eye(size)[0], _by_loudness),
         f"all of {size} coordinates move": (np.full(size, _part(trial, size)), _by_likelihood),
     }
+    # In l1 a movement over all coordinates is tiny in each: only one coordinate moves.
     if trial.distance is Distance.L1:
         steps.popitem()
     steps = {where: step for where, step in steps.items() if bench.takes(step[0])}
     if not steps:
         raise NotApplicableError("it refuses the values that were made up")
+    # How many words a release reads tells how many releases are affordable.
     reading = Told(bench.stream(0))
     bench.release(before, reading)
     releases, words = _SIZES[size]
     affordable = min(releases, max(_FEWEST, words // max(1, reading.count)))
     first = max(_FEWEST // 2, round(affordable * trial.effort))
     doubts: dict[str, float] = {}
-    for stage, (times, least) in enumerate(STAGES):
+    for stage, (times, threshold) in enumerate(STAGES):
         count, start = times * first, 3_000_000 + 100_000_000 * stage
         steps = {
-            where: step for where, step in steps.items() if doubts.get(where, math.inf) > least
+            where: step for where, step in steps.items() if doubts.get(where, math.inf) > threshold
         }
         if not steps:
             break
+        # The unmoved releases serve both steps; each stage draws all of them anew.
         q = bench.draws(before, count, start)
         for number, (where, (after, scored)) in enumerate(steps.items(), start=1):
             p = bench.draws(after, count, start + 20_000_000 * number)
-            found = excess(scored(p, q), event, trial.rate / (2 * len(STAGES)))
-            if found is not None and found.broken:
-                raise BrokenLawError(told(found, where, trial.rate))
-            doubts[where] = -math.inf if found is None else found.doubt
-    seen = visible(first, trial.rate / (2 * len(STAGES)))
-    return f"{2 * first} releases; a delta that is {seen:.2g} too small would have been seen"
+            worst = excess(scored(p, q), event, trial.rate / (2 * len(STAGES)))
+            if worst is not None and worst.broken:
+                raise BrokenLawError(told(worst, where, trial.rate))
+            doubts[where] = -math.inf if worst is None else worst.doubt
+    limit = visible(first, trial.rate / (2 * len(STAGES)))
+    return f"{2 * first} releases; a delta that is {limit:.2g} too small would have been seen"
 
 
 def _bench(trial: Trial) -> tuple[Bench, Event]:
     """With many coordinates, so that they tell how loud a release is; with fewer, where noise grows
     with their number, as that for an l2 claim of a pure epsilon does, or most outputs are 0.
     """
-    most, fewest = _SIZES
-    for size in (most, fewest):
+    largest_size, smallest_size = _SIZES
+    for size in (largest_size, smallest_size):
         try:
             bench = trial.bench(size, 1.0)
             event = trial.event(bench)
-            if size == fewest or 0 < _spread(bench) <= _AS_LOUD * _spread(trial.bench(1, 1.0)):
+            if size == smallest_size or 0 < _spread(bench) <= _AS_LOUD * _spread(
+                trial.bench(1, 1.0)
+            ):
                 return bench, event
         except DpcoreError as refusal:
             reason = f"it refuses {size} coordinates: {refusal}"
@@ -106,11 +111,11 @@ def _part(trial: Trial, size: int) -> float:
 
 def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
     """The sum of likelihoods, learnt of each coordinate by bins on a quarter of the releases."""
-    learnt = len(p) // 4
-    ours, theirs = (
-        _likelihoods(p[:learnt], q[:learnt], outputs[learnt:])[:, None] for outputs in (p, q)
+    cut = len(p) // 4
+    p_scores, q_scores = (
+        _likelihoods(p[:cut], q[:cut], outputs[cut:])[:, None] for outputs in (p, q)
     )
-    return [Sample(p=ours, q=theirs, what="the likelihood of all outputs")]
+    return [Sample(p=p_scores, q=q_scores, what="the likelihood of all outputs")]
 
 
 def _likelihoods(
@@ -118,26 +123,28 @@ def _likelihoods(
 ) -> NDArray[np.float64]:
     """Sums over coordinates of a bin's log-ratio in p and q, shape (releases,)."""
     cuts = np.unique(np.quantile(np.concatenate([p.ravel(), q.ravel()]), np.linspace(0, 1, _BINS)))
-    ours, theirs = (
+    p_counts, q_counts = (
+        # One more in each bin, so that no bin has the likelihood 0.
         np.bincount(np.searchsorted(cuts, values.ravel()), minlength=len(cuts) + 1) + 1.0
         for values in (p, q)
     )
-    ratios = np.log(ours / ours.sum()) - np.log(theirs / theirs.sum())
+    ratios = np.log(p_counts / p_counts.sum()) - np.log(q_counts / q_counts.sum())
     return np.asarray(ratios[np.searchsorted(cuts, outputs)].sum(axis=1))
 
 
 def _by_loudness(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
     """The first output: of all releases, and of those whose others lie near their values."""
-    loud = [np.abs(values[:, 1:]).mean(axis=1) for values in (p, q)]
+    loudness = [np.abs(values[:, 1:]).mean(axis=1) for values in (p, q)]
     samples = [Sample(p=p[:, :1], q=q[:, :1], what="one output")]
-    pilot = np.concatenate([values[: len(values) // 5] for values in loud])
+    pilot = np.concatenate([values[: len(values) // 5] for values in loudness])
     lowest = min(float(p.min()), float(q.min())) - 1.0
     for share in _QUIET:
+        # The limit is chosen on the first fifth of the releases, which `excess` does not test.
         limit = float(np.quantile(pilot, share))
-        ours, theirs = (
+        p_outputs, q_outputs = (
             np.where(size <= limit, values[:, 0], lowest)[:, None]
-            for size, values in zip(loud, (p, q), strict=True)
+            for size, values in zip(loudness, (p, q), strict=True)
         )
         what = f"one output, where the others are among the {share:.0%} quietest"
-        samples.append(Sample(p=ours, q=theirs, what=what))
+        samples.append(Sample(p=p_outputs, q=q_outputs, what=what))
     return samples

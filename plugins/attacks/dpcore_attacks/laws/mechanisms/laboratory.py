@@ -84,17 +84,19 @@ def laboratory_verdicts(
         rate: Chance that a right mechanism fails any one of them.
     """
     effort = (draws or Effort().draws) / Effort().draws
-    found = []
+    verdicts = []
     for name, variant in variants(mechanism, case):
         trial = Trial(
             case=attrs.evolve(case, mechanism=variant), seed=seed, effort=effort, rate=rate
         )
+        # The law of all coordinates costs most draws: it is tried at the mechanism's own fields
+        # alone.
         checks = {law: CHECKS[law] for law in LAWS if law != TOGETHER or variant is mechanism}
         for law, check in checks.items():
-            found.append(judge(law, name, partial(check, trial)))
-            if found[-1].failed:
-                return found
-    return found
+            verdicts.append(judge(law, name, partial(check, trial)))
+            if verdicts[-1].failed:
+                return verdicts
+    return verdicts
 
 
 def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, Mechanism]]:
@@ -104,22 +106,24 @@ def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, M
     for field in attrs.fields(cast(Any, type(mechanism))):
         value = getattr(mechanism, field.name)
         typed = str(field.type).replace(" ", "")
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not field.init or not (whole or (value is None and typed in ("int|None", "None|int"))):
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not field.init or not (
+            is_integer or (value is None and typed in ("int|None", "None|int"))
+        ):
             continue
-        for other in (3, 7):
-            if other == value:
+        for number in (3, 7):
+            if number == value:
                 continue
             try:
                 changed = cast(
-                    Mechanism, attrs.evolve(cast(Any, mechanism), **{field.alias: other})
+                    Mechanism, attrs.evolve(cast(Any, mechanism), **{field.alias: number})
                 )
                 varied = attrs.evolve(case, mechanism=changed).at(1.0)
                 varied.event(case.query, case.sensitivity)
             except (DpcoreError, ValueError, TypeError):
                 continue
             if varied != attrs.evolve(case, mechanism=mechanism).at(1.0):  # else calibrated away
-                yield f"{name}, {field.name}={other}", changed
+                yield f"{name}, {field.name}={number}", changed
 
 
 def _samples(
@@ -130,32 +134,36 @@ def _samples(
     """
     p, q = bench.draws(after, count, start), bench.draws(before, count, start + count)
     categories = bench.query.distance is Distance.HAMMING
-    found = []
+    samples = []
     for inside in groups(before):
         value = before[inside][0]
-        whole = bool(inside.all())
+        covers_all = bool(inside.all())
         if categories:
-            for other in np.unique(after[inside]):
-                both = inside & (after == other)
-                what = f"outputs of {value:g} and {other:g}"
-                if not whole or len(np.unique(before)) == 1:
-                    found.append(Sample(p=p[:, both], q=q[:, both], what=what))
+            for target in np.unique(after[inside]):
+                mask = inside & (after == target)
+                what = f"outputs of {value:g} and {target:g}"
+                if not covers_all or len(np.unique(before)) == 1:
+                    samples.append(Sample(p=p[:, mask], q=q[:, mask], what=what))
             continue
+        # Offsets from the unmoved value on both sides, so that only the movement is left.
         offsets = p[:, inside] - before[inside], q[:, inside] - before[inside]
-        what = "outputs at all values" if whole else f"outputs at {value:g}"
-        found.append(Sample(p=offsets[0], q=offsets[1], what=what))
-        if not whole and value == 0:
-            found += _seen_before(*offsets)
-    return found
+        what = "outputs at all values" if covers_all else f"outputs at {value:g}"
+        samples.append(Sample(p=offsets[0], q=offsets[1], what=what))
+        if not covers_all and value == 0:
+            samples += _repeat_samples(*offsets)
+    return samples
 
 
-def _seen_before(p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[Sample]:
+def _repeat_samples(p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[Sample]:
     """1 where an output is one of those that a fifth of the releases of one value gave."""
     fifth = round(0.2 * len(p))
     p, q = rounded(p), rounded(q)
-    ours, theirs = np.unique(p[:fifth]), np.unique(q[:fifth])
-    for what, known, other in (("after", ours, theirs), ("before", theirs, ours)):
-        alone = np.setdiff1d(known, other)
+    p_outputs, q_outputs = np.unique(p[:fifth]), np.unique(q[:fifth])
+    for what, outputs, opposite in (
+        ("after", p_outputs, q_outputs),
+        ("before", q_outputs, p_outputs),
+    ):
+        alone = np.setdiff1d(outputs, opposite)
         yield Sample(
             p=np.isin(p, alone).astype(float),
             q=np.isin(q, alone).astype(float),
@@ -168,23 +176,25 @@ def _any_value(trial: Trial) -> str:
     for scale in SCALES:
         bench, before, after = local(trial, scale, _WIDE)
         where = f"at scale {scale:g}, {_WIDE} coordinates"
-        draws += _compared(trial, bench, (before, after), where, trial.rate / kinds)
+        draws += _compare_values(trial, bench, (before, after), where, trial.rate / kinds)
     bench, before, after = local(trial, 1.0, _WIDE)
-    for other in trial.under_others(bench):
-        where = f"under {other.sensitivity.adjacency}, {_WIDE} coordinates"
+    # A mechanism may price other relations lower for the same noise: each price is a claim.
+    for variant in trial.under_others(bench):
+        where = f"under {variant.sensitivity.adjacency}, {_WIDE} coordinates"
         rate = trial.rate / kinds / _RELATIONS
-        draws += _compared(trial, other, (before, after), where, rate)
+        draws += _compare_values(trial, variant, (before, after), where, rate)
     if trial.distance is not Distance.HAMMING:
+        # Where the noise visibly changes with the value, a movement by one unit may cross a jump.
         for value in jumps(bench, trial.unit, _JUMPS):
             low = np.full(_WIDE, value - 0.5 * trial.unit)
             where = f"between values around {value:.6g}, where the noise changes"
             rate = trial.rate / kinds / _JUMPS
-            draws += _compared(trial, bench, (low, low + trial.unit), where, rate)
-    seen = visible(trial.releases() * _WIDE, trial.rate / kinds)
-    return f"{draws} draws; a delta that is {seen:.2g} too small would have been seen"
+            draws += _compare_values(trial, bench, (low, low + trial.unit), where, rate)
+    limit = visible(trial.releases() * _WIDE, trial.rate / kinds)
+    return f"{draws} draws; a delta that is {limit:.2g} too small would have been seen"
 
 
-def _compared(
+def _compare_values(
     trial: Trial,
     bench: Bench,
     values: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -193,16 +203,16 @@ def _compared(
 ) -> int:
     """How many draws were compared: more where the first ones are suspicious."""
     draws, doubt = 0, math.inf
-    for (times, least), start in zip(STAGES, _STARTS, strict=True):
-        if doubt <= least:
+    for (times, threshold), start in zip(STAGES, _STARTS, strict=True):
+        if doubt <= threshold:
             break
         count = times * trial.releases()
         samples = _samples(bench, *values, count, start)
-        found = excess(samples, trial.event(bench), rate / len(STAGES))
+        worst = excess(samples, trial.event(bench), rate / len(STAGES))
         draws += 2 * count * _WIDE
-        if found is not None and found.broken:
-            raise BrokenLawError(told(found, where, trial.rate))
-        doubt = -math.inf if found is None else found.doubt
+        if worst is not None and worst.broken:
+            raise BrokenLawError(told(worst, where, trial.rate))
+        doubt = -math.inf if worst is None else worst.doubt
     return draws
 
 
@@ -215,15 +225,17 @@ def _low_bits(trial: Trial) -> str:
             raise NotApplicableError("its outputs are categories")
         zero, count = np.zeros(_WIDE), trial.releases(40)
         samples = []
+        # A sum in floats takes the grid of its size: its last digit would tell where the value
+        # lies.
         for base in (0.0, 1.0):
             p = _last_digit(bench.draws(zero + base + 1, count, 7000))
             q = _last_digit(bench.draws(zero + base, count, 8000))
             samples.append(Sample(p=p, q=q, what=f"the last binary digit of outputs at {base:g}"))
-        found = excess(samples, trial.event(bench), trial.rate / 2)
-        if found is not None and found.broken:
-            raise BrokenLawError(told(found, f"at scale {scale:g}", trial.rate))
-    seen = visible(trial.releases(40) * _WIDE, trial.rate / 2)
-    return f"a delta that is {seen:.2g} too small would have been seen"
+        worst = excess(samples, trial.event(bench), trial.rate / 2)
+        if worst is not None and worst.broken:
+            raise BrokenLawError(told(worst, f"at scale {scale:g}", trial.rate))
+    limit = visible(trial.releases(40) * _WIDE, trial.rate / 2)
+    return f"a delta that is {limit:.2g} too small would have been seen"
 
 
 def _not_as_it_is(trial: Trial) -> str:
@@ -233,18 +245,19 @@ def _not_as_it_is(trial: Trial) -> str:
     bench, before, after = local(trial, SCALES[-1], _WIDE)
     if trial.distance is Distance.HAMMING:
         raise NotApplicableError("its outputs are categories")
-    own = 0
+    hits = 0
     for count, start in ((trial.releases(), 2_000_000), (MORE * trial.releases(), 3_000_000)):
-        own, others = (
+        hits, neighbour_hits = (
             int((bench.draws(value, count, begin) == before).any(axis=1).sum())
             for value, begin in ((before, start), (after, start + count))
         )
-        if others or not own:
+        # A value that the neighbour gives too is chance, or a grid: not a release of the value.
+        if neighbour_hits or not hits:
             break
-        if own >= _OFTEN:
+        if hits >= _OFTEN:
             raise BrokenLawError(
-                f"{own} of {count} releases of {_WIDE} coordinates hold a value as it is, and none "
-                f"of the same values moved by the claim does"
+                f"{hits} of {count} releases of {_WIDE} coordinates hold a value as it is, and "
+                f"none of the same values moved by the claim does"
             )
     return "no value came out more often than its neighbours"
 
@@ -252,10 +265,11 @@ def _not_as_it_is(trial: Trial) -> str:
 def _last_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The exponent of the last binary digit that is 1; 0 of zero."""
     mantissa, exponent = np.frexp(values)
-    whole = np.abs(mantissa * 2.0**53).astype(np.int64)
-    last = whole & -whole
+    integers = np.abs(mantissa * 2.0**53).astype(np.int64)
+    # The lowest bit that is set, in two's complement.
+    last = integers & -integers
     digit = np.log2(np.where(last > 0, last, 1).astype(np.float64)) + exponent - 53
-    return np.asarray(np.where(whole == 0, 0.0, digit))
+    return np.asarray(np.where(integers == 0, 0.0, digit))
 
 
 def _not_shared(trial: Trial) -> str:
@@ -269,18 +283,20 @@ def _not_shared(trial: Trial) -> str:
     except DpcoreError as refusal:
         raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
     zero, count = np.zeros(size), max(60, trial.releases(120))
-    seen = bench.draws(zero, count, 30_000)
-    away = seen - seen.mean(axis=0)
-    sizes = np.sqrt((away * away).sum(axis=0))
+    releases = bench.draws(zero, count, 30_000)
+    # Correlations of the centred outputs choose the pair; fresh draws below test it.
+    deviations = releases - releases.mean(axis=0)
+    sizes = np.sqrt((deviations * deviations).sum(axis=0))
     if not (sizes > 0).any():
         raise NotApplicableError("its outputs do not vary")
-    away = away[:, sizes > 0] / sizes[sizes > 0]
-    together = np.triu(away.T @ away, 1)
-    worst = np.unravel_index(int(np.argmax(np.abs(together))), together.shape)
+    deviations = deviations[:, sizes > 0] / sizes[sizes > 0]
+    correlations = np.triu(deviations.T @ deviations, 1)
+    worst = np.unravel_index(int(np.argmax(np.abs(correlations))), correlations.shape)
     first, second = np.flatnonzero(sizes > 0)[list(worst)]
-    sign = 1.0 if together[worst] > 0 else -1.0
+    sign = 1.0 if correlations[worst] > 0 else -1.0
     step = np.zeros(size)
     step[first] = 1.0
+    # The step follows the combination of both coordinates in which the shared noise cancels.
     if trial.distance not in (Distance.L1, Distance.HAMMING):
         step[second] = -sign
     if trial.distance is Distance.L2:
@@ -294,10 +310,10 @@ def _not_shared(trial: Trial) -> str:
         for value, start in ((step, 40_000), (zero, 50_000))
     )
     sample = Sample(p=p[:, None], q=q[:, None], what=f"coordinates {first} and {second} together")
-    found = excess([sample], event, trial.rate)
-    if found is not None and found.broken:
-        raise BrokenLawError(told(found, f"{size} coordinates", trial.rate))
-    return f"largest correlation {abs(float(together[worst])):.2f} of {size} coordinates"
+    largest = excess([sample], event, trial.rate)
+    if largest is not None and largest.broken:
+        raise BrokenLawError(told(largest, f"{size} coordinates", trial.rate))
+    return f"largest correlation {abs(float(correlations[worst])):.2f} of {size} coordinates"
 
 
 CHECKS: Mapping[Law, Callable[[Trial], str]] = {

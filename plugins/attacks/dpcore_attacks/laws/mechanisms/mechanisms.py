@@ -155,8 +155,8 @@ def mechanism_verdicts(
         ASKS_INDEPENDENT: _asks_independent,
         EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws, rate=rate),
     }
-    found = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
-    return found + priced_verdicts(case, seed)
+    verdicts = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    return verdicts + priced_verdicts(case, seed)
 
 
 def priced_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
@@ -166,7 +166,8 @@ def priced_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
 
 
 def events_of(case: MechanismCase) -> Iterator[tuple[float, Event]]:
-    """Events at several scales."""
+    """The mechanism's event at several scales: (scale, event), from little noise to much."""
+    # From little noise to much, as the laws of ladders expect.
     for scale in _SCALES:
         yield scale, case.at(scale).event(case.query, case.sensitivity)
 
@@ -204,6 +205,7 @@ def _finite(case: MechanismCase, seed: int) -> str:
         case.query.distance, [0.0, 1.0, -1e6, 1e9]
     )
     for size in sizes:
+        # Far from 1 in both directions, where scaled noise may underflow or overflow.
         for scale in (1e-3, 1.0, 1e3):
             if not np.isfinite(_release(case, _start(case, size), seed, scale=scale)).all():
                 raise BrokenLawError(f"not finite for values of size {size:g} at scale {scale:g}")
@@ -212,11 +214,11 @@ def _finite(case: MechanismCase, seed: int) -> str:
 
 def _noise_only(case: MechanismCase, seed: int) -> str:
     value = _start(case, 1.0)
-    kept = value.copy()
+    value_before = value.copy()
     first = _release(case, value, seed)
     np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
     _release(case, value, seed, number=2)
-    if not np.array_equal(kept, value):
+    if not np.array_equal(value_before, value):
         raise BrokenLawError("release changed the value it was given")
     if case.mechanism.draws_elsewhere:
         raise NotApplicableError("its noise is another library's, and is not drawn from the stream")
@@ -236,8 +238,8 @@ def _prepared(case: MechanismCase, seed: int) -> str:
         for number, size in [*asks, asks[0]]:
             value = _start(case, size)
             noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, number)
-            found = release(value, case.query, noise)
-            if not np.array_equal(found, _release(case, value, seed, number, scale)):
+            released = release(value, case.query, noise)
+            if not np.array_equal(released, _release(case, value, seed, number, scale)):
                 raise BrokenLawError(f"ask {number} at scale {scale:g} is released differently")
     return f"{len(asks) + 1} asks at 3 scales"
 
@@ -255,6 +257,7 @@ def _replicates(case: MechanismCase, seed: int, number: int) -> NDArray[np.float
 
 def _every_coordinate(case: MechanismCase, seed: int) -> str:
     released = _replicates(case, seed, 1)
+    # A coordinate without noise would be released in the clear.
     still = np.flatnonzero(np.ptp(released, axis=0) == 0)
     if still.size == released.shape[1] and _constant(case, released[0], seed):
         raise NotApplicableError("the release is the same for every value: it says nothing")
@@ -268,8 +271,8 @@ def _every_coordinate(case: MechanismCase, seed: int) -> str:
 
 def _constant(case: MechanismCase, released: NDArray[np.float64], seed: int) -> bool:
     """Whether other values are released as the same thing."""
-    others = (_start(case, size) for size in (1.0, 2.0))
-    return all(np.array_equal(to_real(_release(case, value, seed)), released) for value in others)
+    values = (_start(case, size) for size in (1.0, 2.0))
+    return all(np.array_equal(to_real(_release(case, value, seed)), released) for value in values)
 
 
 def _asks_independent(case: MechanismCase, seed: int) -> str:
@@ -300,13 +303,13 @@ def _adjacency(case: MechanismCase, seed: int) -> str:
 def _steps(case: MechanismCase) -> Iterator[NDArray[np.float64]]:
     """Movements by the whole claim: in one real coordinate, in the last, and in all of them."""
     size, unit = case.query.real_size, case.sensitivity.unit
-    one = np.eye(size)
+    axes = np.eye(size)
     if case.query.distance is Distance.HAMMING:
-        yield one[0]
+        yield axes[0]
         return
-    yield unit * one[0]
+    yield unit * axes[0]
     if size > 1:
-        yield -unit * one[-1]
+        yield -unit * axes[-1]
     spread = {Distance.L1: unit / size, Distance.L2: unit / math.sqrt(size), Distance.LINF: unit}
     if size > 1:
         yield np.full(size, spread[case.query.distance])
@@ -315,13 +318,13 @@ def _steps(case: MechanismCase) -> Iterator[NDArray[np.float64]]:
 def _releasable(case: MechanismCase, seed: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
     """The step, cut down to integers where the mechanism takes no others."""
     try:
-        _release(case, _moved(case, step), seed)
+        _release(case, _shift_value(case, step), seed)
     except DpcoreError:
         return np.trunc(step)
     return step
 
 
-def _moved(case: MechanismCase, step: NDArray[np.float64]) -> NDArray[Any]:
+def _shift_value(case: MechanismCase, step: NDArray[np.float64]) -> NDArray[Any]:
     """A value, moved by a step in real coordinates."""
     return np.asarray(_start(case) + from_real(step, case.query))
 
@@ -336,6 +339,7 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
         raise NotApplicableError(f"no generic test is known for {case.query.distance}")
     steps = [step for step in map(partial(_releasable, case, seed), _steps(case)) if step.any()]
     event = case.at(1.0).event(case.query, case.sensitivity)
+    # Steps, epsilons, two directions, two Clopper-Pearson ends each: the rate is split over all.
     level = rate / (len(steps) * len(_EPSILONS) * 2 * 2)
     closest = 0.0
     release = case.at(1.0).prepared(case.query, case.sensitivity)
@@ -343,39 +347,43 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
 
     def released(value: NDArray[Any], side: int) -> NDArray[np.float64]:
         words = asks(coins.noise(1, case.query.name, 2 + side))
-        found = (release(value, case.query, told) for told in islice(words, draws))
-        return np.array([to_real(np.asarray(outputs)) for outputs in found])
+        values = (release(value, case.query, noise) for noise in islice(words, draws))
+        return np.array([to_real(np.asarray(outputs)) for outputs in values])
 
     unmoved = released(_start(case), 0)  # the same for every movement
     for number, step in enumerate(steps):
-        scores = [outputs @ step for outputs in (unmoved, released(_moved(case, step), 1))]
+        scores = [outputs @ step for outputs in (unmoved, released(_shift_value(case, step), 1))]
         for direction, (p, q) in zip(Direction, (scores, scores[::-1]), strict=True):
             for epsilon in _EPSILONS:
-                least = certified(p, q, epsilon, level)
+                low = certified(p, q, epsilon, level)
+                # Either value may come first, so that the curves of both directions must hold.
                 claimed = min(event.delta(epsilon, d) for d in Direction)
-                closest = max(closest, least / claimed if claimed > 0 else 0.0)
-                if least > claimed * (1 + 1e-9):
+                closest = max(closest, low / claimed if claimed > 0 else 0.0)
+                if low > claimed * (1 + 1e-9):
                     raise BrokenLawError(
-                        f"movement {number}, epsilon={epsilon:g}: delta >= {least:.4g} was seen "
+                        f"movement {number}, epsilon={epsilon:g}: delta >= {low:.4g} was seen "
                         f"(chance {rate:g} of an error), {claimed:.4g} is claimed "
                         f"({direction.value})"
                     )
-    seen = smallest(draws, level)
+    limit = smallest(draws, level)
     return (
         f"{draws * (1 + len(steps))} releases, certified up to {closest:.3g} of the claim; a delta "
-        f"that is {seen:.2g} too small would have been seen"
+        f"that is {limit:.2g} too small would have been seen"
     )
 
 
 def _falls_in_scale(case: MechanismCase, seed: int) -> str:
     events = list(events_of(case))
-    for (small, more), (large, less) in pairwise(events):
+    for (small, small_event), (large, large_event) in pairwise(events):
         for direction in Direction:
             for epsilon in _EPSILONS:
-                ours, theirs = less.delta(epsilon, direction), more.delta(epsilon, direction)
-                if ours > theirs * (1 + 1e-9) + 1e-15:
+                large_delta, small_delta = (
+                    large_event.delta(epsilon, direction),
+                    small_event.delta(epsilon, direction),
+                )
+                if large_delta > small_delta * (1 + 1e-9) + 1e-15:
                     raise BrokenLawError(
-                        f"delta({epsilon:g}) is {theirs!r} at scale {small:g} and {ours!r} at "
-                        f"scale {large:g}"
+                        f"delta({epsilon:g}) is {small_delta!r} at scale {small:g} and "
+                        f"{large_delta!r} at scale {large:g}"
                     )
     return f"{len(events)} scales"

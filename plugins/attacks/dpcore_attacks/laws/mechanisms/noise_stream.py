@@ -45,21 +45,25 @@ def tails(trial: Trial) -> str:
     if trial.case.mechanism.arithmetic == "exact":
         raise NotApplicableError("its outputs lie on a grid: the law of any value measures them")
     curve = trial.event(bench)
+    # A curve that pays for an end of the noise, in delta, owes no tails.
     if max(curve.delta(500.0, d) for d in Direction) > _NOTHING:
         raise NotApplicableError("its curve leaves room for noise that ends")
     release = bench.prepared()
     tops: list[float] = []
     for base in (0.0, 5.0):
         value = np.full(1024, base)
-        found = [
-            bench.released(release, value, Runs(bench.stream(k), 40)) - value for k in range(12)
+        noises = [
+            # Streams with long runs of equal bits reach the ends of an inversion at once.
+            bench.released(release, value, Runs(bench.stream(k), 40)) - value
+            for k in range(12)
         ]
-        found += [bench.released(release, value, bench.stream(k)) - value for k in range(100)]
-        sizes = np.abs(np.concatenate(found))
+        noises += [bench.released(release, value, bench.stream(k)) - value for k in range(100)]
+        sizes = np.abs(np.concatenate(noises))
         plain = sizes[-100 * 1024 :]
         if len(np.unique(rounded(plain))) < 0.9 * len(plain):
             raise NotApplicableError("its outputs repeat: the law of any value measures them")
         top = float(sizes.max())
+        # A largest size that repeats is an end of the noise, not the luck of one draw.
         alike = int((sizes >= top * (1 - 1e-9)).sum())
         tops.append(top if alike >= 10 else math.inf)
     low, high = sorted(tops)
@@ -84,15 +88,18 @@ def entropy(trial: Trial) -> str:
     stream = Told(bench.stream(1))
     first = bench.released(release, value, stream)
     words = stream.seen
-    others = [bench.released(release, value, bench.stream(k)) for k in (2, 3)]
+    references = [bench.released(release, value, bench.stream(k)) for k in (2, 3)]
     if stream.count > SEED_WORDS:
         return f"{stream.count} words for {value.size} coordinates"
-    if all(np.array_equal(first, other) for other in others):
+    if all(np.array_equal(first, reference) for reference in references):
         raise NotApplicableError("its outputs do not vary")
     if len(np.unique(first)) <= 2 and not _erratic(bench, value, words):
         raise NotApplicableError(f"one choice from {stream.count} words")
+    # Few words: each bit is flipped alone, and what changes nothing is no entropy.
     changing = changing_bits(
-        words, first, lambda told: bench.released(release, value, Told(bench.stream(1), told))
+        words,
+        first,
+        lambda changed_words: bench.released(release, value, Told(bench.stream(1), changed_words)),
     )
     if changing < BITS:
         raise BrokenLawError(
@@ -111,9 +118,9 @@ def changing_bits(
     changing = 0
     for word in range(len(words)):
         for bit in range(64):
-            told = words.copy()
-            told[word] ^= np.uint64(1) << np.uint64(bit)
-            changing += not np.array_equal(first, released(told))
+            changed_words = words.copy()
+            changed_words[word] ^= np.uint64(1) << np.uint64(bit)
+            changing += not np.array_equal(first, released(changed_words))
     return changing
 
 
@@ -138,10 +145,12 @@ def _erratic(bench: Bench, value: NDArray[np.float64], words: NDArray[np.uint64]
     steps = 64
     small = attrs.evolve(bench, query=attrs.evolve(bench.query, shape=(8,)))
     release, options = small.prepared(), np.zeros(8)
-    told = np.linspace(0, 1, steps, endpoint=False) * 2.0**64
-    found = []
-    for word in told.astype(np.uint64):
-        given = words.copy()
-        given[0] = word
-        found.append(small.released(release, options, Told(small.stream(1), given)))
-    return sum(not np.array_equal(one, other) for one, other in pairwise(found)) > steps / 3
+    first_words = np.linspace(0, 1, steps, endpoint=False) * 2.0**64
+    releases = []
+    for word in first_words.astype(np.uint64):
+        stream_words = words.copy()
+        stream_words[0] = word
+        releases.append(small.released(release, options, Told(small.stream(1), stream_words)))
+    return (
+        sum(not np.array_equal(earlier, later) for earlier, later in pairwise(releases)) > steps / 3
+    )

@@ -58,10 +58,11 @@ def _attack(thing: Once, use: Callable[[], object]) -> str:
     }
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         attempts[f"pickled by protocol {protocol}"] = partial(pickle.dumps, thing, protocol)
+    # Both before and after: what is spent must not serve again either.
     for when in ("before", "after"):
-        for what, attempt in attempts.items():
+        for manner, attempt in attempts.items():
             if _works(attempt):
-                raise BrokenLawError(f"it was {what}, {when} its use")
+                raise BrokenLawError(f"it was {manner}, {when} its use")
         if hasattr(os, "fork") and _forked(use):
             raise BrokenLawError(f"a forked process used it, {when} its use here")
         if when == "before":

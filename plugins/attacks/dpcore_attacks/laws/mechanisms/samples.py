@@ -74,24 +74,25 @@ def _curve_audited(case: MechanismCase, seed: int, draws: int, rate: float) -> s
     """Two values at the claimed distance, spread over all coordinates; at two scales."""
     if case.query.distance in (Distance.PSD_ROWS, Distance.RKHS):
         raise NotApplicableError(f"no generic pair is known for {case.query.distance}")
-    told = []
+    sample_counts = []
     for number, scale in enumerate(_SCALES):
         mechanism = case.at(scale)
         ask = Ask(query=case.query, sensitivity=case.sensitivity, mechanism=mechanism, share=1.0)
         claim = Curve.of_event(ask.event(), _DELTA)
         before, after = _outputs(ask, 2 * seed + number, draws)
         raw = [f"coordinate {k}" for k in range(case.query.real_size)]
-        (found,) = audit_samples(
+        # Two scales share the rate, half of it each.
+        (audit,) = audit_samples(
             before, after, claim, confidence=1 - rate / 2, names=[*NAMES, *raw]
         )
-        if found.broken:
+        if audit.broken:
             raise BrokenLawError(
-                f"at scale {scale:g} {claim.finding(found.measured.strength)}: probabilities of "
-                f"at least {found.measured.p:.4g} and at most {found.measured.q:.4g} by "
-                f"{found.distinguisher} (chance {rate:g} of an error)"
+                f"at scale {scale:g} {claim.finding(audit.measured.strength)}: probabilities of "
+                f"at least {audit.measured.p:.4g} and at most {audit.measured.q:.4g} by "
+                f"{audit.distinguisher} (chance {rate:g} of an error)"
             )
-        told.append(f"{found.samples} samples at scale {scale:g}")
-    return ", ".join(told)
+        sample_counts.append(f"{audit.samples} samples at scale {scale:g}")
+    return ", ".join(sample_counts)
 
 
 def _step(case: Ask) -> NDArray[np.float64]:
@@ -116,8 +117,10 @@ def _outputs(ask: Ask, seed: int, draws: int) -> tuple[NDArray[np.float64], NDAr
     def rows(side: int) -> NDArray[np.float64]:
         value: NDArray[Any] = from_real((first, second)[side], query)
         words = asks(coins.noise(side, query.name, 0))
-        found = (to_real(np.asarray(release(value, query, told))) for told in islice(words, draws))
-        return np.array([[*compare.features(flat, first, second), *flat] for flat in found])
+        releases = (
+            to_real(np.asarray(release(value, query, noise))) for noise in islice(words, draws)
+        )
+        return np.array([[*compare.features(flat, first, second), *flat] for flat in releases])
 
     return rows(0), rows(1)
 
@@ -132,15 +135,15 @@ def _releasable(ask: Ask, step: NDArray[np.float64]) -> NDArray[np.float64]:
     try:
         _mechanism(ask).release(from_real(step, ask.query), ask.query, ask.taken, noise)
     except DpcoreError:
-        whole = np.zeros_like(step)
-        whole[0] = math.floor(ask.sensitivity.largest)
-        return whole
+        integer_step = np.zeros_like(step)
+        integer_step[0] = math.floor(ask.sensitivity.largest)
+        return integer_step
     return step
 
 
 @attrs.frozen(eq=False)
 class Priced:
-    """An example spec's plan."""
+    """The plan of an example spec, under the name that verdicts use for it."""
 
     name: str
     plan: Plan
@@ -164,7 +167,7 @@ def _run_audited(example: Priced, effort: Effort, seed: int, rate: float) -> str
         )
     effort = attrs.evolve(effort, samples=samples)
     try:
-        found = audit_run(
+        run_audit = audit_run(
             example.plan,
             effort,
             confidence=1 - rate,
@@ -172,12 +175,13 @@ def _run_audited(example: Priced, effort: Effort, seed: int, rate: float) -> str
         )
     except NoClaimError as reason:
         raise NotApplicableError(str(reason)) from None
+    # A broken contract is no excuse: the law fails by it.
     except ContractError:
         raise
     except ReleaseError as reason:  # of a learner that is not total; the others have a law for it
         raise NotApplicableError(str(reason)) from None
-    best = found.best
-    for audit in found.audits:
+    best = run_audit.best
+    for audit in run_audit.audits:
         if audit.broken:
             raise BrokenLawError(f"{audit.describe()} (chance {rate:g} of an error)")
     return (

@@ -56,45 +56,47 @@ class Trial:
 
     @property
     def distance(self) -> Distance:
-        """Of the claim."""
+        """The distance of the query, in which the claim is stated."""
         return self.case.query.distance
 
     @property
     def unit(self) -> float:
-        """The claim."""
+        """The claimed movement, 1 on every bench."""
         return 1.0
 
     def bench(self, size: int, scale: float) -> Bench:
-        """With so many real coordinates, at a claim of 1."""
+        """The mechanism at a scale, with so many real coordinates and a claim of 1."""
         query = attrs.evolve(self.case.query, shape=(size,), field="real")
         claim = attrs.evolve(self.case.sensitivity, value=1.0, solver_error=0.0)
-        made = attrs.evolve(self.case, query=query, sensitivity=claim)
+        case = attrs.evolve(self.case, query=query, sensitivity=claim)
+        # Some claims carry a solver's error: value and error together are still a claim of 1.
         if scale == _WITH_ERROR:
             loose = attrs.evolve(claim, value=0.5, solver_error=0.25)
             try:
-                other = attrs.evolve(made, sensitivity=loose)
-                other.at(scale).event(query, loose)
-                tried = Bench(mechanism=other.at(scale), query=query, sensitivity=loose)
-                if tried.takes(np.full(size, 0.5)):
-                    made, claim = other, loose
+                loose_case = attrs.evolve(case, sensitivity=loose)
+                loose_case.at(scale).event(query, loose)
+                loose_bench = Bench(mechanism=loose_case.at(scale), query=query, sensitivity=loose)
+                if loose_bench.takes(np.full(size, 0.5)):
+                    case, claim = loose_case, loose
             except DpcoreError:
                 pass
-        return Bench(mechanism=made.at(scale), query=query, sensitivity=claim, seed=self.seed)
+        return Bench(mechanism=case.at(scale), query=query, sensitivity=claim, seed=self.seed)
 
     def event(self, bench: Bench) -> Event:
-        """As it is priced."""
+        """The event that the bench's mechanism states for its query and claim."""
         return bench.mechanism.event(bench.query, bench.sensitivity)
 
     def under_others(self, bench: Bench) -> Iterator[Bench]:
         """The same under relations for which it prices the same noise below what it does here."""
-        known = _least(self.event(bench))
+        curve = _lower_curve(self.event(bench))
         for relation in _RELATIONS:
             claim = attrs.evolve(bench.sensitivity, adjacency=relation)
             try:
                 mechanism = bench.mechanism.at(1.0, bench.query, claim)
-                other = attrs.evolve(bench, mechanism=mechanism, sensitivity=claim)
-                if (_least(self.event(other)) < known * (1 - 1e-9) - 1e-12).any():
-                    yield other
+                variant = attrs.evolve(bench, mechanism=mechanism, sensitivity=claim)
+                # Only a lower price is a claim of its own; an equal one was tested here.
+                if (_lower_curve(self.event(variant)) < curve * (1 - 1e-9) - 1e-12).any():
+                    yield variant
             except DpcoreError:
                 continue
 
@@ -110,6 +112,7 @@ class Trial:
         before = bases(self.distance, self.unit, size, max(1, categories))
         if categories:
             return before, (before + 1) % categories
+        # Integers, then no huge values, then zeros alone: the first that the mechanism accepts.
         if not bench.takes(before):
             before = np.rint(before)
         if not bench.takes(before):
@@ -119,11 +122,11 @@ class Trial:
         return before, before + self.unit
 
     def releases(self, most: int = RELEASES) -> int:
-        """How many of either value."""
+        """How many releases of either value: `most` at the default effort, at least 20."""
         return max(20, round(most * self.effort))
 
 
-def _least(event: Event) -> NDArray[np.float64]:
+def _lower_curve(event: Event) -> NDArray[np.float64]:
     """The curve, of whichever direction is lower."""
     curves = [event.curve(np.array(EPSILONS), direction) for direction in Direction]
     return np.asarray(np.min(curves, axis=0))

@@ -54,55 +54,58 @@ def _far_points(case: InteractiveCase, seed: int, transcripts: int | None, rate:
     duel = case.duel()
     if duel.mechanism.asks != 1:
         raise NotApplicableError("its price is of several answers together")
-    points = _apart(case)[: duel.mechanism.most_points]
+    points = _unrelated_points(case)[: duel.mechanism.most_points]
     if len(points) < 2:
         raise NotApplicableError("no two points of the domain have nothing in common")
     kernel = case.query.kernel
+    # Each point's own term has exactly the claimed norm, and the points share nothing.
     steps = case.sensitivity.value / np.sqrt(kernel.diagonal(points))
 
     def function(weights: NDArray[np.float64]) -> Expansion:
         return Expansion(kernel=kernel, points=points, coefficients=weights)
 
+    # Longer than the claim as a whole, which only an oracle that looks at one point ignores.
     before, after = function(np.zeros(len(points))), function(steps)
     _require_local(duel, points, steps, seed)
     level, first = rate / 2, max(_FEWEST, round(_SHARE * (transcripts or Effort().transcripts)))
     event = duel.mechanism.event(duel.query, duel.sensitivity)
-    drawn = 0
+    answers = 0
+    # A second look on fresh oracles, only where the first is suspicious.
     for count, start in ((first, 40_000_000), (_MORE * first, 60_000_000)):
-        own = start + 200_000 * seed
+        first_seed = start + 200_000 * seed
         p, q = (
-            np.array([oracle.ask(points) for oracle in duel.oracles(told, side, count)])
-            for told, side in ((after, own), (before, own + count))
+            np.array([oracle.ask(points) for oracle in duel.oracles(target, side, count)])
+            for target, side in ((after, first_seed), (before, first_seed + count))
         )
-        drawn += 2 * p.size
+        answers += 2 * p.size
         sample = Sample(p=p, q=q, what=f"single answers at {len(points)} points")
-        found = excess([sample], event, level)
-        if found is not None and found.broken:
+        worst = excess([sample], event, level)
+        if worst is not None and worst.broken:
             raise BrokenLawError(
-                f"by {found.what}, delta({found.epsilon:g}) >= {found.least:.4g} was seen (chance "
-                f"{rate:g} of an error), {found.claimed:.4g} is claimed"
+                f"by {worst.what}, delta({worst.epsilon:g}) >= {worst.least:.4g} was seen (chance "
+                f"{rate:g} of an error), {worst.claimed:.4g} is claimed"
             )
-        if found is None or not found.suspicious:
+        if worst is None or not worst.suspicious:
             break
-    seen = visible(first * len(points), level)
-    return f"{drawn} answers; a delta that is {seen:.2g} too small would have been seen"
+    limit = visible(first * len(points), level)
+    return f"{answers} answers; a delta that is {limit:.2g} too small would have been seen"
 
 
-def _apart(case: InteractiveCase) -> NDArray[np.float64]:
+def _unrelated_points(case: InteractiveCase) -> NDArray[np.float64]:
     """Points of the domain between which the kernel is 0: of a lattice, or of the axes."""
     width, kernel, kappa = case.query.width, case.query.kernel, case.query.kappa
     axes = min(width, _AXES)
-    whole = np.array(list(itertools.product(range(_SIDE), repeat=axes)), dtype=np.float64)
-    lattice = np.zeros((len(whole), width))
-    lattice[:, :axes] = whole - (_SIDE - 1) / 2
-    tried = [spacing * lattice for spacing in _SPACINGS]
-    tried.append(kappa * (1 - 1e-9) * np.eye(width))
-    for points in tried:
-        own = kernel.diagonal(points)
-        if (own > kappa**2).any() or (own <= 0).any():
+    grid = np.array(list(itertools.product(range(_SIDE), repeat=axes)), dtype=np.float64)
+    lattice = np.zeros((len(grid), width))
+    lattice[:, :axes] = grid - (_SIDE - 1) / 2
+    candidates = [spacing * lattice for spacing in _SPACINGS]
+    candidates.append(kappa * (1 - 1e-9) * np.eye(width))
+    for points in candidates:
+        diagonal = kernel.diagonal(points)
+        if (diagonal > kappa**2).any() or (diagonal <= 0).any():
             continue
-        shared = np.abs(kernel(points, points) - np.diag(own))
-        if shared.max() <= _APART * own.min():
+        shared = np.abs(kernel(points, points) - np.diag(diagonal))
+        if shared.max() <= _APART * diagonal.min():
             return points
     return np.empty((0, width))
 
@@ -117,12 +120,14 @@ def _require_local(
     """
     rng = np.random.default_rng(seed)
     flat = Expansion(kernel=duel.query.kernel, points=points, coefficients=0 * steps)
-    moved = attrs.evolve(flat, coefficients=steps)
+    step_function = attrs.evolve(flat, coefficients=steps)
     for number in range(_STREAMS):
-        some = rng.random(len(points)) < 0.5
-        mixed = attrs.evolve(flat, coefficients=np.where(some, steps, 0.0))
-        old, new, found = (
-            duel.oracle(told, 30_000_000 + number).ask(points) for told in (flat, moved, mixed)
+        # Half of the points moved: each answer must be as if all, or none, had moved.
+        mask = rng.random(len(points)) < 0.5
+        mixed = attrs.evolve(flat, coefficients=np.where(mask, steps, 0.0))
+        old, new, answers = (
+            duel.oracle(function, 30_000_000 + number).ask(points)
+            for function in (flat, step_function, mixed)
         )
-        if np.abs(found - np.where(some, new, old)).max() > _EXACT * float(np.abs(steps).min()):
+        if np.abs(answers - np.where(mask, new, old)).max() > _EXACT * float(np.abs(steps).min()):
             raise NotApplicableError("its answers depend on the function at other points")

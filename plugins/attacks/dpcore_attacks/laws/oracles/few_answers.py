@@ -51,24 +51,26 @@ def few_answers_verdict(
 
 def _few_answers(case: InteractiveCase, seed: int, transcripts: int | None, rate: float) -> str:
     duel = case.duel()
-    most = min(duel.mechanism.most_points, _POINTS)
+    size = min(duel.mechanism.most_points, _POINTS)
     flat = Expansion(kernel=case.query.kernel, points=case.points[:1], coefficients=np.zeros(1))
     step = duel.after.coefficients[:1]
     raised = Expansion(kernel=case.query.kernel, points=case.points[:1], coefficients=step)
+    # Where the difference of both functions is largest, and where it is smallest.
     corners = np.vstack([case.points, -case.points])
-    moved = raised(corners)
-    high, low = corners[int(np.argmax(moved))], corners[int(np.argmin(moved))]
-    half = max(1, most // 2)
+    values = raised(corners)
+    high, low = corners[int(np.argmax(values))], corners[int(np.argmin(values))]
+    half = max(1, size // 2)
+    # Different points, so that each costs a question; near enough to count as one.
     shrinking = 1 - _NEAR * np.arange(half)[:, None]
-    points = np.vstack([high * shrinking, low * shrinking])[:most]
-    seen = {answer for k in range(3) for answer in _asked(duel.oracle(raised, k), points)}
-    if len(seen) > _FEW:
+    points = np.vstack([high * shrinking, low * shrinking])[:size]
+    distinct = {answer for k in range(3) for answer in _ask_all(duel.oracle(raised, k), points)}
+    if len(distinct) > _FEW:
         raise NotApplicableError("its answers are numbers: other laws ask for them")
     count = max(400, _TIMES * (transcripts or Effort().transcripts))
     start = 3_000_000 * (1 + seed)
 
     def draws(function: Expansion, first: int) -> list[NDArray[np.float64]]:
-        return [_asked(oracle, points) for oracle in duel.oracles(function, first, count)]
+        return [_ask_all(oracle, points) for oracle in duel.oracles(function, first, count)]
 
     after, before = draws(raised, start), draws(flat, start + count)
     samples = [
@@ -79,29 +81,30 @@ def _few_answers(case: InteractiveCase, seed: int, transcripts: int | None, rate
             ("how many were answered", len),
         )
     ]
+    # All answers together are paid for by as many events as the oracle may be asked.
     event = repeated(duel.mechanism.event(duel.query, duel.sensitivity), duel.mechanism.asks)
-    found = excess(samples, event, rate)
-    if found is not None and found.broken:
+    worst = excess(samples, event, rate)
+    if worst is not None and worst.broken:
         raise BrokenLawError(
-            f"by {found.what} of {most} questions, delta({found.epsilon:g}) >= {found.least:.4g} "
-            f"was seen (chance {rate:g} of an error), {found.claimed:.4g} is claimed"
+            f"by {worst.what} of {size} questions, delta({worst.epsilon:g}) >= {worst.least:.4g} "
+            f"was seen (chance {rate:g} of an error), {worst.claimed:.4g} is claimed"
         )
-    least = visible(count, rate)
-    return f"{2 * count} draws; a delta that is {least:.2g} too small would have been seen"
+    limit = visible(count, rate)
+    return f"{2 * count} draws; a delta that is {limit:.2g} too small would have been seen"
 
 
-def _asked(oracle: Oracle, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ask_all(oracle: Oracle, points: NDArray[np.float64]) -> NDArray[np.float64]:
     """All at once, or one by one as far as it answers."""
     try:
         return np.asarray(oracle.ask(points), dtype=np.float64)
     except ExhaustedError:
-        given: list[float] = []
+        answers: list[float] = []
         for point in points:
             try:
-                given.append(float(oracle.ask(point[None, :])[0]))
+                answers.append(float(oracle.ask(point[None, :])[0]))
             except ExhaustedError:
                 break
-        return np.array(given)
+        return np.array(answers)
 
 
 def _difference(half: int, answers: NDArray[np.float64]) -> float:

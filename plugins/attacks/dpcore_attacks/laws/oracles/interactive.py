@@ -168,6 +168,7 @@ def _case(
 ) -> InteractiveCase:
     rng = np.random.default_rng(1)
     points = rng.uniform(-1, 1, (12, 3))
+    # Within the ball of radius kappa, by a hair: rounding must not leave the domain.
     points *= kappa / np.maximum(kappa, np.linalg.norm(points, axis=1)[:, None]) * (1 - 1e-12)
     edge = np.full((1, 3), kappa / math.sqrt(3)) * (1 - 1e-12)
     points = np.vstack([edge, points])
@@ -188,6 +189,7 @@ def _case(
         label_bound=1.0,
         evaluation_error=1e-13,
     )
+    # The functions differ at one point on the edge, by exactly the claimed norm.
     before = Expansion(kernel=kernel, points=points[1:3], coefficients=np.array([0.2, -0.1]))
     away = 0.05 / math.sqrt(float(kernel.diagonal(edge)[0]))
     after = Expansion(kernel=kernel, points=points[:3], coefficients=np.array([away, 0.2, -0.1]))
@@ -220,10 +222,10 @@ def interactive_verdicts(
         COVARIANCE: partial(_covariance, rate=rate),
         EVENT_MATCHES: partial(_event_matches, draws=draws, rate=rate),
     }
-    found = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    verdicts = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
     oracle, points = case.oracle(seed), _few(case, 1)
-    found.append(not_doubled(case.name, oracle, lambda: oracle.ask(points)))
-    return found + priced_verdicts(case.as_mechanism(), seed)
+    verdicts.append(not_doubled(case.name, oracle, lambda: oracle.ask(points)))
+    return verdicts + priced_verdicts(case.as_mechanism(), seed)
 
 
 def refuted_evidence(mechanism: Interactive, draws: int | None = None) -> str:
@@ -235,57 +237,59 @@ def refuted_evidence(mechanism: Interactive, draws: int | None = None) -> str:
     return ""
 
 
-def _few(case: InteractiveCase, most: int) -> NDArray[np.float64]:
+def _few(case: InteractiveCase, count: int) -> NDArray[np.float64]:
     """Different points, no more than one oracle answers."""
-    return case.points[: min(most, case.mechanism.most_points, len(case.points))]
+    return case.points[: min(count, case.mechanism.most_points, len(case.points))]
 
 
 def _repeats(case: InteractiveCase, seed: int) -> str:
     points = _few(case, 6)
     oracle = case.oracle(seed)
     first = [float(oracle.ask(point[None, :])[0]) for point in points]
-    left = oracle.left
-    again = oracle.ask(np.vstack([points[::-1], points]))
-    if not np.array_equal(again, [*first[::-1], *first]):
+    questions_left = oracle.left
+    repeats = oracle.ask(np.vstack([points[::-1], points]))
+    if not np.array_equal(repeats, [*first[::-1], *first]):
         raise BrokenLawError("a point asked again got another answer")
     for _ in range(3):
         if float(oracle.ask(points[:1])[0]) != first[0]:
             raise BrokenLawError("a point asked again and again got another answer")
-    if oracle.left != left:
+    if oracle.left != questions_left:
         raise BrokenLawError("a repeated question was counted")
+    # Two bit patterns of one point: two answers would average out the noise.
     zero = np.zeros((1, points.shape[1]))
-    other = case.oracle(seed + 1)
-    if other.ask(zero)[0] != other.ask(-zero)[0] or other.asked != 1:
+    fresh_oracle = case.oracle(seed + 1)
+    if fresh_oracle.ask(zero)[0] != fresh_oracle.ask(-zero)[0] or fresh_oracle.asked != 1:
         raise BrokenLawError("0 and -0 are one point, and got two answers")
     return f"{len(points)} points"
 
 
 def _limit(case: InteractiveCase, seed: int) -> str:
-    most, oracle = case.mechanism.most_points, case.oracle(seed)
-    if oracle.left != most:
-        raise BrokenLawError(f"{most} points are paid for, a fresh oracle has {oracle.left}")
-    points = _distinct(case, min(most, _EXHAUSTIBLE) + 1)
-    if most > _EXHAUSTIBLE:
+    limit, oracle = case.mechanism.most_points, case.oracle(seed)
+    if oracle.left != limit:
+        raise BrokenLawError(f"{limit} points are paid for, a fresh oracle has {oracle.left}")
+    points = _distinct(case, min(limit, _EXHAUSTIBLE) + 1)
+    if limit > _EXHAUSTIBLE:
         oracle.ask(points[:50])
-        if oracle.left != most - 50:
-            raise BrokenLawError(f"after 50 of {most} points it has {oracle.left} left")
-        return f"50 of {most}: too many to ask them all"
+        if oracle.left != limit - 50:
+            raise BrokenLawError(f"after 50 of {limit} points it has {oracle.left} left")
+        return f"50 of {limit}: too many to ask them all"
+    # A refusal is all or nothing: no answer of the batch, and no question spent.
     _refuses(oracle, points, "more points at once than were paid for")
-    if oracle.left != most:
+    if oracle.left != limit:
         raise BrokenLawError("a refused question was counted")
-    given = oracle.ask(points[:-1])
+    answers = oracle.ask(points[:-1])
     _refuses(oracle, points[-1:], "the question after the last")
-    if not np.array_equal(oracle.ask(points[:-1]), given):
+    if not np.array_equal(oracle.ask(points[:-1]), answers):
         raise BrokenLawError("a refusal changed earlier answers")
-    return f"all of {most}"
+    return f"all of {limit}"
 
 
-def _refuses(oracle: Oracle, points: NDArray[np.float64], what: str) -> None:
+def _refuses(oracle: Oracle, points: NDArray[np.float64], question: str) -> None:
     try:
         oracle.ask(points)
     except ExhaustedError:
         return
-    raise BrokenLawError(f"it answered {what}")
+    raise BrokenLawError(f"it answered {question}")
 
 
 def _distinct(case: InteractiveCase, count: int) -> NDArray[np.float64]:
@@ -318,13 +322,14 @@ def _value_private(case: InteractiveCase, seed: int) -> str:
     exact = case.before(points)
     if (np.abs(oracle.ask(points) - exact) <= 1e-12).any():
         raise BrokenLawError("an answer is the function's own value")
-    for what, attempt in (("copied", copy.copy), ("deep-copied", copy.deepcopy)):
-        _forbidden(oracle, attempt, what)
+    for manner, attempt in (("copied", copy.copy), ("deep-copied", copy.deepcopy)):
+        _forbidden(oracle, attempt, manner)
     _forbidden(oracle, pickle.dumps, "pickled")
-    shown = repr(oracle) + str(oracle)
+    printed_text = repr(oracle) + str(oracle)
     numbers = (*case.before.coefficients.tolist(), *case.before.points.ravel().tolist())
-    if any(repr(number) in shown for number in numbers):
+    if any(repr(number) in printed_text for number in numbers):
         raise BrokenLawError("printing the oracle shows the function")
+    # Private fields are out of reach of a contract; what is public must not be the function.
     public = {name for name in dir(oracle) if not name.startswith("_")}
     for name in sorted(public):
         if isinstance(getattr(oracle, name), Expansion):
@@ -332,12 +337,12 @@ def _value_private(case: InteractiveCase, seed: int) -> str:
     return ""
 
 
-def _forbidden(oracle: Oracle, attempt: Callable[[Oracle], object], what: str) -> None:
+def _forbidden(oracle: Oracle, attempt: Callable[[Oracle], object], manner: str) -> None:
     try:
         attempt(oracle)
     except Exception:
         return
-    raise BrokenLawError(f"an oracle was {what}: two of a kind share their noise")
+    raise BrokenLawError(f"an oracle was {manner}: two of a kind share their noise")
 
 
 def _never_released(case: InteractiveCase, seed: int) -> str:
@@ -357,10 +362,10 @@ def _event_matches(case: InteractiveCase, seed: int, draws: int | None, rate: fl
     worst = attack(case.duel(), seed, draws, rate)
     if worst.broken:
         raise BrokenLawError(worst.describe())
-    seen = smallest(round(0.75 * (draws or Effort().transcripts)), rate / 100)
+    limit = smallest(round(0.75 * (draws or Effort().transcripts)), rate / 100)
     return (
         f"{worst.transcripts} transcripts, certified up to {worst.ratio:.3g} of the claim; a delta "
-        f"that is {seen:.2g} too small would have been seen"
+        f"that is {limit:.2g} too small would have been seen"
     )
 
 
@@ -370,10 +375,13 @@ def _covariance(case: InteractiveCase, seed: int, rate: float) -> str:
     if not isinstance(duel.mechanism, StatesCovariance):
         raise NotApplicableError("it states none")
     points = _few(case, 8)
-    stated = duel.mechanism.covariance(points, case.query, case.sensitivity)
-    found = np.array([duel.oracle(case.before, 1000 * seed + k).ask(points) for k in range(_PATHS)])
-    lower = scipy.linalg.cholesky(stated, lower=True)
-    white = scipy.linalg.solve_triangular(lower, (found - case.before(points)).T, lower=True)
+    covariance = duel.mechanism.covariance(points, case.query, case.sensitivity)
+    answers = np.array(
+        [duel.oracle(case.before, 1000 * seed + k).ask(points) for k in range(_PATHS)]
+    )
+    lower = scipy.linalg.cholesky(covariance, lower=True)
+    white = scipy.linalg.solve_triangular(lower, (answers - case.before(points)).T, lower=True)
+    # Half of the rate for the squares, half for the products.
     low, high = (float(scipy.stats.chi2.ppf(p, white.size)) for p in (rate / 4, 1 - rate / 4))
     total = float((white**2).sum())
     if not low <= total <= high:

@@ -38,8 +38,9 @@ def one_question_verdict(
 def _one_question(case: InteractiveCase, seed: int, transcripts: int | None, rate: float) -> str:
     duel = case.duel()
     asks = min(duel.mechanism.asks, duel.mechanism.most_points, 16)
-    far = case.points[int(np.argmax(np.abs(duel.difference(case.points))))]
-    points = far * (1 - _NEAR * np.arange(asks)[:, None])
+    far_point = case.points[int(np.argmax(np.abs(duel.difference(case.points))))]
+    # Points next to one another: the sum of their answers moves as one answer many times.
+    points = far_point * (1 - _NEAR * np.arange(asks)[:, None])
     count = max(200, _TIMES * (transcripts or Effort().transcripts) // asks**2)
 
     def draws(function: Expansion, first: int) -> NDArray[np.float64]:
@@ -52,11 +53,11 @@ def _one_question(case: InteractiveCase, seed: int, transcripts: int | None, rat
     )
     event = duel.mechanism.event(duel.query, duel.sensitivity)
     epsilons = None if duel.mechanism.asks == 1 else _DEAR
-    found = excess([sample], repeated(event, duel.mechanism.asks), rate, epsilons)
-    if found is not None and found.broken:
+    worst = excess([sample], repeated(event, duel.mechanism.asks), rate, epsilons)
+    if worst is not None and worst.broken:
         raise BrokenLawError(
-            f"by {found.what} at one point, delta({found.epsilon:g}) >= {found.least:.4g} was seen "
-            f"(chance {rate:g} of an error), {found.claimed:.4g} is claimed"
+            f"by {worst.what} at one point, delta({worst.epsilon:g}) >= {worst.least:.4g} was seen "
+            f"(chance {rate:g} of an error), {worst.claimed:.4g} is claimed"
         )
-    seen = visible(count, rate)
-    return f"{2 * count} draws; a delta that is {seen:.2g} too small would have been seen"
+    limit = visible(count, rate)
+    return f"{2 * count} draws; a delta that is {limit:.2g} too small would have been seen"

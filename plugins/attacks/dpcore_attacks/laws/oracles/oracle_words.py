@@ -31,29 +31,31 @@ def oracle_entropy_verdict(case: InteractiveCase, seed: int = 0) -> Verdict:
 
 def _entropy(case: InteractiveCase, seed: int) -> str:
     duel = case.duel()
-    most = min(_POINTS, duel.mechanism.most_points)
-    if most < _FEWEST:
-        raise NotApplicableError(f"it answers {most} questions")
-    points = np.outer(np.arange(1, most + 1) / (most + 1), case.points[0])
+    size = min(_POINTS, duel.mechanism.most_points)
+    if size < _FEWEST:
+        raise NotApplicableError(f"it answers {size} questions")
+    points = np.outer(np.arange(1, size + 1) / (size + 1), case.points[0])
 
     def stream(number: int) -> Stream:
         return SecretCoins.rehearsal(25_000 + seed).noise(0, case.query.name, number)
 
-    def answers(told: Stream) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return duel.mechanism.open(case.before, duel.query, duel.sensitivity, told).ask(points)
+    def answers(noise: Stream) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return duel.mechanism.open(case.before, duel.query, duel.sensitivity, noise).ask(points)
 
-    told = Told(stream(1))
-    first = answers(told)
-    if told.count > SEED_WORDS:
-        return f"{told.count} words for {most} answers"
-    if len(np.unique(first)) <= min(_FEW, most // 2):
+    noise = Told(stream(1))
+    first = answers(noise)
+    if noise.count > SEED_WORDS:
+        return f"{noise.count} words for {size} answers"
+    # A choice of few answers needs few bits; another law counts them.
+    if len(np.unique(first)) <= min(_FEW, size // 2):
         raise NotApplicableError("its answers are few different ones")
-    if told.count == 0:
+    if noise.count == 0:
         raise NotApplicableError("its noise is not drawn from its stream")
-    changing = changing_bits(told.seen, first, lambda words: answers(Told(stream(1), words)))
+    # Each bit of the words is flipped alone: what changes nothing is no entropy.
+    changing = changing_bits(noise.seen, first, lambda words: answers(Told(stream(1), words)))
     if changing < BITS:
         raise BrokenLawError(
-            f"{most} answers are made of {told.count} words, of which {changing} bits change "
+            f"{size} answers are made of {noise.count} words, of which {changing} bits change "
             f"anything: whoever tries all seeds knows the noise"
         )
-    return f"{changing} bits of {told.count} words"
+    return f"{changing} bits of {noise.count} words"
