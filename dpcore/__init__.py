@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcore.siblings import sibling
 
+# Type checkers and editors read these names; at run time `__getattr__` finds their modules.
 if TYPE_CHECKING:
     from dpcore.accountant import Accountant as Accountant
     from dpcore.accounting.budget import PrivacyBudget as PrivacyBudget
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
+# Public name to module. Importing dpcore loads none of them.
 _HOME = {
     "ADD_REMOVE": "adjacency",
     "Accountant": "accountant",

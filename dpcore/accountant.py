@@ -49,4 +49,5 @@ class Accountant(ABC):
         """Check what every accountant checks before it composes."""
         if isinstance(count, bool) or count != int(count) or count < 0:
             raise ValueError(f"count must be an integer >= 0, got count={count!r}")
+        # A claim for a smaller relation says nothing about a larger one: it is never converted.
         self.adjacency.require_covered_by(event.adjacency, event.label)

@@ -43,6 +43,7 @@ class Adjacency:
             raise ParameterError(
                 "replace_features", "a radius >= 0 (or inf)", "radius", self.feature_radius
             )
+        # A record that comes or goes has no second value to move to: the kinds exclude each other.
         if self.membership and (self.feature_radius > 0 or self.label):
             raise ParameterError(
                 "adjacency", "either membership or replacement, not both", "membership", True
@@ -50,10 +51,11 @@ class Adjacency:
         if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
             raise ParameterError("adjacency", "an integer >= 1", "records", self.records)
         if self.unit != "person" and self.records != 1:
-            fits = f"1 where a {self.unit} is the unit"
-            raise ParameterError("adjacency", fits, "records", self.records)
-        whole = self.membership or (math.isinf(self.feature_radius) and self.label)
-        if self.unit == "person" and not whole:
+            requirement = f"1 where a {self.unit} is the unit"
+            raise ParameterError("adjacency", requirement, "records", self.records)
+        # A person is protected in full. With fixed labels or a radius there is no such relation.
+        is_full = self.membership or (math.isinf(self.feature_radius) and self.label)
+        if self.unit == "person" and not is_full:
             raise ParameterError(
                 "adjacency", "add_remove or replace_one for persons", "unit", self.unit
             )
@@ -61,7 +63,7 @@ class Adjacency:
             raise ParameterError("adjacency", "membership for places", "unit", self.unit)
 
     def of_persons(self, records: int) -> "Adjacency":
-        """The same of a person, of whom at most `records` records are used.
+        """The relation whose unit is a person, of whom at most `records` records are used.
 
         Raises:
             ParameterError: `records` is below 1, or the relation is neither add/remove nor
@@ -77,6 +79,7 @@ class Adjacency:
     def __le__(self, other: "Adjacency") -> bool:
         """Whether every pair of neighbours under `self` are neighbours under `other`."""
         return (
+            # A claim about five records of a person covers three, and never another unit.
             self.unit == other.unit
             and self.records <= other.records
             and self.membership == other.membership
@@ -118,10 +121,10 @@ class Adjacency:
     def describe(self) -> str:
         """The relation as a clause: "datasets that differ ..."."""
         if self.of_person:
-            used = f"of one person, of whom at most {self.records} are used"
+            clause = f"of one person, of whom at most {self.records} are used"
             if self.membership:
-                return f"in all records {used}, present or absent"
-            return f"in all records {used}, replaced by any others of a person in the domain"
+                return f"in all records {clause}, present or absent"
+            return f"in all records {clause}, replaced by any others of a person in the domain"
         if self.unit == "place":
             return "in one place, which holds a record or the blank one, that contributes nothing"
         if self.membership:
@@ -130,13 +133,13 @@ class Adjacency:
             return "in one record, replaced by any other in the domain"
         if self.feature_radius == 0:
             return "in the label of one record; features are not protected"
-        far = (
+        extent = (
             "to any others in the domain"
             if math.isinf(self.feature_radius)
             else f"by at most {self.feature_radius!r} in encoded l2 distance"
         )
         label = "and label" if self.label else "only; labels are not protected"
-        return f"in one record's features (moved {far}) {label}"
+        return f"in one record's features (moved {extent}) {label}"
 
 
 ADD_REMOVE = Adjacency(membership=True, feature_radius=0.0, label=False)

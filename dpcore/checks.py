@@ -1,4 +1,4 @@
-"""What many check: ranges, by attrs validators (positive, probability, ...), and a mapping's keys.
+"""Checks that many share: ranges, by attrs validators (positive, ...), and a mapping's keys.
 
 A validator refuses NaN and infinities, and raises `ParameterError` with the component's class name.
 """
@@ -17,12 +17,12 @@ def component_name(owner: object) -> str:
     return (owner if isinstance(owner, type) else type(owner)).__name__
 
 
-def _number(test: Callable[[float], bool], needed: str) -> Validator:
+def _number(test: Callable[[float], bool], requirement: str) -> Validator:
     def check(instance: Any, attribute: Any, value: Any) -> None:
-        wrong_type = isinstance(value, bool) or not isinstance(value, int | float)
-        if wrong_type or not math.isfinite(value) or not test(value):
+        has_wrong_type = isinstance(value, bool) or not isinstance(value, int | float)
+        if has_wrong_type or not math.isfinite(value) or not test(value):
             raise ParameterError(
-                component_name(instance), needed.format(attribute.name), attribute.name, value
+                component_name(instance), requirement.format(attribute.name), attribute.name, value
             )
 
     return check
@@ -44,7 +44,7 @@ def positive_integer(instance: Any, attribute: Any, value: Any) -> None:
 
 
 def one_of(*choices: str) -> Validator:
-    """Accept one of `choices`."""
+    """A validator that accepts the texts in `choices` alone."""
 
     def check(instance: Any, attribute: Any, value: Any) -> None:
         if value not in choices:
@@ -64,6 +64,7 @@ def require_keys(data: Mapping[Any, Any], needed: Iterable[str], more: Iterable[
     """
     needed = list(needed)
     valid = {*needed, *more}
+    # Unknown keys come first: a misspelt key is named as such, and not as a missing one.
     for key in map(str, data):
         if key not in valid:
             raise SpecError(f"unknown key {shown(key)}{nearest(key, valid)}", field=key, key=key)

@@ -37,10 +37,11 @@ def shown(value: object) -> str:
 
 def near(name: str, valid: Iterable[str]) -> str:
     """A hint with the closest valid name, if one is close; capitals aside."""
-    names = {one.casefold(): one for one in sorted(valid)}
+    # Callers pass names of a public grammar: no hint may repeat what was read from data.
+    names = {candidate.casefold(): candidate for candidate in sorted(valid)}
     cutoff = NEAR if len(name) > 3 else NEAR - 0.1
-    close = difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=cutoff)
-    return f"; did you mean {names[close[0]]!r}?" if close else ""
+    matches = difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=cutoff)
+    return f"; did you mean {names[matches[0]]!r}?" if matches else ""
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
@@ -49,8 +50,8 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     The names are those of a public grammar, never any that were read from data.
     """
     names = sorted(valid)
-    listed = f"; valid: {', '.join(names)}" if 0 < len(names) <= MOST_LISTED else ""
-    return near(name, names) or listed
+    listing = f"; valid: {', '.join(names)}" if 0 < len(names) <= MOST_LISTED else ""
+    return near(name, names) or listing
 
 
 def unknown(what: str, name: object, valid: Iterable[str]) -> str:
@@ -105,10 +106,11 @@ class DpcoreError(Exception):
 
 @contextmanager
 def below(*keys: str | int) -> Iterator[None]:
-    """What is raised inside is about something below these keys."""
+    """Put `keys` in front of the path of every `DpcoreError` that is raised inside the block."""
     try:
         yield
     except DpcoreError as error:
+        # Inner callers come first, so that each puts its keys in front of those it finds.
         if not error.top:
             error.steps = (*map(str, keys), *error.steps)
         raise
@@ -143,8 +145,11 @@ class ParameterError(SpecError, ValueError):
         message: str | None = None,
         key: str | None = None,
     ) -> None:
-        told = f"{owner} needs {needed}, got {field}={shown(got)}" if message is None else message
-        super().__init__(told, path, field=None if key else field, key=key)
+        sentence = (
+            f"{owner} needs {needed}, got {field}={shown(got)}" if message is None else message
+        )
+        super().__init__(sentence, path, field=None if key else field, key=key)
+        # The path ends in the field already.
         if self.steps[-1:] == (field,):
             self.field = None
         self.owner = owner
@@ -200,11 +205,12 @@ class MisfitError(SourceError):
     """
 
     def __init__(self, column: str, row: int, rule: str) -> None:
+        # The place of the record, never its value: messages are not private.
         super().__init__(f"column {column!r}, record {row + 1}: needs {rule}")
         self.column, self.row, self.rule = column, row, rule
 
     def after(self, records: int, part: int = 0) -> SourceError:
-        """The same of a record behind so many others in a part of the source."""
+        """The same error, the record counted from the start of a part: `records` came before."""
         where = f" of part {part + 1}" if part else ""
         return SourceError(
             f"column {self.column!r}, record {self.row + records + 1}{where}: needs {self.rule}"

@@ -38,7 +38,7 @@ class Exact:
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...], exponent: int) -> Self:
-        """The empty sum."""
+        """The sum of nothing: zeros of that shape, in units of 2^exponent."""
         return cls(
             high=np.zeros(shape, dtype=np.int64),
             low=np.zeros(shape, dtype=np.int64),
@@ -58,12 +58,13 @@ class Exact:
                 raise ValueError("floats must hold integers of up to 2^53")
         elif array.dtype.kind not in "bi":
             raise ValueError(f"signed integers are needed, not {array.dtype}")
-        whole = array.astype(np.int64)
-        return cls(high=whole >> _BITS, low=whole & _LOW, exponent=exponent)
+        # The shift floors, so that `low` is in [0, 2^32) for negative integers too.
+        numbers = array.astype(np.int64)
+        return cls(high=numbers >> _BITS, low=numbers & _LOW, exponent=exponent)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the array."""
+        """The shape of the array of numbers."""
         return self.high.shape
 
     def __repr__(self) -> str:
@@ -78,6 +79,7 @@ class Exact:
         """
         if self.shape != other.shape or self.exponent != other.exponent:
             raise ValueError("sums of one shape and one unit add up")
+        # Two low limbs carry at most 1, and none of the three sums leaves 64 bits.
         low = self.low + other.low
         high = self.high + other.high + (low >> _BITS)
         if bool((np.abs(high) > _HIGHEST).any()):
@@ -105,8 +107,8 @@ class Exact:
         if -_NORMAL < self.exponent < _NORMAL and bool((np.abs(self.high) <= _FLOATS).all()):
             # both limbs are doubles, so that their sum rounds once; a power of two does not round
             return np.asarray(np.ldexp(np.ldexp(self.high, _BITS) + self.low, self.exponent))
-        found = np.array([_float(whole, self.exponent) for whole in self.integers()])
-        return found.reshape(self.shape)
+        values = np.array([_float(integer, self.exponent) for integer in self.integers()])
+        return values.reshape(self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """`floats`, for whatever takes arrays."""
@@ -123,24 +125,26 @@ class Exact:
         """
         factors = [(1, 0)] * self.high.size if weights is None else weights
         return [
-            _nearest(whole * factor, self.exponent + power - exponent)
-            for whole, (factor, power) in zip(self.integers(), factors, strict=True)
+            _nearest(integer * factor, self.exponent + power - exponent)
+            for integer, (factor, power) in zip(self.integers(), factors, strict=True)
         ]
 
 
-def _nearest(whole: int, exponent: int) -> int:
+def _nearest(integer: int, exponent: int) -> int:
     """whole * 2^exponent to the nearest integer, ties to even."""
     if exponent >= 0:
-        return whole << exponent
-    floor, rest = whole >> -exponent, whole & ((1 << -exponent) - 1)
-    twice = (rest << 1) - (1 << -exponent)
-    return floor + (twice > 0 or (twice == 0 and floor & 1))
+        return integer << exponent
+    floor, remainder = integer >> -exponent, integer & ((1 << -exponent) - 1)
+    # Above half rounds up, below half down, and a tie to the even one of the two.
+    doubled_excess = (remainder << 1) - (1 << -exponent)
+    return floor + (doubled_excess > 0 or (doubled_excess == 0 and floor & 1))
 
 
-def _float(whole: int, exponent: int) -> float:
+def _float(integer: int, exponent: int) -> float:
     """Correctly rounded, subnormal or not."""
-    ratio = Fraction(whole) * Fraction(2) ** exponent
+    ratio = Fraction(integer) * Fraction(2) ** exponent
     try:
+        # A quotient of two integers is rounded once by Python, to the nearest double.
         return ratio.numerator / ratio.denominator
     except OverflowError:
-        return math.copysign(math.inf, whole)
+        return math.copysign(math.inf, integer)

@@ -11,6 +11,7 @@ def fingerprint(*parts: object) -> tuple[bytes, ...]:
     objects may have different ones, so that a doubt costs time and never a stale value.
     """
     try:
+        # `==` may skip fields; what pickle writes does not.
         return tuple(hashlib.sha256(pickle.dumps(part)).digest() for part in parts)
     except Exception:  # whatever a field of a third party's class raises
         return ()

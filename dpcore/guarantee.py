@@ -91,17 +91,17 @@ class Recorded:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Recorded":
-        """What `to_dict` wrote."""
+        """The entry that `to_dict` wrote as `data`."""
         return cls(**{**data, "assumptions": tuple(data["assumptions"])})
 
     def sentence(self) -> str:
-        """The ledger's promise."""
-        rest = f" and the assumptions {', '.join(self.assumptions)}" if self.assumptions else ""
+        """Which entry of the ledger the run is, and what the ledger promises, in English."""
+        clause = f" and the assumptions {', '.join(self.assumptions)}" if self.assumptions else ""
         promise = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-differentially private"
-        under = f"under {self.adjacency}, on the premises of each run{rest}"
+        scope = f"under {self.adjacency}, on the premises of each run{clause}"
         return (
             f"It is entry {self.entry} ({self.digest[:12]}) of the ledger {self.ledger!r}: all "
-            f"that this ledger ever lets through is together {promise} {under}. "
+            f"that this ledger ever lets through is together {promise} {scope}. "
             f"After this run the ledger lets through {self.left}."
         )
 
@@ -139,6 +139,7 @@ class Guarantee(Shown):
     recorded: Recorded | None = None
 
     def __attrs_post_init__(self) -> None:
+        # A proved claim rests on no assumption, and a conditional one names what it rests on.
         if (self.status is Status.CONDITIONAL) != bool(self.assumptions) and (
             self.status is not Status.NONE
         ):
@@ -154,6 +155,7 @@ class Guarantee(Shown):
 
     def sheet(self) -> Sheet:
         """The claim in short and in full."""
+        # Where nothing is claimed, no number is shown: somebody would quote it.
         numbers = (
             ()
             if self.status is Status.NONE
@@ -208,9 +210,10 @@ class Guarantee(Shown):
             return [f"NOT PRIVATE: {self.voided}. No guarantee of any kind is made."]
         condition = ""
         if self.assumptions:
-            named = "; ".join(f"{a.name}: {a.text}" for a in self.assumptions)
-            condition = f" This is CONDITIONAL on what is assumed and not proved: {named}."
+            texts = "; ".join(f"{a.name}: {a.text}" for a in self.assumptions)
+            condition = f" This is CONDITIONAL on what is assumed and not proved: {texts}."
         claim = (
+            # The definition in words comes first, with both numbers rounded up.
             f"Publishing the {self.release} of this run is "
             f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-differentially private: for "
             f"any two datasets that differ {self.adjacency.describe()}, every outcome is at most "
@@ -223,6 +226,7 @@ class Guarantee(Shown):
             "real": "Noise is proved in real arithmetic and drawn as floating-point numbers, "
             "whose low bits are not covered",
         }[self.sampler]
+        # Then what is not covered, so that nobody quotes the claim without its limits.
         fine_print = (
             f"{arithmetic}; {self.statistic}. Timing and memory are not covered. Epsilon is "
             f"stated by {self.accountant}. It covers {self._covers()} of this run alone; runs "
@@ -243,5 +247,6 @@ def rounded_up(value: float) -> str:
     text = f"{value:.6g}"
     if float(text) >= value:
         return text
+    # Rounding to six digits lost at most half a unit of the sixth: one unit more is enough.
     exponent = int(f"{value:e}".split("e")[1])
     return f"{value + 10.0 ** (exponent - 5):.6g}"

@@ -26,7 +26,7 @@ class Interval(Shown):
             raise ValueError(f"not an interval: [{self.lower!r}, {self.upper!r}]")
 
     def sheet(self) -> Sheet:
-        """Both ends."""
+        """Both ends, as a notebook shows them."""
         return Sheet(title=f"[{self.lower!r}, {self.upper!r}]")
 
     def __contains__(self, value: float) -> bool:
@@ -57,10 +57,10 @@ class Spread(ABC):
         """w with P(|noise| > w) <= miss, the least one up to a step of a grid."""
 
     def over(self, weight: float) -> Self:
-        """The law of what is left after division by a weight > 0."""
-        scaled = ("width", "scale", "step", "rounding")
-        own = {name: getattr(self, name) / weight for name in scaled if hasattr(self, name)}
-        scaled_law: Self = attrs.evolve(cast(Any, self), **own)
+        """The law of the noise once the number is divided by `weight` > 0."""
+        names = ("width", "scale", "step", "rounding")
+        fields = {name: getattr(self, name) / weight for name in names if hasattr(self, name)}
+        scaled_law: Self = attrs.evolve(cast(Any, self), **fields)
         return scaled_law
 
     def within(self, miss: float) -> float:
@@ -98,6 +98,8 @@ class NormalSpread(Spread):
         steps = self.width / self.step
         if steps >= _NARROW or miss < _TINY:
             return self.step * math.ceil(z * steps)
+        # Below 64 steps the integral is a coarse bound: the tail is summed, from its small end,
+        # where no large term hides a small one.
         weights = [math.exp(-0.5 * (k / steps) ** 2) for k in range(math.ceil(12 * steps) + 2)]
         total, tail = 2 * math.fsum(weights) - weights[0], 0.0
         for w in range(len(weights) - 1, 0, -1):
@@ -155,10 +157,11 @@ class ChoiceSpread(Spread):
         return self.scale * (1 + math.log(self.candidates))
 
     def quantile(self, miss: float) -> float:
-        """scale log(B/miss)."""
+        """scale log(B/miss), rounded up: the bound above, solved for w."""
         return self.scale * math.log(self.candidates / miss) * _ROUND_UP
 
 
 def apart(miss: float, count: int) -> float:
     """What each of `count` independent bars may miss, so that all hold together but for `miss`."""
+    # 1 - (1 - miss)^(1/count), without the cancellation where `miss` is small.
     return -math.expm1(math.log1p(-miss) / count)

@@ -44,6 +44,7 @@ class Public:
 
 
 def _read_only(value: NDArray[Any]) -> NDArray[Any]:
+    # A copy, so that nobody who holds the original can change what was published.
     copy = np.array(value)
     copy.flags.writeable = False
     return copy
@@ -140,9 +141,10 @@ class Reads(enum.Enum):
 
     @classmethod
     def most(cls, several: Iterable[Reads]) -> Reads:
-        """What needs most; the first of none."""
+        """The kind among `several` that needs the most; `SUMS` where there are none."""
+        # Members are declared in the order of what they need.
         order = list(cls)
-        return order[max((order.index(one) for one in several), default=0)]
+        return order[max((order.index(kind) for kind in several), default=0)]
 
 
 class AnyLearner(ABC):
@@ -222,7 +224,7 @@ class Learner(AnyLearner):
         """PRIVATE, pure: the value of `query` (with its `args`) on the records."""
 
     def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
-        """PRIVATE: `statistic`."""
+        """PRIVATE: `statistic`, by the name that both kinds of learners share."""
         return self.statistic(query, records, public, secret)
 
     @abstractmethod

@@ -195,8 +195,9 @@ def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
         raise ContractError(
             f"the statistic of {query.name!r} must be {query.field} numbers, is {array.dtype}"
         )
-    large = array.dtype.kind in "iu" and array.dtype.itemsize == 8
-    if large and bool(((array > _LARGEST_INTEGER) | (array < -_LARGEST_INTEGER)).any()):
+    # Only 64-bit integers can lie beyond 2^53, where doubles are no longer exact.
+    is_wide = array.dtype.kind in "iu" and array.dtype.itemsize == 8
+    if is_wide and bool(((array > _LARGEST_INTEGER) | (array < -_LARGEST_INTEGER)).any()):
         raise ContractError(f"the statistic of {query.name!r} holds integers beyond 2^53")
     real = to_real(array.astype(query.dtype))
     if not bool(np.isfinite(real).all()):
@@ -224,10 +225,13 @@ def integers(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.int64]:
         ContractError: as for `coordinates`, or one is not an integer of at most 2^53.
     """
     if isinstance(value, Exact) and value.shape == query.shape:
+        # Before `in_units`, which would round fractions away.
         if value.exponent < 0 and any(n % (1 << -value.exponent) for n in value.integers()):
             raise ContractError(f"the statistic of {query.name!r} must be integers")
-        found = (max(-_LARGEST_INTEGER, min(_LARGEST_INTEGER, n)) for n in value.in_units(0))
-        return np.array([*found], dtype=np.int64)
+        clamped_integers = (
+            max(-_LARGEST_INTEGER, min(_LARGEST_INTEGER, n)) for n in value.in_units(0)
+        )
+        return np.array([*clamped_integers], dtype=np.int64)
     exact = coordinates(np.asarray(value), query)
     if not bool(((np.abs(exact) <= _LARGEST_INTEGER) & (exact == np.rint(exact))).all()):
         raise ContractError(f"the statistic of {query.name!r} must be integers of up to 2^53")

@@ -45,37 +45,40 @@ class Listing:
             bool(column) and all(isinstance(cell, int | float) for cell in column)
             for column in columns
         )
-        told = tuple(tuple(map(_told, row)) for row in rows)
-        return cls(headings=tuple(headings), rows=told, numeric=numeric)
+        cells = tuple(tuple(map(_format, row)) for row in rows)
+        return cls(headings=tuple(headings), rows=cells, numeric=numeric)
 
     @property
     def shown(self) -> tuple[tuple[tuple[str, ...], ...], str]:
-        """The first rows, and what is said of the others."""
-        more = len(self.rows) - MOST_ROWS
-        return self.rows[:MOST_ROWS], f"{more} more rows" if more > 0 else ""
+        """The first rows, and a note on how many others there are; empty where there are none."""
+        excess = len(self.rows) - MOST_ROWS
+        return self.rows[:MOST_ROWS], f"{excess} more rows" if excess > 0 else ""
 
     def text(self) -> str:
-        """Columns side by side."""
-        rows, more = self.shown
+        """The first rows as plain text, columns side by side, one line a row."""
+        rows, note = self.shown
         cells = [self.headings, *rows] if any(self.headings) else list(rows)
-        short = [[one_line(cell, LONGEST_CELL) for cell in row] for row in cells]
-        wide = [max(map(len, column)) for column in zip(*short, strict=True)]
+        texts = [[one_line(cell, LONGEST_CELL) for cell in row] for row in cells]
+        # Of shortened cells, so that one long text does not stretch the table.
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
         lines = [
             "  ".join(
                 cell.rjust(width) if self._right(place) else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(row, wide, strict=True))
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
-            for row in short
+            for row in texts
         ]
-        return "\n".join([*lines, *([f"({more})"] if more else [])])
+        return "\n".join([*lines, *([f"({note})"] if note else [])])
 
     def html(self) -> str:
-        """A `<table>`."""
-        rows, more = self.shown
-        head = "".join(self._cell(one, place, "th") for place, one in enumerate(self.headings))
+        """The first rows as a `<table>`, every text escaped."""
+        rows, note = self.shown
+        head = "".join(
+            self._cell(heading, place, "th") for place, heading in enumerate(self.headings)
+        )
         above = f"<thead><tr>{head}</tr></thead>" if any(self.headings) else ""
         body = "".join(f"<tr>{''.join(map(self._cell, row, range(len(row))))}</tr>" for row in rows)
-        foot = f"<p>{html_text(more)}</p>" if more else ""
+        foot = f"<p>{html_text(note)}</p>" if note else ""
         return f"<table>{above}<tbody>{body}</tbody></table>{foot}"
 
     def _right(self, place: int) -> bool:
@@ -86,13 +89,13 @@ class Listing:
         return f'<{tag} style="text-align: {side}">{html_text(cell)}</{tag}>'
 
 
-def _title(given: str) -> str:
-    return one_line(given, LONGEST_CELL)
+def _title(text: str) -> str:
+    return one_line(text, LONGEST_CELL)
 
 
-def _paragraphs(given: Sequence[str]) -> tuple[str, ...]:
+def _paragraphs(sentences: Sequence[str]) -> tuple[str, ...]:
     """Printable text, each of one line."""
-    return tuple(one_line(one, LONGEST_PARAGRAPH) for one in given)
+    return tuple(one_line(sentence, LONGEST_PARAGRAPH) for sentence in sentences)
 
 
 @attrs.frozen(kw_only=True)
@@ -108,19 +111,21 @@ class Sheet:
     sentences: tuple[str, ...] = attrs.field(default=(), converter=_paragraphs)
 
     def text(self) -> str:
-        """Plain text."""
+        """The whole sheet as plain text, its parts divided by empty lines."""
         parts = [self.title, *(table.text() for table in self.tables), *self.sentences]
         return "\n\n".join(parts)
 
     def html(self) -> str:
-        """A `<div>`."""
+        """The whole sheet as a `<div>`, every text escaped."""
         tables = "".join(table.html() for table in self.tables)
-        below = "".join(f"<p>{html.escape(one, quote=True)}</p>" for one in self.sentences)
-        return f"<div><p><strong>{html_text(self.title)}</strong></p>{tables}{below}</div>"
+        paragraphs = "".join(
+            f"<p>{html.escape(sentence, quote=True)}</p>" for sentence in self.sentences
+        )
+        return f"<div><p><strong>{html_text(self.title)}</strong></p>{tables}{paragraphs}</div>"
 
 
 class Shown(ABC):
-    """What says of itself, in a notebook, what is public of it."""
+    """An object that notebooks and terminals show by its public `sheet`."""
 
     __slots__ = ()
 
@@ -132,7 +137,7 @@ class Shown(ABC):
 
     @abstractmethod
     def sheet(self) -> Sheet:
-        """What is shown."""
+        """What a notebook shows of it: public facts alone."""
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
@@ -143,8 +148,8 @@ class Shown(ABC):
 
 def facts(*pairs: tuple[str, object]) -> Listing:
     """Two columns: what, and how much."""
-    return Listing(headings=("", ""), rows=tuple((name, _told(value)) for name, value in pairs))
+    return Listing(headings=("", ""), rows=tuple((name, _format(value)) for name, value in pairs))
 
 
-def _told(value: object) -> str:
+def _format(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)

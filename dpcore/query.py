@@ -57,11 +57,12 @@ class Sum:
 
     @property
     def unit(self) -> int:
-        """`exponent`, or the finest."""
+        """log2 of the unit: `exponent`, or the finest that the clip allows."""
         return self._finest if self.exponent is None else self.exponent
 
     @property
     def _finest(self) -> int:
+        # The longest vector is below 2^e, so that it is at most 2^42 units of 2^(e - 42).
         longest = self.clip if self.person is None else max(self.clip, self.person)
         return math.frexp(longest)[1] - _BITS
 
@@ -106,11 +107,13 @@ class Query:
     def __attrs_post_init__(self) -> None:
         if any(side < 1 for side in self.shape):
             raise ParameterError("Query", "sides >= 1", "shape", self.shape)
+        # A contribution is clipped by its length, which only these norms of real vectors measure.
         norms = (Distance.L1, Distance.L2, Distance.LINF)
         if self.sum is not None and (self.distance not in norms or self.field != "real"):
             raise ParameterError(
                 "a summed Query", "real, in l1, l2 or linf", "distance", str(self.distance)
             )
+        # With a unit below 1 a sum could be a fraction, which the query says it never is.
         if self.sum is not None and self.values == "integers" and self.sum.unit < 0:
             raise ParameterError(
                 "a summed Query of integers", "exponent=0 or more", "exponent", self.sum.unit
@@ -131,16 +134,16 @@ class Query:
             return f"shape {array.shape} instead of {self.shape}"
         if np.iscomplexobj(array) and self.field == "real":
             return "complex instead of real"
-        found = array.astype(self.dtype)
-        if not np.isfinite(found).all():
+        numbers = array.astype(self.dtype)
+        if not np.isfinite(numbers).all():
             return "not finite"
         if self.values == "integers":
-            parts = (np.real(found), np.imag(found)) if self.field == "complex" else (found,)
-            if not all(self._whole(np.asarray(part, dtype=np.float64)) for part in parts):
+            parts = (np.real(numbers), np.imag(numbers)) if self.field == "complex" else (numbers,)
+            if not all(self._are_integers(np.asarray(part, dtype=np.float64)) for part in parts):
                 return "not the integers that the query states"
         return ""
 
-    def _whole(self, part: NDArray[np.float64]) -> bool:
+    def _are_integers(self, part: NDArray[np.float64]) -> bool:
         low, high = (-_LARGEST, _LARGEST) if self.within is None else self.within
         return bool(((part == np.rint(part)) & (part >= low) & (part <= high)).all())
 

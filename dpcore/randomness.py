@@ -47,6 +47,7 @@ _PUBLIC_KEY_BITS = 63  # fits every JSON and YAML reader
 
 def _encode(path: Path) -> bytes:
     """An injective encoding of a path, so that distinct paths never share a stream."""
+    # Each part carries its kind and its length, so that no two paths give the same bytes.
     parts = [(b"i" if isinstance(p, int) else b"s", str(p).encode()) for p in path]
     return b"".join(tag + struct.pack(">Q", len(text)) + text for tag, text in parts)
 
@@ -69,9 +70,9 @@ class _Shake:
         self._block = 0
 
     def take(self, count: int) -> NDArray[np.uint64]:
-        found = _shake_block(self._seed, self._block)
+        words = _shake_block(self._seed, self._block)
         self._block += 1
-        return found
+        return words
 
     def by_place(self) -> Words:
         return _ShakeWords(self._seed)
@@ -98,14 +99,15 @@ class _ShakeWords(Words):
     _seed: bytes
 
     def at(self, first: int, count: int) -> NDArray[np.uint64]:
-        found, start, block = [np.empty(0, dtype=np.uint64)], 0, 0
+        pieces, start, block = [np.empty(0, dtype=np.uint64)], 0, 0
+        # Earlier blocks are passed over unread: their sizes are public.
         while start < first + count:
             size = min(_FIRST_BLOCK << min(block, 16), _LARGEST_BLOCK)
             if start + size > first:
                 words = _shake_block(self._seed, block)
-                found.append(words[max(0, first - start) : first + count - start])
+                pieces.append(words[max(0, first - start) : first + count - start])
             start, block = start + size, block + 1
-        return np.concatenate(found)
+        return np.concatenate(pieces)
 
     def __reduce__(self) -> Any:
         raise TypeError("secret words travel only where cryptography is installed (extra fast)")
@@ -118,6 +120,7 @@ class _AesWords(Words):
     _key: bytes
 
     def at(self, first: int, count: int) -> NDArray[np.uint64]:
+        # A block holds two words, so that an odd start drops the first of its block.
         source = _Aes.keyed(self._key, first // 2)
         return source.take(count + first % 2)[first % 2 :]
 
@@ -142,9 +145,9 @@ class _Aes:
     @classmethod
     def keyed(cls, key: bytes, block: int) -> Self:
         """The stream under a key, from a block of two words on."""
-        found = cls.__new__(cls)
-        found._start(key, block)
-        return found
+        source = cls.__new__(cls)
+        source._start(key, block)
+        return source
 
     def by_place(self) -> Words:
         return _AesWords(self._key)
@@ -179,28 +182,28 @@ class Stream:
         seed = struct.pack(">Q", len(key)) + key + _encode(path)
         self._source = _source(seed, secret=secret)
         self.by_place = self._source.by_place()
-        self._left: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._buffer: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """The next `count` independent uniform 64-bit words, shape (count,), maybe read-only.
 
         However requests are cut into pieces, the words are the same.
         """
-        parts = [self._left[:count]]
-        self._left = self._left[count:]
-        have = parts[0].size
-        while have < count:
-            block = self._source.take(count - have)
-            parts.append(block[: count - have])
-            self._left = block[count - have :]
-            have += parts[-1].size
+        parts = [self._buffer[:count]]
+        self._buffer = self._buffer[count:]
+        size = parts[0].size
+        while size < count:
+            block = self._source.take(count - size)
+            parts.append(block[: count - size])
+            self._buffer = block[count - size :]
+            size += parts[-1].size
         return np.concatenate(parts) if len(parts) > 2 or parts[0].size else parts[-1]
 
     def uniform(self, shape: int | Sequence[int]) -> NDArray[np.float64]:
         """Uniform draws from the open interval (0, 1), 53 bits each."""
         words = self.words(_size(shape)) >> np.uint64(11)
-        found = (words.astype(np.float64) + 0.5) * 2.0**-53  # the last of them would round to 1
-        return np.minimum(found, 1 - 2.0**-53).reshape(shape)
+        draws = (words.astype(np.float64) + 0.5) * 2.0**-53  # the last of them would round to 1
+        return np.minimum(draws, 1 - 2.0**-53).reshape(shape)
 
     def normal(self, shape: int | Sequence[int]) -> NDArray[np.float64]:
         """Standard normal draws by inversion: one sign bit and 63 bits of half-tail each.
@@ -233,10 +236,11 @@ class Stream:
         while True:
             words = self.words(count)
             last = np.partition(words, size - 1)[size - 1]
-            chosen = np.flatnonzero(words <= last)
-            chosen = chosen[np.argsort(words[chosen], kind="stable")]
-            if len(chosen) == size and np.all(words[chosen[1:]] != words[chosen[:-1]]):
-                return chosen
+            # More than `size` places are a tie at the last word: all words are drawn again.
+            places = np.flatnonzero(words <= last)
+            places = places[np.argsort(words[places], kind="stable")]
+            if len(places) == size and np.all(words[places[1:]] != words[places[:-1]]):
+                return places
 
     def generator(self) -> np.random.Generator:
         """A numpy generator seeded with 256 bits of this stream, for draws that no claim needs.
@@ -280,15 +284,16 @@ class PublicCoins:
             recipe: Everything but the key that determines the result.
         """
         mark = fingerprint(*recipe)
+        # An empty mark says that sameness cannot be told: then everything is drawn again.
         latest: tuple[tuple[bytes, ...], Any] = self._latest[0] if self._latest else ((), None)
         if not mark or mark != latest[0]:
             latest = (mark, make())
             self._latest[:] = [latest]
-        found: Made = latest[1]
-        return found
+        result: Made = latest[1]
+        return result
 
     def again(self) -> PublicCoins:
-        """The same coins with nothing kept: for another run, or the other side of one."""
+        """The same coins, no draw remembered: for another run, or the other side of one."""
         return PublicCoins(self.key)
 
     @classmethod
@@ -359,6 +364,7 @@ class SecretCoins(Once):
         Raises:
             ContractError: secure coins have served a run already, or were drawn by another process.
         """
+        # A rehearsal may serve often: its noise is known, and protects nobody.
         if self.secure:
             self._serve("these secret coins have served a run: draw new ones")
 
@@ -378,6 +384,7 @@ class SecretCoins(Once):
 
     def sampling(self, release: int, query: str, number: int) -> Stream:
         """What draws the records of one ask, or their order: the runtime's alone."""
+        # Release, query and number of the ask: no two asks share a stream.
         path = (Role.RUNTIME.value, "sampling", release, query, number)
         return self._stream(path)
 

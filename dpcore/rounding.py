@@ -58,4 +58,5 @@ def gamma(roundings: float) -> float:
 def _margin(roundings: int) -> float:
     """m above."""
     assert 0 < roundings <= _MOST, "a count of roundings is public and small"
+    # 2^k is the least power of two above n + 1, so at least n + 2.
     return (1 << (roundings + 1).bit_length()) * UNIT

@@ -89,7 +89,7 @@ class AnySensitivity(ABC):
 
     @abstractmethod
     def plain(self) -> float | dict[str, Any]:
-        """What tells it from another one, as JSON-ready data."""
+        """The figures that tell it from another sensitivity, as JSON-ready data."""
 
 
 @attrs.frozen(kw_only=True)
@@ -116,6 +116,7 @@ class Sensitivity(AnySensitivity):
     @property
     def unit(self) -> float:
         """What a mechanism calibrates to: `value + 2 solver_error`, rounded up."""
+        # Both neighbours' statistics may err, in opposite directions.
         if self.solver_error == 0.0:
             return self.value
         return up(self.value + 2 * self.solver_error, roundings=1)
@@ -125,22 +126,23 @@ class Sensitivity(AnySensitivity):
         """Range sensitivity: `range + 4 solver_error`, rounded up; at most twice `unit`."""
         if self.range is None:
             return 2 * self.unit
+        # The range is a difference of two entries, and each of them errs in both datasets.
         if self.solver_error == 0.0:
             return self.range
         return up(self.range + 4 * self.solver_error, roundings=1)
 
     @property
     def smallest(self) -> float:
-        """`unit`."""
+        """`unit`: a number tells no smaller movement apart."""
         return self.unit
 
     @property
     def largest(self) -> float:
-        """`unit`."""
+        """`unit`: no movement exceeds it."""
         return self.unit
 
     def plain(self) -> float:
-        """`value`."""
+        """`value`: the bound without solver errors."""
         return self.value
 
 

@@ -27,6 +27,7 @@ def sibling(plugin: str, module: str, what: str) -> ModuleType:
     try:
         return import_module(f"{package}.{module}")
     except ModuleNotFoundError as error:
+        # A module that is missing inside an installed sibling is a defect of its own.
         if error.name != package:
             raise
         raise ImportError(missing(what, plugin)) from None

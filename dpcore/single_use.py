@@ -29,27 +29,29 @@ class Once:
     """Base of what serves once. Any threads of one process may share it."""
 
     def __init__(self) -> None:
-        self._made_in, self._begun = _process(), list[object]()
+        self._home_process, self._tokens = _process(), list[object]()
 
-    def _serve(self, told: str) -> None:
+    def _serve(self, refusal: str) -> None:
         """Begin to serve.
 
         Raises:
-            ContractError: it has begun before, or in another process; `told` says so.
+            ContractError: it has begun before, or in another process; `refusal` says so.
         """
+        # A forked process holds the same key and would repeat the noise.
         self._require_here(ContractError)
-        mine = object()
-        self._begun.append(mine)  # atomic: of two threads one comes first
-        if self._begun[0] is not mine:
-            raise ContractError(told)
+        token = object()
+        self._tokens.append(token)  # atomic: of two threads one comes first
+        if self._tokens[0] is not token:
+            raise ContractError(refusal)
 
     def _require_here(self, error: type[DpcoreError]) -> None:
         """Raise `error` in any process but the one that made it."""
-        if self._made_in != _process():
+        if self._home_process != _process():
             raise error(
                 f"{_name(self)} is closed: it was opened in another process, and serves there alone"
             )
 
+    # Every way in which Python duplicates an object goes through one of these.
     def __copy__(self) -> Any:
         self._refuse()
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 _HOME = {"Calibrated": "calibration", "calibrate": "calibration"}
 
 
+# Imported on first use, since calibration imports every accountant.
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,7 +31,7 @@ from dpcore.errors import ParameterError, SpecError, below, near, shown
 from dpcore.events.catalogue import Catalogue
 from dpcore.interval import Interval
 
-_RELATIONS = {str(one): one for one in (ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL)}
+_RELATIONS = {str(kind): kind for kind in (ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL)}
 
 
 @attrs.frozen
@@ -65,8 +65,8 @@ class Account:
             "best": self.best,
             "why": self.why,
             "methods": {
-                name: {"lower": one.lower, "upper": one.upper}
-                for name, one in self.intervals.items()
+                name: {"lower": interval.lower, "upper": interval.upper}
+                for name, interval in self.intervals.items()
             },
             "refused": dict(self.refusals),
         }
@@ -91,6 +91,7 @@ def read_adjacency(data: object) -> Adjacency:
         )
     if "person" in data:
         return _of_persons(data)
+    # A radius and a label have no default: without them the relation, and so the claim, is unknown.
     require_keys(data, ["replace_features"])
     with below("replace_features"):
         inner = data["replace_features"]
@@ -98,6 +99,7 @@ def read_adjacency(data: object) -> Adjacency:
             raise SpecError(f"needs {{radius: NUM, label: fixed or free}}, got {shown(inner)}")
         require_keys(inner, ["radius", "label"])
         radius, label = inner["radius"], inner["label"]
+        # True is an int in Python: `radius: true` would pass as 1.
         if isinstance(radius, bool) or not isinstance(radius, int | float):
             raise SpecError(f"needs a number, got {shown(radius)}", "radius")
         if label not in ("fixed", "free"):
@@ -148,16 +150,18 @@ def account(data: object, delta: float, catalogue: Catalogue | None = None) -> A
     """
     if not 0 <= delta < 1:
         raise ParameterError("account", "a delta in [0, 1)", "delta", delta)
-    adjacency, listed = relation_and_events(data)
+    adjacency, event_data = relation_and_events(data)
     accountant = AutoAccountant(adjacency)
     with below("events"):
-        events = (catalogue or Catalogue()).counted(listed, adjacency)
+        events = (catalogue or Catalogue()).counted(event_data, adjacency)
     for event, count in events:
         accountant = accountant.compose(event, count)
+    # `intervals` asks every method; `epsilon` would leave out those that cannot win.
     intervals, refusals = accountant.intervals(delta)
     if not intervals:
         with below("events"):
             accountant.epsilon(delta)  # raises with every method's reason
+    # `best` only names a method; the intersection below also checks that none contradicts another.
     best = min(intervals, key=lambda name: intervals[name].upper)
     return Account(
         adjacency=adjacency,

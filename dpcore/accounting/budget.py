@@ -37,6 +37,7 @@ class PrivacyBudget:
         if not 0 < delta < 1:
             raise ParameterError("budget", "a delta in (0, 1) beside mu", "delta", delta)
         epsilon = gaussian_epsilon(delta, mu)
+        # So small a mu already is (0, delta)-DP: no epsilon > 0 is what it implies at delta.
         if epsilon == 0:
             raise ParameterError("budget", "a mu that is not below delta altogether", "mu", mu)
         return cls(epsilon=epsilon, delta=delta)
@@ -62,11 +63,13 @@ class PrivacyBudget:
         """
         if gamma == 0.0:
             return self.delta
+        # gamma is rounded up and the difference down, so that the exact sum is at most delta.
         return max(0.0, math.nextafter(self.delta - math.nextafter(gamma, 1.0), 0.0))
 
     @property
     def mu(self) -> float | None:
         """The Gaussian-DP parameter that meets the target exactly; None if pure."""
         if self.rho is not None:
+            # A Gaussian of shift mu has rho = mu^2/2, no more and no less.
             return math.sqrt(2 * self.rho)
         return gaussian_mu(self.epsilon, self.delta) if self.delta > 0 else None

@@ -30,7 +30,7 @@ _COARSE = 4e-3  # width of the first numerical search
 _NEAR = 3e-3  # relative: where the search on a coarse grid ends
 _BEYOND = 0.4  # of the tolerance: how far beyond the target a search steps on purpose
 _FARTHEST = 1.0  # in the logarithm: the longest first step
-_TOLD = (0.01, 1.0)  # how far apart in the logarithm two values tell a slope
+_SPACING = (0.01, 1.0)  # how far apart in the logarithm two values tell a slope
 _WIDER = 8  # times as wide is the composition that gives a lower end
 _FINEST = 2e-5  # nats: as wide as the last composition may be made
 
@@ -52,7 +52,7 @@ class Calibrated:
 
 
 @attrs.frozen
-class _Found:
+class _SearchEnd:
     """Where one search ended, and how steep the logarithm of the cost was; None if not known."""
 
     calibrated: Calibrated
@@ -60,7 +60,7 @@ class _Found:
 
     @property
     def value(self) -> float:
-        """The best value."""
+        """The best value that this search found, which meets the target."""
         return self.calibrated.value
 
 
@@ -92,24 +92,31 @@ def calibrate(
         ParameterError: the target or the range is impossible.
         NoClaimError: even the cheapest value does not meet the target.
     """
-    for name, value, good in (
+    for name, value, is_valid in (
         ("epsilon", epsilon, math.isfinite(epsilon) and epsilon > 0),
         ("delta", delta, 0 < delta < 1),
         ("low", low, 0 < low < high < math.inf),
     ):
-        if not good:
-            needed = "epsilon > 0, delta in (0, 1) and a finite range 0 < low < high"
-            raise ParameterError("calibrate", needed, name, value)
+        if not is_valid:
+            requirement = "epsilon > 0, delta in (0, 1) and a finite range 0 < low < high"
+            raise ParameterError("calibrate", requirement, name, value)
     search = _Search(family, epsilon, delta, low, high, rising, whole)
-    fine = max(_FINEST, min(4e-3, tolerance * epsilon / 4) / max(min(1.0, epsilon), epsilon / 20))
-    finest = PldAccountant(adjacency, width=fine, below=False)
-    certified = PldAccountant(adjacency, width=_WIDER * fine)  # for the lower end
-    found = search.run(RenyiAccountant(adjacency), math.sqrt(low * high), 0.05)
-    if fine < _COARSE:
-        coarse = _auto(adjacency, attrs.evolve(finest, width=_COARSE))
-        found = search.run(coarse, found.value, max(tolerance, _NEAR), found.slope)
-    ended = search.run(_auto(adjacency, finest), found.value, tolerance / 2, found.slope)
-    return search.checked(ended.calibrated, _auto(adjacency, certified))
+    # `PldAccountant` multiplies its width by a factor of epsilon. Divided by it, the interval at
+    # the target is about a quarter of the tolerance wide.
+    fine_width = max(
+        _FINEST, min(4e-3, tolerance * epsilon / 4) / max(min(1.0, epsilon), epsilon / 20)
+    )
+    fine_accountant = PldAccountant(adjacency, width=fine_width, below=False)
+    two_sided = PldAccountant(adjacency, width=_WIDER * fine_width)  # for the lower end
+    # Each search starts where a cheaper one ended. Only the last one decides what is returned.
+    rough = search.run(RenyiAccountant(adjacency), math.sqrt(low * high), 0.05)
+    if fine_width < _COARSE:
+        coarse_accountant = _auto(adjacency, attrs.evolve(fine_accountant, width=_COARSE))
+        rough = search.run(coarse_accountant, rough.value, max(tolerance, _NEAR), rough.slope)
+    final = search.run(_auto(adjacency, fine_accountant), rough.value, tolerance / 2, rough.slope)
+    # The numerical searches computed upper ends alone. The lower end is reported beside them,
+    # and no claim rests on it.
+    return search.certify(final.calibrated, _auto(adjacency, two_sided))
 
 
 def _auto(adjacency: Adjacency, numerical: PldAccountant) -> AutoAccountant:
@@ -127,7 +134,7 @@ class _Search:
     low: float
     high: float
     rising: bool
-    whole: bool
+    integral: bool
 
     def cost(self, value: float, accountant: Accountant) -> Interval:
         """What the events at a value cost; infinite where nothing is stated."""
@@ -135,60 +142,64 @@ class _Search:
             for event, count in self.family(value):
                 accountant = accountant.compose(event, count)
             return accountant.epsilon(self.delta)
+        # A refusal counts as an infinite cost, so that the search turns back instead of failing.
         except NoClaimError:
             return Interval(0.0, math.inf)
 
-    def checked(self, found: Calibrated, accountant: Accountant) -> Calibrated:
+    def certify(self, calibrated: Calibrated, accountant: Accountant) -> Calibrated:
         """The same with a certified lower end; refuse what does not meet the target.
 
         Raises:
             NoClaimError: it costs more.
         """
-        if found.epsilon.upper <= self.epsilon:
-            ends = self.cost(found.value, accountant)
-            upper = min(ends.upper, found.epsilon.upper)
-            return attrs.evolve(found, epsilon=Interval(min(ends.lower, upper), upper))
+        if calibrated.epsilon.upper <= self.epsilon:
+            ends = self.cost(calibrated.value, accountant)
+            upper = min(ends.upper, calibrated.epsilon.upper)
+            return attrs.evolve(calibrated, epsilon=Interval(min(ends.lower, upper), upper))
         raise NoClaimError(
             f"no value in [{self.low!r}, {self.high!r}] meets epsilon={self.epsilon!r} at "
-            f"delta={self.delta!r}: the cheapest costs {found.epsilon.upper!r}"
+            f"delta={self.delta!r}: the cheapest costs {calibrated.epsilon.upper!r}"
         )
 
     def run(
         self, accountant: Accountant, start: float, tolerance: float, slope: float | None = None
-    ) -> _Found:
+    ) -> _SearchEnd:
         """The best value by one accountant, from a bracket around `start`."""
-        known: dict[float, Interval] = {}
+        costs: dict[float, Interval] = {}
 
         def excess(value: float) -> float:
             """log(cost / target), at most 0 where it is met."""
-            if value not in known:
-                known[value] = self.cost(value, accountant)
-            cost = min(known[value].upper, _INFINITE)
+            if value not in costs:
+                costs[value] = self.cost(value, accountant)
+            cost = min(costs[value].upper, _INFINITE)
             return math.log(max(cost, 1e-12) / self.epsilon)
 
+        # The cheapest value comes first, whichever way the cost moves.
         ends = (self.low, self.high) if self.rising else (self.high, self.low)
-        cheap, dear = self._bracket(excess, self._placed(start), *ends, tolerance, slope)
+        cheap, dear = self._bracket(excess, self._clamp(start), *ends, tolerance, slope)
         if cheap is None:  # nothing meets it: the cheapest value says so
-            found = Calibrated(value=ends[0], epsilon=known[ends[0]], beyond=ends[0])
-            return _Found(found, None)
+            calibrated = Calibrated(value=ends[0], epsilon=costs[ends[0]], beyond=ends[0])
+            return _SearchEnd(calibrated, None)
+        # Invariant: `cheap` was composed and meets the target, `dear` was composed and does not.
+        # They are equal where the dearest value of the range meets it.
         for _ in range(_MOST_TRIES):
-            if self._close(cheap, dear, tolerance):
+            if self._are_close(cheap, dear, tolerance):
                 break
-            middle = self._between(cheap, dear, excess(cheap), excess(dear), tolerance)
+            middle = self._next_value(cheap, dear, excess(cheap), excess(dear), tolerance)
             if excess(middle) <= 0:
                 cheap = middle
             else:
                 dear = middle
-        found = Calibrated(value=cheap, epsilon=known[cheap], beyond=dear)
-        return _Found(found, _slope(cheap, known, slope))
+        calibrated = Calibrated(value=cheap, epsilon=costs[cheap], beyond=dear)
+        return _SearchEnd(calibrated, _slope(cheap, costs, slope))
 
-    def _placed(self, value: float) -> float:
+    def _clamp(self, value: float) -> float:
         value = min(max(value, self.low), self.high)
-        return float(round(value)) if self.whole else value
+        return float(round(value)) if self.integral else value
 
-    def _close(self, one: float, other: float, tolerance: float) -> bool:
-        apart = abs(one - other)
-        return apart <= (1 if self.whole else 0) or apart <= tolerance * min(one, other)
+    def _are_close(self, first: float, second: float, tolerance: float) -> bool:
+        gap = abs(first - second)
+        return gap <= (1 if self.integral else 0) or gap <= tolerance * min(first, second)
 
     def _bracket(
         self,
@@ -204,52 +215,60 @@ class _Search:
         The first step is just beyond where the slope says that the target is met, the second beyond
         where the first two costs say so; each of those after it is three times as long.
         """
-        away = math.copysign(1.0, math.log(dearest / cheapest))
-        step, here, secant = max(2 * tolerance, 1e-3), start, False
-        met = excess(here) <= 0
+        direction = math.copysign(1.0, math.log(dearest / cheapest))
+        step, value, has_secant = max(2 * tolerance, 1e-3), start, False
+        is_met = excess(value) <= 0
         if slope:
-            step = min(abs(excess(here) / slope), _FARTHEST) + _BEYOND * tolerance
+            step = min(abs(excess(value) / slope), _FARTHEST) + _BEYOND * tolerance
+        # Towards dearer values while the target is met, towards cheaper ones while it is not.
         while True:
-            there = self._placed(here * math.exp((away if met else -away) * step))
-            if there == here:
-                if here in (cheapest, dearest):
-                    return (here, here) if met else (None, here)
-                there = here + (away if met else -away)  # whole numbers
-            if (excess(there) <= 0) != met:
-                return (here, there) if met else (there, here)
-            steep = (excess(there) - excess(here)) / math.log(there / here)
-            if secant or not steep:
+            candidate = self._clamp(value * math.exp((direction if is_met else -direction) * step))
+            # Nothing moved: an end of the range was reached, or the step rounds to 0.
+            if candidate == value:
+                if value in (cheapest, dearest):
+                    return (value, value) if is_met else (None, value)
+                candidate = value + (direction if is_met else -direction)  # whole numbers
+            if (excess(candidate) <= 0) != is_met:
+                return (value, candidate) if is_met else (candidate, value)
+            steepness = (excess(candidate) - excess(value)) / math.log(candidate / value)
+            if has_secant or not steepness:
                 step *= 3
             else:
-                step = min(abs(excess(there) / steep), _FARTHEST) + max(step / 4, tolerance)
-            here, secant = there, True
+                step = min(abs(excess(candidate) / steepness), _FARTHEST) + max(step / 4, tolerance)
+            value, has_secant = candidate, True
 
-    def _between(
-        self, cheap: float, dear: float, under: float, over: float, tolerance: float
+    def _next_value(
+        self, cheap: float, dear: float, deficit: float, surplus: float, tolerance: float
     ) -> float:
         """By the secant in logarithms, a hair to the cheap side; else the middle."""
         width = math.log(dear / cheap)
-        usable = over < math.log(_INFINITE / self.epsilon) and under < over and abs(width) < 1
-        share = min(max(-under / (over - under), 0.0), 1.0) if usable else 0.5
+        # A secant is trusted only where both costs are finite, ordered and near to each other.
+        usable = (
+            surplus < math.log(_INFINITE / self.epsilon) and deficit < surplus and abs(width) < 1
+        )
+        share = min(max(-deficit / (surplus - deficit), 0.0), 1.0) if usable else 0.5
         if usable:  # just on the cheap side of the root, or beyond it once cheap is near
             hair = min(0.4 * tolerance / abs(width), 0.3)
             share = share - hair if share > 2 * hair else min(share + hair, 0.5 * (1 + share))
+            # A twentieth at least, so that the bracket shrinks even where the secant is flat.
             share = min(max(share, 0.05), 0.95)
         middle = cheap * math.exp(share * width)
-        if not self.whole:
+        if not self.integral:
             return middle
-        inside = sorted((cheap, dear))
-        return min(max(float(round(middle)), inside[0] + 1), inside[1] - 1)
+        # An integer strictly inside the bracket: neighbours have ended the loop already.
+        ends = sorted((cheap, dear))
+        return min(max(float(round(middle)), ends[0] + 1), ends[1] - 1)
 
 
-def _slope(here: float, known: dict[float, Interval], before: float | None) -> float | None:
+def _slope(end: float, intervals: dict[float, Interval], previous: float | None) -> float | None:
     """How the logarithm of the cost moves with that of the value, from the farthest known one."""
-    costs = {value: cost.upper for value, cost in known.items() if 0 < cost.upper < _INFINITE}
-    if here not in costs:
-        return before
-    apart = {value: abs(math.log(value / here)) for value in costs}
-    told = [value for value in costs if _TOLD[0] <= apart[value] <= _TOLD[1]]
-    if not told:
-        return before
-    other = max(told, key=lambda value: apart[value])
-    return math.log(costs[other] / costs[here]) / math.log(other / here) or before
+    costs = {value: cost.upper for value, cost in intervals.items() if 0 < cost.upper < _INFINITE}
+    if end not in costs:
+        return previous
+    distances = {value: abs(math.log(value / end)) for value in costs}
+    # Near values differ by less than their intervals are wide; far ones hide a curved cost.
+    candidates = [value for value in costs if _SPACING[0] <= distances[value] <= _SPACING[1]]
+    if not candidates:
+        return previous
+    farthest = max(candidates, key=lambda value: distances[value])
+    return math.log(costs[farthest] / costs[end]) / math.log(farthest / end) or previous

@@ -43,11 +43,12 @@ class Curve:
         Args:
             alpha: In [0, 1].
         """
-        grown = np.exp(np.minimum(self.epsilons, _MOST)) * alpha + self.deltas
-        near = np.where(self.epsilons > _MOST, 1.0, up(grown, roundings=_ROUNDINGS))
-        missed = np.maximum(1.0 - self.deltas - alpha, 0.0) * np.exp(-self.epsilons)
-        far = 1.0 - missed + _SLACK
-        return float(min(1.0, near.min(), far.min()))
+        products = np.exp(np.minimum(self.epsilons, _MOST)) * alpha + self.deltas
+        # Where e^epsilon is no double, 1 stands for the first bound, which is trivially true.
+        steep_bounds = np.where(self.epsilons > _MOST, 1.0, up(products, roundings=_ROUNDINGS))
+        miss_rates = np.maximum(1.0 - self.deltas - alpha, 0.0) * np.exp(-self.epsilons)
+        flat_bounds = 1.0 - miss_rates + _SLACK
+        return float(min(1.0, steep_bounds.min(), flat_bounds.min()))
 
     @property
     def right(self) -> float:
@@ -57,5 +58,5 @@ class Curve:
         does the probability to guess right change by more.
         """
         odds = np.exp(-self.epsilons)  # (e^eps - 1 + 2 delta)/(e^eps + 1), times e^-eps
-        apart = (1.0 - odds + 2.0 * self.deltas * odds) / (1.0 + odds) + _SLACK
-        return float(min(1.0, 0.5 + 0.5 * apart.min()))
+        variations = (1.0 - odds + 2.0 * self.deltas * odds) / (1.0 + odds) + _SLACK
+        return float(min(1.0, 0.5 + 0.5 * variations.min()))

@@ -14,9 +14,9 @@ from dpcore.rounding import gamma, up
 Array = NDArray[np.float64]
 
 
-def _need(owner: str, field: str, value: float, good: bool, needed: str) -> None:
-    if not (math.isfinite(value) and good):
-        raise ParameterError(owner, needed, field, value)
+def _need(owner: str, field: str, value: float, is_valid: bool, requirement: str) -> None:
+    if not (math.isfinite(value) and is_valid):
+        raise ParameterError(owner, requirement, field, value)
 
 
 def pure_to_zcdp(epsilon: float) -> float:
@@ -55,6 +55,7 @@ def pure_to_gdp(epsilon: float) -> float:
     """
     _need("pure_to_gdp", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
     total_variation = math.tanh(epsilon / 2)  # of the two-point pair; 1 - 2/(1+e^eps)
+    # One equation, inverted in two ways: each is accurate where the other one cancels.
     if total_variation < 0.5:  # Phi(mu/2) - 1/2 = total_variation/2
         mu = 2 * math.sqrt(2) * float(scipy.special.erfinv(total_variation))
     else:  # log Phi(-mu/2) = -log(1 + e^eps)
@@ -86,15 +87,16 @@ def renyi_to_epsilon(orders: Array, divergence: Array, delta: float) -> float:
     Source: Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Proposition 12.
     """
     _need("renyi_to_epsilon", "delta", delta, 0 < delta < 1, "a delta in (0, 1)")
-    return max(0.0, float(np.min(_implied(orders, divergence, delta))))
+    return max(0.0, float(np.min(_implied_epsilons(orders, divergence, delta))))
 
 
-def _implied(orders: Array, divergence: Array, delta: float) -> Array:
+def _implied_epsilons(orders: Array, divergence: Array, delta: float) -> Array:
     """The terms of that minimum, rounded up."""
-    less = orders - 1
-    terms = (np.log1p(-1 / orders), (math.log(delta) + np.log(orders)) / less)
+    excess = orders - 1
+    terms = (np.log1p(-1 / orders), (math.log(delta) + np.log(orders)) / excess)
     value = divergence + terms[0] - terms[1]
-    slack = gamma(16) * (divergence + np.abs(terms[0]) + (800 + np.log(orders)) / less)
+    # Every term errs by a few ulps of itself; 800 exceeds |log delta| for every double.
+    slack = gamma(16) * (divergence + np.abs(terms[0]) + (800 + np.log(orders)) / excess)
     return np.asarray(value + slack)
 
 
@@ -108,6 +110,8 @@ def zcdp_to_epsilon(rho: float, delta: float) -> float:
     _need("zcdp_to_epsilon", "delta", delta, 0 < delta < 1, "a delta in (0, 1)")
     if rho == 0:
         return 0.0
+    # Each order alone gives a valid epsilon: the net decides how tight the bound is, not whether
+    # it holds. The best order is about 1 + sqrt(log(1/delta)/rho).
     centre = math.log(math.sqrt(-math.log(delta) / rho) + 1e-300)
     best = math.inf
     low, high = min(centre, 0.0) - 10.0, max(centre, 0.0) + 5.0
@@ -116,11 +120,11 @@ def zcdp_to_epsilon(rho: float, delta: float) -> float:
         orders = 1 + np.exp(grid)
         orders = orders[orders > 1]
         grid = grid[-len(orders) :]
-        implied = _implied(orders, orders * up(rho, roundings=500), delta)
-        at = int(np.argmin(implied))
-        best = min(best, max(0.0, float(implied[at])))
+        epsilons = _implied_epsilons(orders, orders * up(rho, roundings=500), delta)
+        index = int(np.argmin(epsilons))
+        best = min(best, max(0.0, float(epsilons[index])))
         step = float(grid[1] - grid[0])
-        low, high = float(grid[at]) - step, float(grid[at]) + step
+        low, high = float(grid[index]) - step, float(grid[index]) + step
     return best
 
 
@@ -147,6 +151,7 @@ def approximate_group(epsilon: float, delta: float, size: int) -> tuple[float, f
     _need("approximate_group", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
     _need("approximate_group", "delta", delta, 0 <= delta <= 1, "a delta in [0, 1]")
     _need("approximate_group", "size", size, size >= 1, "a size >= 1")
+    # Beyond the doubles; delta = 1 is the trivial claim.
     if size * epsilon > 700:
         return up(size * epsilon, roundings=500), 1.0
     ratio = math.expm1(size * epsilon) / math.expm1(epsilon) if epsilon > 0 else float(size)

@@ -12,6 +12,7 @@ from dpcore.errors import SpecError, below
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 
+# Exponents of ten, from a thousandth of a delta to a hundred times it.
 _DECADES = np.arange(-12, 9) / 4
 
 
@@ -33,10 +34,12 @@ class Band:
     logarithmic: bool
 
 
-def _read(data: object, catalogue: Catalogue | None) -> tuple[Adjacency, list[tuple[Event, int]]]:
-    adjacency, listed = relation_and_events(data)
+def _read_events(
+    data: object, catalogue: Catalogue | None
+) -> tuple[Adjacency, list[tuple[Event, int]]]:
+    adjacency, event_data = relation_and_events(data)
     with below("events"):
-        return adjacency, (catalogue or Catalogue()).counted(listed, adjacency)
+        return adjacency, (catalogue or Catalogue()).counted(event_data, adjacency)
 
 
 def over_delta(data: object, delta: float, catalogue: Catalogue | None = None) -> Band:
@@ -46,7 +49,7 @@ def over_delta(data: object, delta: float, catalogue: Catalogue | None = None) -
         SpecError: the data is no list of events, or `delta` leaves nothing to draw.
         NoClaimError: no method can state an epsilon at one of them.
     """
-    adjacency, events = _read(data, catalogue)
+    adjacency, events = _read_events(data, catalogue)
     deltas = delta * 10**_DECADES
     deltas = deltas[deltas < 0.5]
     if delta == 0 or not len(deltas):
@@ -54,12 +57,12 @@ def over_delta(data: object, delta: float, catalogue: Catalogue | None = None) -
     accountant = AutoAccountant(adjacency)
     for event, count in events:
         accountant = accountant.compose(event, count)
-    found = [accountant.epsilon(float(one)) for one in deltas]
+    intervals = [accountant.epsilon(float(point)) for point in deltas]
     return Band(
         axis="delta",
         at=deltas,
-        lower=np.array([one.lower for one in found]),
-        upper=np.array([one.upper for one in found]),
+        lower=np.array([point.lower for point in intervals]),
+        upper=np.array([point.upper for point in intervals]),
         logarithmic=True,
     )
 
@@ -74,12 +77,12 @@ def over_steps(
         ParameterError: `repetitions` is below 1.
         NoClaimError: no method can state an epsilon after the last round.
     """
-    adjacency, events = _read(data, catalogue)
-    found = trajectory(events, repetitions, delta, adjacency=adjacency)
+    adjacency, events = _read_events(data, catalogue)
+    band_ends = trajectory(events, repetitions, delta, adjacency=adjacency)
     return Band(
         axis="steps",
         at=np.arange(1.0, repetitions + 1),
-        lower=found.lower,
-        upper=found.upper,
+        lower=band_ends.lower,
+        upper=band_ends.upper,
         logarithmic=False,
     )

@@ -37,7 +37,7 @@ class Dyadic:
         return cls(numerator * numerator << _DEPTH + 2 - 2 * denominator.bit_length())
 
     def fraction(self) -> Fraction:
-        """The same number."""
+        """The sum as an exact rational number."""
         return Fraction(self.units, _UNIT)
 
     def __add__(self, other: Dyadic) -> Dyadic:
@@ -89,12 +89,13 @@ def dyadic(value: Dyadic | Fraction | float) -> Dyadic:
         if not math.isfinite(value):
             raise ValueError("a sum is a finite number")
         numerator, denominator = value.as_integer_ratio()
+        # The denominator of a double is a power of two, and its bit length says which.
         return Dyadic(numerator << _DEPTH + 1 - denominator.bit_length())
     if isinstance(value, Dyadic):
         return value
     numerator, denominator = value.as_integer_ratio()
-    units, rest = divmod(numerator << _DEPTH, denominator)
-    if rest:
+    units, remainder = divmod(numerator << _DEPTH, denominator)
+    if remainder:
         raise ValueError("a sum of doubles is a multiple of a power of two")
     return Dyadic(units)
 
@@ -102,10 +103,11 @@ def dyadic(value: Dyadic | Fraction | float) -> Dyadic:
 def rounded_up(value: Dyadic | Fraction) -> float:
     """The least double that is at least `value`; infinite beyond them."""
     try:
-        near = float(value)
+        # Rounded to the nearest double, which may lie below: then the next one is the answer.
+        nearest = float(value)
     except OverflowError:
         return math.inf
-    return near if dyadic(near) >= value else math.nextafter(near, math.inf)
+    return nearest if dyadic(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def root(square: Fraction) -> float:
@@ -135,12 +137,13 @@ def read(text: str) -> Dyadic:
     """
     numerator, slash, denominator = text.partition("/")
     try:
+        # A quotient whose denominator is no power of two is refused by `dyadic`.
         if slash:
-            found = dyadic(Fraction(int(numerator, 16), int(denominator, 16)))
+            total = dyadic(Fraction(int(numerator, 16), int(denominator, 16)))
         else:
-            found = dyadic(float.fromhex(text))
+            total = dyadic(float.fromhex(text))
     except (ArithmeticError, AttributeError):
         raise ValueError("a sum is a finite number") from None
-    if found.units < 0:
+    if total.units < 0:
         raise ValueError("a sum is not negative")
-    return found
+    return total

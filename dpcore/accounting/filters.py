@@ -59,6 +59,7 @@ class Filter(ABC):
 
     def accept(self, event: Event, count: int) -> None:
         """Check what every filter checks."""
+        # True is an int in Python, but no count.
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"count must be an integer >= 1, got count={count!r}")
         self.adjacency.require_covered_by(event.adjacency, event.label)
@@ -80,6 +81,7 @@ def order_for(epsilon: float, delta: float) -> float:
 
     It maximises B(alpha)/alpha, B as in `RenyiFilter`, on a geometric net of alpha - 1.
     """
+    # A filter is sound at every order. The net decides only how much its budget admits.
     orders = 1 + np.geomspace(1e-4, 1e8, 2000)
     offsets = np.array([_offset(float(order), delta) for order in orders])
     return float(orders[int(np.argmax((epsilon - offsets) / orders))])
@@ -87,8 +89,9 @@ def order_for(epsilon: float, delta: float) -> float:
 
 def _offset(order: float, delta: float) -> float:
     """What the conversion adds to the divergence at one order, rounded up."""
-    less = order - 1
-    terms = (math.log(less / order), (math.log(delta) + math.log(order)) / less)
+    order_excess = order - 1
+    terms = (math.log(order_excess / order), (math.log(delta) + math.log(order)) / order_excess)
+    # A logarithm errs by an ulp of itself: 1e-13 of the terms is far above that.
     return terms[0] - terms[1] + 1e-13 * (1 + abs(terms[0]) + abs(terms[1]))
 
 
@@ -131,11 +134,11 @@ class RenyiFilter(Filter):
 
     @property
     def budget(self) -> float:
-        """B, rounded down."""
+        """B above, in nats, rounded down."""
         return self.epsilon - _offset(self.order, self.delta)
 
     def left(self) -> float:
-        """Of the budget, as a divergence at the order."""
+        """How much of the budget is unspent, as a divergence at the order; at least 0."""
         return max(0.0, float(dyadic(self.budget) - self.spent))
 
     def spend(self, event: Event, count: int = 1) -> RenyiFilter:
@@ -145,10 +148,11 @@ class RenyiFilter(Filter):
         if divergence is None:
             raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
         total = _sum(self.spent, count, float(divergence[0]))
+        # The sum is exact, so that the order of events decides nothing.
         if total is None or total > dyadic(self.budget):
-            needed = math.inf if total is None else exact.rounded_up(total)
+            requirement = math.inf if total is None else exact.rounded_up(total)
             raise BudgetExceededError(
-                f"{count} x {event.label} needs a divergence of {needed!r} at order "
+                f"{count} x {event.label} needs a divergence of {requirement!r} at order "
                 f"{self.order!r}, the budget is {self.budget!r}"
             )
         return attrs.evolve(self, spent=total)
@@ -189,32 +193,35 @@ class GaussianFilter(Filter):
     additions: int = 0
 
     def spend(self, event: Event, count: int = 1) -> GaussianFilter:
-        """Add count times mu^2."""
+        """A new filter that has also let through `count` times the event's mu^2."""
         self.accept(event, count)
+        # A pure event is charged as the least Gaussian that dominates it.
         mu = event.gaussian_mu()
         if mu is None:
-            pure = event.pure_epsilon()
-            if pure is None:
+            pure_epsilon = event.pure_epsilon()
+            if pure_epsilon is None:
                 raise UnsupportedEventError(
                     f"{event.label} is neither Gaussian nor known by a pure epsilon"
                 )
-            mu = pure_to_gdp(pure)
-        after = GaussianFilter(
+            mu = pure_to_gdp(pure_epsilon)
+        successor = GaussianFilter(
             adjacency=self.adjacency,
             epsilon=self.epsilon,
             delta=self.delta,
             mu_squared=self.mu_squared + Dyadic.square(mu) * count,
             additions=self.additions + 1,
         )
-        if after.mu_squared <= _ample(self.epsilon, self.delta):
-            return after
-        epsilon = after.epsilon_spent()
+        # Most events fit by far; then the curve, which is slow to invert, is not asked.
+        if successor.mu_squared <= _ample_square(self.epsilon, self.delta):
+            return successor
+        # The accountant's own upper end decides: the very number that a plan was calibrated to.
+        epsilon = successor.epsilon_spent()
         if not epsilon <= self.epsilon:
             raise BudgetExceededError(
                 f"{count} x {event.label} needs epsilon={epsilon!r} in all at "
                 f"delta={self.delta!r}, the budget is {self.epsilon!r}"
             )
-        return after
+        return successor
 
     def start(self) -> GaussianFilter:
         """The same budget with nothing spent."""
@@ -222,24 +229,28 @@ class GaussianFilter(Filter):
 
     def mu_left(self) -> float:
         """About the largest mu of one more release, rounded down."""
-        whole = gaussian_mu(self.epsilon, self.delta)
-        return math.sqrt(max(0.0, whole * whole * (1 - 1e-12) - exact.rounded_up(self.mu_squared)))
+        budget_mu = gaussian_mu(self.epsilon, self.delta)
+        # 1e-12 is far above the rounding of the inversion and of the square.
+        return math.sqrt(
+            max(0.0, budget_mu * budget_mu * (1 - 1e-12) - exact.rounded_up(self.mu_squared))
+        )
 
     def epsilon_spent(self) -> float:
         """The epsilon that was let through so far, at the budget's delta.
 
         Only a report: a valid guarantee before the filter's end is the budget.
         """
-        whole = GdpAccountant(self.adjacency, self.mu_squared.fraction(), self.additions)
-        return whole.epsilon(self.delta).upper
+        accountant = GdpAccountant(self.adjacency, self.mu_squared.fraction(), self.additions)
+        return accountant.epsilon(self.delta).upper
 
 
 @functools.cache
-def _ample(epsilon: float, delta: float) -> Dyadic:
+def _ample_square(epsilon: float, delta: float) -> Dyadic:
     """A mu^2 below the budget's by far more than rounding: up to it no inversion is needed."""
     mu = gaussian_mu(epsilon, delta) * (1 - 1e-5)
-    ample = mu > 0 and gaussian_epsilon(delta, mu) <= epsilon
-    return dyadic(mu * mu) if ample else Dyadic(-1)
+    is_within = mu > 0 and gaussian_epsilon(delta, mu) <= epsilon
+    # -1 lies below every sum: then each event is decided by the inversion.
+    return dyadic(mu * mu) if is_within else Dyadic(-1)
 
 
 @attrs.frozen(kw_only=True)
@@ -269,13 +280,14 @@ class BasicFilter(Filter):
             raise UnsupportedEventError(f"{event.label} makes no (epsilon, delta) claim")
         epsilon = _sum(self.spent_epsilon, count, claim[0])
         delta = _sum(self.spent_delta, count, claim[1])
-        most = [within(budget) for budget in (self.epsilon, self.delta)]
-        if epsilon is None or delta is None or epsilon > most[0] or delta > most[1]:
-            needed = [
-                math.inf if one is None else exact.rounded_up(one) for one in (epsilon, delta)
+        # Two budgets, and an event must fit both; otherwise neither is touched.
+        limits = [within(budget) for budget in (self.epsilon, self.delta)]
+        if epsilon is None or delta is None or epsilon > limits[0] or delta > limits[1]:
+            requirements = [
+                math.inf if total is None else exact.rounded_up(total) for total in (epsilon, delta)
             ]
             raise BudgetExceededError(
-                f"{count} x {event.label} needs ({needed[0]!r}, {needed[1]!r}) in all, "
+                f"{count} x {event.label} needs ({requirements[0]!r}, {requirements[1]!r}) in all, "
                 f"the budget is ({self.epsilon!r}, {self.delta!r})"
             )
         return attrs.evolve(self, spent_epsilon=epsilon, spent_delta=delta)

@@ -32,8 +32,8 @@ from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import gamma
 
 Array = NDArray[np.float64]
-_ASKED = 16
-_MOST = 60  # deltas more, each where the cover is tight
+_FIRST_DELTAS = 16
+_MORE_DELTAS = 60  # deltas more, each where the cover is tight
 _NEAR = 0.02  # two deltas this near in the logarithm are not told apart
 _PARTS = 64  # of an interval between two deltas
 _WIDEST = 64.0  # mu: above it nothing is kept secret
@@ -44,7 +44,7 @@ _STEPS = 40  # of the bisection for log mu
 def gaussian_cover(
     events: Sequence[tuple[Event, int]], leak: float, *, adjacency: Adjacency
 ) -> float:
-    """mu as above, rounded up.
+    """The mu, rounded up, of a Gaussian that is at least as lossy as the events but for a leak.
 
     Args:
         events: With counts, fixed before any of them happens.
@@ -62,57 +62,65 @@ def gaussian_cover(
 
 @functools.lru_cache(maxsize=64)  # a pure function: releases are often alike
 def _cover(events: tuple[tuple[Event, int], ...], leak: float, adjacency: Adjacency) -> float:
-    """The same."""
+    """`gaussian_cover` of a hashable list, remembered."""
     accountant = AutoAccountant(adjacency)
     for event, count in events:
         accountant = accountant.compose(event, count)
-    known = {float(d): accountant.epsilon(float(d)).upper for d in np.geomspace(0.5, leak, _ASKED)}
+    upper_ends = {
+        float(d): accountant.epsilon(float(d)).upper for d in np.geomspace(0.5, leak, _FIRST_DELTAS)
+    }
     for delta in (0.99, 0.8, leak):
-        known[delta] = accountant.epsilon(delta).upper
-    if not max(known.values()) < _LONGEST:
+        upper_ends[delta] = accountant.epsilon(delta).upper
+    if not max(upper_ends.values()) < _LONGEST:
         raise NoClaimError(f"no finite epsilon is known of these events at delta = {leak:g}")
     best = math.inf
-    for _ in range(_MOST):
-        mu, tight = _least(known, leak)
+    # Every mu in this loop is sound, so that the least one counts. Each pass adds a point of the
+    # curve where the last cover touched it.
+    for _ in range(_MORE_DELTAS):
+        mu, tight_epsilon = _least_mu(upper_ends, leak)
         best = min(best, mu)
-        upper, lower = _between(known, tight)
+        upper, lower = _neighbouring_deltas(upper_ends, tight_epsilon)
         if math.log(upper / lower) < _NEAR:
             break
         middle = math.sqrt(upper * lower)
-        known[middle] = accountant.epsilon(middle).upper
+        upper_ends[middle] = accountant.epsilon(middle).upper
     if not math.isfinite(best):
         raise NoClaimError(f"no Gaussian of mu <= {_WIDEST:g} is as lossy as these events")
     return best
 
 
-def _between(known: dict[float, float], epsilon: float) -> tuple[float, float]:
+def _neighbouring_deltas(upper_ends: dict[float, float], epsilon: float) -> tuple[float, float]:
     """The deltas asked for on either side of an epsilon at which the cover is tight."""
-    above = [delta for delta, found in known.items() if found <= epsilon]
-    below = [delta for delta, found in known.items() if found > epsilon]
-    return min(above, default=1.0), max(below, default=min(known))
+    certified = [delta for delta, upper_end in upper_ends.items() if upper_end <= epsilon]
+    uncertified = [delta for delta, upper_end in upper_ends.items() if upper_end > epsilon]
+    return min(certified, default=1.0), max(uncertified, default=min(upper_ends))
 
 
-def _least(known: dict[float, float], leak: float) -> tuple[float, float]:
+def _least_mu(upper_ends: dict[float, float], leak: float) -> tuple[float, float]:
     """The least mu that covers what is known, infinite where none does, and where it is tight."""
-    deltas = np.array(sorted(known, reverse=True))
-    epsilons = np.array([known[delta] for delta in deltas])
-    left, right, height = _intervals(np.maximum.accumulate(epsilons), deltas)
+    deltas = np.array(sorted(upper_ends, reverse=True))
+    epsilons = np.array([upper_ends[delta] for delta in deltas])
+    # Certified upper ends may wiggle by rounding; their running maximum is an upper end as well.
+    starts, stops, height = _intervals(np.maximum.accumulate(epsilons), deltas)
 
-    def short(mu: float) -> Array:
-        gaussian = gaussian_curve(right, mu, lower=True)
-        covered = leak + (1 - leak) * gaussian * (1 - gamma(8))
-        return np.asarray(height - covered)
+    # Both curves fall: the list's is read where an interval starts, the Gaussian's where it stops,
+    # so that the comparison errs against the cover.
+    def shortfall(mu: float) -> Array:
+        gaussian = gaussian_curve(stops, mu, lower=True)
+        cover = leak + (1 - leak) * gaussian * (1 - gamma(8))
+        return np.asarray(height - cover)
 
     low, high = math.log(1e-6), math.log(_WIDEST)
-    if np.any(short(math.exp(high)) > 0):
-        return math.inf, float(left[int(np.argmax(short(math.exp(high))))])
+    if np.any(shortfall(math.exp(high)) > 0):
+        return math.inf, float(starts[int(np.argmax(shortfall(math.exp(high))))])
+    # `high` was checked to cover, here and in every pass, so that what is returned was checked.
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
-        if np.any(short(math.exp(middle)) > 0):
+        if np.any(shortfall(math.exp(middle)) > 0):
             low = middle
         else:
             high = middle
-    return math.exp(high), float(left[int(np.argmax(short(math.exp(low))))])
+    return math.exp(high), float(starts[int(np.argmax(shortfall(math.exp(low))))])
 
 
 def _intervals(epsilons: Array, deltas: Array) -> tuple[Array, Array, Array]:
@@ -120,17 +128,18 @@ def _intervals(epsilons: Array, deltas: Array) -> tuple[Array, Array, Array]:
     zero = int(np.count_nonzero(epsilons == 0))
     if zero:  # the least delta at which epsilon = 0 is certified
         epsilons, deltas = epsilons[zero - 1 :], deltas[zero - 1 :]
-        known = epsilons, deltas
+        points = epsilons, deltas
         a, height = np.exp(epsilons), deltas
     else:
+        # a = e^epsilon = 0, where every curve is 1, begins the first chord.
         a, height = np.concatenate([[0.0], np.exp(epsilons)]), np.concatenate([[1.0], deltas])
-        known = np.concatenate([[0.0], epsilons]), deltas
-    ends = known[0]
+        points = np.concatenate([[0.0], epsilons]), deltas
+    ends = points[0]
     shares = np.arange(_PARTS) / _PARTS
     grid = np.unique(
         np.concatenate([(ends[:-1, None] + np.diff(ends)[:, None] * shares).ravel(), ends[-1:]])
     )
-    left, right = grid[:-1], grid[1:]
+    starts, stops = grid[:-1], grid[1:]
     # a little to the left, where a falling curve is higher: exp errs, and chords may be steep
-    at = np.interp(np.exp(left) * (1 - gamma(64)), a, height) * (1 + gamma(64))
-    return left, right, at
+    start_heights = np.interp(np.exp(starts) * (1 - gamma(64)), a, height) * (1 + gamma(64))
+    return starts, stops, start_heights

@@ -1,4 +1,4 @@
-r"""What a list of events costs a Gaussian budget of which more is left.
+r"""The Gaussian squares to charge for a list of events, if budget remains afterwards.
 
 A Gaussian budget of squares m is spent on a list of events, and m' stays for what follows. The
 cost c is sound if
@@ -66,7 +66,7 @@ def smoothed_cost(
     adjacency: Adjacency,
     tilted: TiltedLeak | None = None,
 ) -> float:
-    """c as above, rounded up.
+    """The squares of mu to charge for the events, c above, rounded up.
 
     Args:
         events: With counts, fixed before any of them happens.
@@ -83,56 +83,62 @@ def smoothed_cost(
         raise ParameterError("smoothed_cost", "a leak in (0, 1/2)", "leak", leak)
     if not (math.isfinite(rest) and rest > 0):
         raise ParameterError("smoothed_cost", "a finite rest > 0", "rest", rest)
+    # A tuple, since the costs of equal lists are remembered: releases are often alike.
     return _cost(tuple(events), leak, rest, adjacency, tilted)
 
 
 @functools.lru_cache(maxsize=1024)  # a pure function: releases are often alike
 def _cost(
-    events: Events, leak: float, rest: float, adjacency: Adjacency, tilted: TiltedLeak | None
+    events: Events, leak: float, reserve: float, adjacency: Adjacency, tilted: TiltedLeak | None
 ) -> float:
     """The same: the least over grids, each finer than the one before."""
-    _, symmetric = _joined(events, rest, adjacency)
+    _, symmetric = _join_reserve(events, reserve, adjacency)
+    # The curve of a symmetric list is the same in both directions.
     directions = (Direction.REMOVE,) if symmetric else tuple(Direction)
     best = dict.fromkeys(directions, math.inf)
     for fineness in range(_FINEST):
         before = max(best.values())
-        for one in sorted(directions, key=lambda direction: -best[direction]):
-            if best[one] < max(best.values()):
+        for side in sorted(directions, key=lambda direction: -best[direction]):
+            if best[side] < max(best.values()):
                 continue  # finer grids only lower it, and it is the lesser one already
-            known = _points(events, leak, rest, adjacency, one, fineness)
-            best[one] = min(best[one], _least(*known, leak, rest, tilted))
+            points = _points(events, leak, reserve, adjacency, side, fineness)
+            best[side] = min(best[side], _least(*points, leak, reserve, tilted))
+        # Half the step gained less than 0.8 %: the next half is not worth its time.
         if max(best.values()) > before * (1 - _SETTLED):
             break
-    if not math.isfinite(found := max(best.values())):
+    if not math.isfinite(cost := max(best.values())):
         raise NoClaimError(f"these events cost more than {_MOST:g} times the rest of a budget")
-    return found
+    return cost
 
 
 @functools.lru_cache(maxsize=64)
-def _joined(events: Events, rest: float, adjacency: Adjacency) -> tuple[PldAccountant, bool]:
+def _join_reserve(
+    events: Events, reserve: float, adjacency: Adjacency
+) -> tuple[PldAccountant, bool]:
     """The list and the rest, and whether the list is the same in both directions."""
-    whole = PldAccountant(adjacency)
+    accountant = PldAccountant(adjacency)
     for event, count in events:
-        whole = whole.compose(event, count)
-    symmetric = all(event.symmetric for event in whole.spent)
-    mu = math.sqrt(rest) * (1 + gamma(4))
-    return whole.compose(GaussianEvent(mu=mu, adjacency=adjacency)), symmetric
+        accountant = accountant.compose(event, count)
+    symmetric = all(event.symmetric for event in accountant.spent)
+    # Rounded up: a larger rest only raises the left side of the inequality.
+    mu = math.sqrt(reserve) * (1 + gamma(4))
+    return accountant.compose(GaussianEvent(mu=mu, adjacency=adjacency)), symmetric
 
 
 @functools.lru_cache(maxsize=64)  # the same points serve tilted leaks of several sizes
 def _points(
     events: Events,
     leak: float,
-    rest: float,
+    reserve: float,
     adjacency: Adjacency,
     direction: Direction,
     fineness: int,
 ) -> tuple[Array, Array]:
     """The points of one direction on one grid."""
-    whole, _ = _joined(events, rest, adjacency)
-    step = 2.0 ** (math.floor(math.log2(math.sqrt(rest) / _FEWEST)) - fineness)
+    accountant, _ = _join_reserve(events, reserve, adjacency)
+    step = 2.0 ** (math.floor(math.log2(math.sqrt(reserve) / _FEWEST)) - fineness)
     deltas = np.geomspace(_HIGHEST, leak, _PIECES).tolist()
-    return _known(*whole.curve_above(direction, deltas, step), leak)
+    return _known(*accountant.curve_above(direction, deltas, step), leak)
 
 
 def _known(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
@@ -146,7 +152,7 @@ def _known(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
 
 
 def _least(
-    epsilons: Array, heights: Array, leak: float, rest: float, tilted: TiltedLeak | None = None
+    epsilons: Array, heights: Array, leak: float, reserve: float, tilted: TiltedLeak | None = None
 ) -> float:
     """The least cost at which the Gaussian and leaks lie above the points and their chords."""
     if epsilons[0] > 0 or len(epsilons) < 2:
@@ -155,35 +161,40 @@ def _least(
     before = -np.expm1(epsilons[:-1] - middle)
     after = np.expm1(epsilons[1:] - middle)
 
-    def short(cost: float) -> bool:
-        mu = math.sqrt(rest + cost) * (1 - gamma(4))
+    def falls_short(cost: float) -> bool:
+        # Rounded down, so that the Gaussian on the right side is no taller than stated.
+        mu = math.sqrt(reserve + cost) * (1 - gamma(4))
+        # Chord and tangent are lines in a = e^epsilon: the two ends of an interval decide.
         value = gaussian_curve(middle, mu, lower=True)
-        above = scipy.special.log_ndtr(-middle / mu - mu / 2)
-        slope = np.exp(middle + above)
-        safe = gamma(64) * (1 + np.abs(middle) + np.abs(above))
-        start = value + slope * (1 - safe) * before
-        end = value - slope * (1 + safe) * after
-        covers = [leak + (1 - leak) * line for line in (start, end)]  # lines, also below 0
+        log_tail = scipy.special.log_ndtr(-middle / mu - mu / 2)
+        slope = np.exp(middle + log_tail)
+        relative_error = gamma(64) * (1 + np.abs(middle) + np.abs(log_tail))
+        start = value + slope * (1 - relative_error) * before
+        end = value - slope * (1 + relative_error) * after
+        cover_ends = [leak + (1 - leak) * line for line in (start, end)]  # lines, also below 0
         margins = [gamma(16) * (leak + value + np.abs(line)) for line in (start, end)]
         if tilted is not None:
-            more, theta = _height(tilted, middle, cost), tilted.slope
-            covers = [
-                covers[0] + more * (1 + theta * before),
-                covers[1] + more * (1 - theta * after),
+            tilt_height, theta = _height(tilted, middle, cost), tilted.slope
+            cover_ends = [
+                cover_ends[0] + tilt_height * (1 + theta * before),
+                cover_ends[1] + tilt_height * (1 - theta * after),
             ]
             margins = [
-                margin + gamma(32) * more * (1 + theta * side)
+                margin + gamma(32) * tilt_height * (1 + theta * side)
                 for margin, side in zip(margins, (before, after), strict=True)
             ]
-        left = bool(np.any(heights[:-1] > covers[0] - margins[0]))
-        return left or bool(np.any(heights[1:] > covers[1] - margins[1]))
+        start_is_short = bool(np.any(heights[:-1] > cover_ends[0] - margins[0]))
+        return start_is_short or bool(np.any(heights[1:] > cover_ends[1] - margins[1]))
 
-    low, high = math.log(rest * _LITTLE), math.log(rest * _MOST)
-    if short(math.exp(high)):
+    # Invariant: the cost at `high` covers, so that what is returned was checked itself.
+    low, high = math.log(reserve * _LITTLE), math.log(reserve * _MOST)
+    if falls_short(math.exp(high)):
         return math.inf
     while high - low > _NEAR:
         middle_cost = 0.5 * (low + high)
-        low, high = (middle_cost, high) if short(math.exp(middle_cost)) else (low, middle_cost)
+        low, high = (
+            (middle_cost, high) if falls_short(math.exp(middle_cost)) else (low, middle_cost)
+        )
     return math.exp(high)
 
 

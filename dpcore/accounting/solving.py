@@ -56,17 +56,22 @@ def solve(
         SpecError: the data does not have that shape, or nothing is left out.
         NoClaimError: no value meets the target.
     """
-    adjacency, listed = relation_and_events(data)
-    known = catalogue or Catalogue()
+    adjacency, event_data = relation_and_events(data)
+    vocabulary = catalogue or Catalogue()
     fill, low, high, rising, whole = _SEARCHES[unknown]
 
     def events(value: float) -> list[tuple[Event, int]]:
-        filled = [fill(one, value) for one in listed] if isinstance(listed, list) else listed
+        completed = (
+            [fill(entry, value) for entry in event_data]
+            if isinstance(event_data, list)
+            else event_data
+        )
         with below("events"):
-            return known.counted(filled, adjacency)
+            return vocabulary.counted(completed, adjacency)
 
     events(low if rising else high)  # errors of the file come first, with their places
-    if not isinstance(listed, list) or all(fill(e, low) == e for e in listed):
+    # What filling leaves as it is lacked nothing.
+    if not isinstance(event_data, list) or all(fill(e, low) == e for e in event_data):
         raise SpecError(
             f"needs an event that leaves out what is solved for ({unknown.value})", "events"
         )
@@ -82,29 +87,29 @@ def solve(
     )
 
 
-def _inside(one: Data, value: float, fill: Callable[[Any, float], Any]) -> Data:
+def _fill_inner(entry: Data, value: float, fill: Callable[[Any, float], Any]) -> Data:
     """The same with the event that a sample is of, and every event of a list, filled too."""
-    filled = dict(one)
+    filled = dict(entry)
     for key in ("of", "absent"):
         if key in filled:
             filled[key] = fill(filled[key], value)
     return filled
 
 
-def _noise(one: Any, value: float) -> Any:
-    if not isinstance(one, Mapping):
-        return one
-    filled = _inside(dict(one), value, _noise)
+def _fill_noise(entry: Any, value: float) -> Any:
+    if not isinstance(entry, Mapping):
+        return entry
+    filled = _fill_inner(dict(entry), value, _fill_noise)
     direct = _NOISY.get(str(filled.get("event")))
     if direct is not None and "noise_multiplier" not in filled and direct not in filled:
         filled["noise_multiplier"] = value
     return filled
 
 
-def _steps(one: Any, value: float) -> Any:
-    if not isinstance(one, Mapping):
-        return one
-    filled = dict(one)
+def _fill_steps(entry: Any, value: float) -> Any:
+    if not isinstance(entry, Mapping):
+        return entry
+    filled = dict(entry)
     if filled.get("event") == "dpsgd":
         if "epochs" not in filled and {"batch", "records"} <= filled.keys():
             # a hair below, since steps are rounded up
@@ -114,10 +119,10 @@ def _steps(one: Any, value: float) -> Any:
     return filled
 
 
-def _sampling(one: Any, value: float) -> Any:
-    if not isinstance(one, Mapping):
-        return one
-    filled = _inside(dict(one), value, _sampling)
+def _fill_sampling(entry: Any, value: float) -> Any:
+    if not isinstance(entry, Mapping):
+        return entry
+    filled = _fill_inner(dict(entry), value, _fill_sampling)
     name = filled.get("event")
     if name in _SAMPLED and "sampling_probability" not in filled:
         filled["sampling_probability"] = value
@@ -128,7 +133,7 @@ def _sampling(one: Any, value: float) -> Any:
 
 # how a file is filled, the range of values, whether more costs more, whether values are whole
 _SEARCHES: Mapping[Unknown, tuple[Callable[[Any, float], Any], float, float, bool, bool]] = {
-    Unknown.NOISE_MULTIPLIER: (_noise, 1e-3, 1e6, False, False),
-    Unknown.STEPS: (_steps, 1.0, 1e9, True, True),
-    Unknown.SAMPLING: (_sampling, 1e-9, 1.0, True, False),
+    Unknown.NOISE_MULTIPLIER: (_fill_noise, 1e-3, 1e6, False, False),
+    Unknown.STEPS: (_fill_steps, 1.0, 1e9, True, True),
+    Unknown.SAMPLING: (_fill_sampling, 1e-9, 1.0, True, False),
 }

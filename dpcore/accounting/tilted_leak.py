@@ -52,8 +52,9 @@ class Tilt:
 
     @classmethod
     def of(cls, slope: int, epsilon: float, delta: float) -> "Tilt":
-        """Of a Gaussian budget."""
+        """The tilt of the ledger that promises (epsilon, delta) by a Gaussian budget."""
         most, slack = gaussian_mu(epsilon, delta) ** 2, 1e-9
+        # Raised until even the lower end of its epsilon exceeds E: no ledger within E spends it.
         while gaussian_epsilon(delta, math.sqrt(most * (1 + slack)), lower=True) <= epsilon:
             slack *= 2
         return cls(slope=slope, epsilon=epsilon, most=most * (1 + slack))
@@ -61,6 +62,7 @@ class Tilt:
     def leak(self, size: float, rest: float) -> "TiltedLeak":
         """The curve of a leak where `rest` squares stay after it, but for what it costs itself."""
         theta = float(self.slope)
+        # h = log r + theta E - theta (theta + 1)/2 s, s the squares spent where `rest` stays.
         terms = math.log(size), theta * self.epsilon, theta * (theta + 1) / 2 * (self.most - rest)
         height = terms[0] + terms[1] - terms[2]
         return TiltedLeak(slope=self.slope, height=height - gamma(16) * sum(map(abs, terms)))
@@ -94,10 +96,10 @@ def least_squares(events: Sequence[tuple[Event, int]], slope: int) -> float:
     Infinite where the list has none.
     """
     order = np.array([1.0 + slope])
-    found = []
+    squares = []
     for event, count in events:
         divergence = event.renyi(order)
         if divergence is None or not math.isfinite(divergence[0]):
             return math.inf
-        found.append(2 * count * float(divergence[0]) / (1 + slope))
-    return up(math.fsum(found), roundings=8)
+        squares.append(2 * count * float(divergence[0]) / (1 + slope))
+    return up(math.fsum(squares), roundings=8)

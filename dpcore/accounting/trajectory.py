@@ -59,35 +59,37 @@ def trajectory(
         raise ParameterError("trajectory", "repetitions >= 1", "repetitions", repetitions)
     if not tolerance > 0:
         raise ParameterError("trajectory", "a tolerance > 0", "tolerance", tolerance)
-    one = AutoAccountant(adjacency)
-    known: dict[int, Interval] = {}
+    empty = AutoAccountant(adjacency)
+    intervals: dict[int, Interval] = {}
 
-    def at(times: int) -> Interval:
-        if times not in known:
-            accountant = one
+    def interval_after(times: int) -> Interval:
+        if times not in intervals:
+            accountant = empty
             for event, count in events:
                 accountant = accountant.compose(event, count * times)
-            known[times] = accountant.epsilon(delta)
-        return known[times]
+            intervals[times] = accountant.epsilon(delta)
+        return intervals[times]
 
-    open_ = [(1, repetitions)]
-    at(1)
-    while open_:
-        low, high = open_.pop()
-        below, above = at(low), at(high)
-        allowed = tolerance * above.upper + below.width + above.width
-        if high - low > 1 and above.upper - below.lower > allowed:
+    # Halve every gap whose band is too wide. An end that was composed serves both halves.
+    gaps = [(1, repetitions)]
+    interval_after(1)
+    while gaps:
+        low, high = gaps.pop()
+        first_interval, last_interval = interval_after(low), interval_after(high)
+        allowed = tolerance * last_interval.upper + first_interval.width + last_interval.width
+        if high - low > 1 and last_interval.upper - first_interval.lower > allowed:
             middle = (low + high) // 2
-            open_ += [(low, middle), (middle, high)]
-    return _filled(known, repetitions)
+            gaps += [(low, middle), (middle, high)]
+    return _fill_gaps(intervals, repetitions)
 
 
-def _filled(known: dict[int, Interval], repetitions: int) -> Trajectory:
+def _fill_gaps(intervals: dict[int, Interval], repetitions: int) -> Trajectory:
     """Every number, from the nearest ones that were composed."""
-    composed = sorted(known)
-    places = np.arange(1, repetitions + 1)
-    lower = np.maximum.accumulate([known[n].lower for n in composed])
-    upper = np.minimum.accumulate([known[n].upper for n in composed][::-1])[::-1]
-    before = np.searchsorted(composed, places, side="right") - 1
-    after = np.searchsorted(composed, places, side="left")
+    composed = sorted(intervals)
+    numbers = np.arange(1, repetitions + 1)
+    # Cost is monotone: a lower end holds for all later numbers, an upper end for all earlier ones.
+    lower = np.maximum.accumulate([intervals[n].lower for n in composed])
+    upper = np.minimum.accumulate([intervals[n].upper for n in composed][::-1])[::-1]
+    before = np.searchsorted(composed, numbers, side="right") - 1
+    after = np.searchsorted(composed, numbers, side="left")
     return Trajectory(lower=lower[before], upper=upper[after], composed=tuple(composed))

@@ -42,27 +42,28 @@ Spectrum = NDArray[np.complex128]
 
 def log_moments(masses: Masses, orders: Array) -> Array:
     r""":math:`\log\sum_k p_k e^{\theta x_k}` at each theta in `orders`, shape (k,)."""
-    return np.asarray(_stacked([masses], orders)[0])
+    return np.asarray(_log_moment_table([masses], orders)[0])
 
 
-def _stacked(many: Sequence[Masses], orders: Array) -> Array:
+def _log_moment_table(measures: Sequence[Masses], orders: Array) -> Array:
     """The log moments of measures with equally many losses, shape (measures, orders)."""
     with np.errstate(divide="ignore"):
-        logs = np.log(np.array([one.mass for one in many]))
+        logs = np.log(np.array([measure.mass for measure in measures]))
     indices = np.arange(float(logs.shape[1]))
-    found = np.empty((len(many), len(orders)))
-    step = np.array([one.step for one in many])
-    first = np.array([one.first for one in many])
-    together = max(1, _TERMS // (logs.shape[1] * len(many)))
-    for start in range(0, len(orders), together):
-        part = slice(start, start + together)
+    moments = np.empty((len(measures), len(orders)))
+    step = np.array([measure.step for measure in measures])
+    first = np.array([measure.first for measure in measures])
+    batch_size = max(1, _TERMS // (logs.shape[1] * len(measures)))
+    for start in range(0, len(orders), batch_size):
+        part = slice(start, start + batch_size)
         tilts = orders[part] * step[:, None]
         exponents = tilts[:, :, None] * indices + logs[:, None, :]
         peak = np.max(exponents, axis=2)
+        # Without its peak no exponential overflows, and one of them is 1.
         exponents -= peak[:, :, None]
         total = np.log(np.sum(np.exp(exponents, out=exponents), axis=2))
-        found[:, part] = peak + total + orders[part] * first[:, None]
-    return found
+        moments[:, part] = peak + total + orders[part] * first[:, None]
+    return moments
 
 
 @attrs.frozen(eq=False)
@@ -101,10 +102,12 @@ class Saddle:
         support_high = math.fsum(g.count * g.masses.last for g in groups)
         moments = total_moments(groups, np.array([tilt - shifts[0], tilt, tilt + shifts[1]]))
         scale = float(np.max(np.abs(moments)))
+        # Chernoff for the tilted law: P(X > high) <= e^{K(t+s) - K(t) - s high} = e^{-slack}.
         slack = _TAIL + gamma(128) * (scale + abs(tilt) * (abs(support_low) + abs(support_high)))
         high = (moments[2] - moments[1] + slack) / shifts[1]
         low = (moments[1] - moments[0] - slack) / shifts[0]
         low, high = float(low), float(high)
+        # Nothing lies beyond the support, so that a side cut there has no mass outside.
         return cls(
             tilt=tilt,
             log_moment=float(moments[1]),
@@ -118,23 +121,24 @@ class Saddle:
 def total_moments(groups: Sequence[Group], orders: Array) -> Array:
     """The log moments of all copies together, shape (k,)."""
     total = np.zeros_like(orders)
-    for members in _alike(groups):
+    for members in _groups_by_length(groups):
         counts = np.array([float(group.count) for group in members])
-        total += counts @ _stacked([group.masses for group in members], orders)
+        total += counts @ _log_moment_table([group.masses for group in members], orders)
     return total
 
 
-def _alike(groups: Sequence[Group]) -> Iterator[list[Group]]:
+def _groups_by_length(groups: Sequence[Group]) -> Iterator[list[Group]]:
     """Groups with equally many losses, at most 64 at a time."""
     by_length: dict[int, list[Group]] = {}
     for group in groups:
         by_length.setdefault(len(group.masses.mass), []).append(group)
-    for alike in by_length.values():
-        yield from (alike[start : start + 64] for start in range(0, len(alike), 64))
+    for members in by_length.values():
+        yield from (members[start : start + 64] for start in range(0, len(members), 64))
 
 
 def best_shifts(groups: Sequence[Group], tilt: float) -> tuple[float, float]:
     """Shifts that make the window of these groups about as narrow as it can be."""
+    # Any shifts are sound: they decide how wide the window is, and so how long it takes.
     spread = math.sqrt(max(variance(groups, tilt), 0.0))
     width = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)
     shifts = _HALF_WIDTH / max(spread, width * 1e-9) * 2.0 ** np.arange(-6.0, 1.5, 0.5)
@@ -183,6 +187,7 @@ class Composed:
 
     def epsilon_above(self, delta: float) -> float:
         """An epsilon whose delta is certainly at most `delta`; infinite where there is none."""
+        # Mass above the window counts as delta in full, untilted at the window's upper edge.
         tail = self.saddle.log_moment - self.saddle.tilt * self.saddle.high + self.relative
         outside = self.saddle.above * math.exp(min(tail, 700.0))
         target = delta - up(self.infinite, roundings=5000) - outside
@@ -191,6 +196,7 @@ class Composed:
     def epsilon_below(self, delta: float) -> float:
         """An epsilon whose delta is certainly at least `delta`; 0 where none is known."""
         target = delta - down(self.infinite, roundings=5000)
+        # Infinite losses alone reach delta, so that no epsilon is large enough.
         if target <= 0:
             return math.inf
         return self._crossing(np.maximum(self.tilted - self.cell_error, 0.0), target, -1)
@@ -207,19 +213,22 @@ class Composed:
         error = _sum_error(step)
         weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
-        weights = tilted * _subtracted(-(tilt + 1) * x)
+        # The second sum is subtracted and errs downwards, so that the difference errs upwards.
+        weights = tilted * _subtrahends(-(tilt + 1) * x)
         second = np.cumsum(weights[::-1])[::-1] * (1 - error)
-        inside = np.abs((tilt + 1) * x) < _FAR  # elsewhere weights were cut off
-        inside[-1] = False
-        at = np.nonzero(inside)[0]
-        excess = first[at + 1] - np.exp(x[at]) * second[at + 1] + gamma(8) * first[at + 1]
+        is_resolved = np.abs((tilt + 1) * x) < _FAR  # elsewhere weights were cut off
+        is_resolved[-1] = False
+        cells = np.nonzero(is_resolved)[0]
+        excess = (
+            first[cells + 1] - np.exp(x[cells]) * second[cells + 1] + gamma(8) * first[cells + 1]
+        )
         scale = self.saddle.log_moment - tilt * middle + self.relative
         outside = self.saddle.log_moment - tilt * self.saddle.high + self.relative
         heights = np.maximum(excess, 0.0) * (math.exp(min(scale, 700.0)) * (1 + gamma(64)))
         heights += self.saddle.above * math.exp(min(outside, 700.0)) * (1 + gamma(64))
         heights += up(self.infinite, roundings=5000)
-        slack = self.slack + gamma(128) * (1 + abs(middle) + np.abs(self.losses[at]))
-        return self.losses[at] + slack, np.minimum(heights, 1.0)
+        slack = self.slack + gamma(128) * (1 + abs(middle) + np.abs(self.losses[cells]))
+        return self.losses[cells] + slack, np.minimum(heights, 1.0)
 
     def _crossing(self, tilted: Array, target: float, sign: int) -> float:
         """Where the curve of `tilted`, erring to one side, equals `target`; 0 at least.
@@ -227,18 +236,21 @@ class Composed:
         Between two losses x_j < epsilon <= x_{j+1} the curve is
         C (S - e^{epsilon - r} R) with S, R sums over the losses above and C = e^{K - theta r}.
         """
+        # `sign` is +1 for an upper end and -1 for a lower one; every error below moves with it.
         if target <= 0:
             return math.inf
         tilt = self.saddle.tilt
         # a reference at which e^{K - theta r} is the target: weights of order 1 where it matters
-        near = (self.saddle.log_moment - math.log(target)) / tilt
-        middle = min(max(near, float(self.losses[0])), float(self.losses[-1]))
+        reference = (self.saddle.log_moment - math.log(target)) / tilt
+        middle = min(max(reference, float(self.losses[0])), float(self.losses[-1]))
         x = self.losses - middle
         weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
         error = sign * _sum_error(len(x))
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
-        far = -(tilt + 1) * x
-        weights = tilted * (_subtracted(far) if sign > 0 else np.exp(np.clip(far, -_FAR, _FAR)))
+        exponents = -(tilt + 1) * x
+        weights = tilted * (
+            _subtrahends(exponents) if sign > 0 else np.exp(np.clip(exponents, -_FAR, _FAR))
+        )
         second = np.cumsum(weights[::-1])[::-1] * (1 - error)
         log_scale = self.saddle.log_moment - tilt * middle + sign * self.relative
         goal = np.full_like(x, math.exp(min(_FAR, math.log(target) - log_scale)))
@@ -249,20 +261,25 @@ class Composed:
             factor = np.exp(np.clip(x[:-1], -math.inf if sign > 0 else -_FAR, _FAR))
         excess = np.zeros_like(x)  # at each loss, from those above it
         excess[:-1] = first[1:] - factor * second[1:]
-        above = excess > goal
+        is_above = excess > goal
         if sign < 0:  # cells whose weights were cut off certify nothing
-            above &= np.abs((tilt + 1) * x) < _FAR
-        found = np.nonzero(above)[0]
-        if len(found) == 0:
+            is_above &= np.abs((tilt + 1) * x) < _FAR
+        # The curve falls: the answer lies above the last loss at which it exceeds the target.
+        candidates = np.nonzero(is_above)[0]
+        if len(candidates) == 0:
             return max(0.0, float(self.losses[0]) + self.slack) if sign > 0 else 0.0
-        at = int(found[-1])
-        if at == len(x) - 1:
+        cell = int(candidates[-1])
+        if cell == len(x) - 1:
             return math.inf
-        rest, scale = float(first[at + 1]) - float(goal[at]), float(second[at + 1])
-        if rest > 0 and scale > 0:
-            crossing = min(max(math.log(rest) - math.log(scale), float(x[at])), float(x[at + 1]))
+        # There the curve is C (S - e^x R), so that it equals the target at e^x = (S - goal) / R.
+        surplus, weight = float(first[cell + 1]) - float(goal[cell]), float(second[cell + 1])
+        if surplus > 0 and weight > 0:
+            crossing = min(
+                max(math.log(surplus) - math.log(weight), float(x[cell])), float(x[cell + 1])
+            )
         else:
-            crossing = float(x[at + 1] if sign > 0 else x[at])
+            crossing = float(x[cell + 1] if sign > 0 else x[cell])
+        # Losses and logarithms are rounded: the answer moves outwards by that much.
         allowance = self.slack + gamma(128) * (1 + abs(middle) + abs(crossing))
         return max(0.0, (middle + crossing) + sign * allowance)
 
@@ -272,11 +289,11 @@ def _sum_error(cells: int) -> float:
     return gamma(max(2 * cells + 16, cells + 2 * _FAR + 32))
 
 
-def _subtracted(exponents: Array) -> Array:
+def _subtrahends(exponents: Array) -> Array:
     """Exponentials that are subtracted from an upper end: 0 where they would be cut off below."""
     with np.errstate(under="ignore"):
-        found = np.exp(np.minimum(exponents, _FAR))
-    return np.asarray(np.where(exponents > -_FAR, found, 0.0))
+        exponentials = np.exp(np.minimum(exponents, _FAR))
+    return np.asarray(np.where(exponents > -_FAR, exponentials, 0.0))
 
 
 def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
@@ -285,53 +302,61 @@ def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
     tilt = saddle.tilt
     origin = math.fsum(g.count * g.masses.first for g in groups)
     start = math.floor((saddle.low - origin) / step) - 1
+    # Groups with equal counts are multiplied first, so that one power serves all of them.
     transforms: dict[int, Spectrum] = {}
     for group in groups:
-        found = scipy.fft.rfft(_wrapped(_tilted(group.masses, tilt), cells))
+        transform = scipy.fft.rfft(_wrap(_tilt_masses(group.masses, tilt), cells))
         if group.count in transforms:
-            transforms[group.count] *= found
+            transforms[group.count] *= transform
         else:
-            transforms[group.count] = found
-    product = _powers(transforms)
+            transforms[group.count] = transform
+    product = _multiply_powers(transforms)
     copies = sum(g.count for g in groups)
     butterflies = gamma(2 * _BUTTERFLY * math.log2(cells))
     # a transform's inputs sum to 1; its products round by a few ulps each
-    one = butterflies + gamma(16)
-    crude = copies * one * math.exp(min(copies * one, 700.0))
+    unit_error = butterflies + gamma(16)
+    # (1 + e)^n - 1 <= n e e^{n e}: what n products make of one relative error.
+    crude_error = copies * unit_error * math.exp(min(copies * unit_error, 700.0))
     size = np.abs(product)
-    doubled = (
+    mean_size = (
         2 * math.fsum(size.tolist()) / cells if cells < 64 else 2 * float(np.sum(size)) / cells
     )
     error = 0.0
-    reach = np.minimum(size + 2 * crude, 1.0)
-    for floor, members in _by_size(groups).items():
-        powered = float(np.sum(reach ** (1 - 1 / floor))) if floor > 1 else float(len(reach))
-        error += members * one * 2 * powered / cells
-    error = error * math.exp(min(copies * one, 700.0)) + (butterflies + gamma(16)) * doubled
+    reach = np.minimum(size + 2 * crude_error, 1.0)
+    # The error of one copy meets the product of all other factors. Each is at most 1, so that this
+    # is at most the whole product to the power 1 - 1/n; a smaller n only raises it.
+    for floor, members in _count_by_size(groups).items():
+        power_sum = float(np.sum(reach ** (1 - 1 / floor))) if floor > 1 else float(len(reach))
+        error += members * unit_error * 2 * power_sum / cells
+    error = (
+        error * math.exp(min(copies * unit_error, 700.0)) + (butterflies + gamma(16)) * mean_size
+    )
     tilted = np.roll(scipy.fft.irfft(product, cells), -(start % cells))
     losses = np.asarray(origin + step * (start + np.arange(cells)), float)
     scale = math.fsum(
         g.count * abs(tilt * x) for g in groups for x in (g.masses.first, g.masses.last)
     )
+    # The logarithm of a relative error: errors multiply in the composition, so these add up.
     relative = gamma(128) * (abs(saddle.log_moment) + scale) + math.fsum(
         g.count * (g.masses.rounding + _tilt_rounding(g.masses, tilt)) for g in groups
     )
-    survive = math.fsum(g.count * math.log1p(-min(g.masses.infinite, 1 - UNIT)) for g in groups)
+    log_finite = math.fsum(g.count * math.log1p(-min(g.masses.infinite, 1 - UNIT)) for g in groups)
     return Composed(
         losses=losses,
         tilted=tilted,
         cell_error=error,
         saddle=saddle,
-        infinite=-math.expm1(survive),
+        infinite=-math.expm1(log_finite),
         relative=relative,
         slack=gamma(32)
         * math.fsum(g.count * (abs(g.masses.first) + abs(g.masses.last)) for g in groups),
     )
 
 
-def _tilted(masses: Masses, tilt: float) -> Array:
+def _tilt_masses(masses: Masses, tilt: float) -> Array:
     """Masses times e^{tilt x}, normalised by the measure's own log moment."""
     x = masses.step * np.arange(len(masses.mass))
+    # Normalised, the masses sum to 1, as the transform's error bound takes for granted.
     moment = float(log_moments(masses, np.array([tilt]))[0]) - tilt * masses.first
     exponent = tilt * x - moment
     with np.errstate(divide="ignore"):
@@ -345,7 +370,7 @@ def _tilt_rounding(masses: Masses, tilt: float) -> float:
     return gamma(64 + 16 * reach + 16 * abs(tilt * masses.first) + 16 * 745)
 
 
-def _wrapped(values: Array, cells: int) -> Array:
+def _wrap(values: Array, cells: int) -> Array:
     """Sum over indices equal modulo `cells`."""
     if len(values) <= cells:
         return values if len(values) == cells else np.pad(values, (0, cells - len(values)))
@@ -354,7 +379,7 @@ def _wrapped(values: Array, cells: int) -> Array:
     return np.asarray(padded.reshape(rows, cells).sum(axis=0))
 
 
-def _powers(transforms: dict[int, Spectrum]) -> Spectrum:
+def _multiply_powers(transforms: dict[int, Spectrum]) -> Spectrum:
     """Product of each transform to its count, with one chain of squarings for all."""
     top = max(transforms).bit_length()
     result: Spectrum | None = None
@@ -368,7 +393,7 @@ def _powers(transforms: dict[int, Spectrum]) -> Spectrum:
     return result
 
 
-def _by_size(groups: Sequence[Group]) -> dict[int, int]:
+def _count_by_size(groups: Sequence[Group]) -> dict[int, int]:
     """Copies by a lower end of their group's count, so that few powers are taken."""
     sizes: dict[int, int] = {}
     for group in groups:

@@ -64,11 +64,11 @@ class Masses:
 
     @property
     def last(self) -> float:
-        """Largest finite loss."""
+        """The largest finite loss of the grid, nats."""
         return self.first + self.step * (len(self.mass) - 1)
 
 
-def _checked(event: Event, values: Array) -> Array:
+def _require_finite(event: Event, values: Array) -> Array:
     if not np.all(np.isfinite(values)):
         raise NoClaimError(f"{event.label}: the curve is not a number somewhere")
     return values
@@ -80,13 +80,14 @@ def extended_curve(event: Event, epsilons: Array, direction: Direction, *, lower
     split = int(np.searchsorted(epsilons, 0.0))
     values = np.empty_like(epsilons)
     if split:
+        # H(a) = 1 - a + a H_rev(1/a), for a < 1.
         below = epsilons[:split]
         values[:split] = (
             -np.expm1(below) + np.exp(below) * method(-below[::-1], direction.reverse)[::-1]
         )
     if split < len(epsilons):
         values[split:] = method(epsilons[split:], direction)
-    return np.clip(_checked(event, values), 0.0, 1.0)
+    return np.clip(_require_finite(event, values), 0.0, 1.0)
 
 
 def reach(event: Event, direction: Direction, tail: float) -> float:
@@ -94,16 +95,17 @@ def reach(event: Event, direction: Direction, tail: float) -> float:
     anchor = event.anchor(direction)
     if anchor is not None:
         return anchor
+    # How far is only a question of time: what the curve keeps beyond counts as an infinite loss.
     powers = 2.0 ** np.arange(-44.0, 9.25, 0.25)
-    values = _checked(event, event.curve(powers, direction))
-    met = np.nonzero(values <= max(tail, float(values[-1]) * (1 + 1e-9)))[0]
-    at = int(met[0])
-    if at == 0:
+    values = _require_finite(event, event.curve(powers, direction))
+    candidates = np.nonzero(values <= max(tail, float(values[-1]) * (1 + 1e-9)))[0]
+    index = int(candidates[0])
+    if index == 0:
         return float(powers[0])
-    finer = np.linspace(powers[at - 1], powers[at], 9)[1:]
+    finer = np.linspace(powers[index - 1], powers[index], 9)[1:]
     values = event.curve(finer, direction)
-    met = np.nonzero(values <= tail)[0]
-    return float(finer[met[0]] if len(met) else finer[-1])
+    candidates = np.nonzero(values <= tail)[0]
+    return float(finer[candidates[0]] if len(candidates) else finer[-1])
 
 
 @attrs.frozen
@@ -149,86 +151,96 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
     With slopes s_k = Q-probability of a loss above the interval, p_k = e^{knot}(s_{k-1}-s_k). The
     slopes telescope exactly, so that the rounding error of the curve is relative.
     """
-    keep, passes = np.arange(len(knots)), 0
-    every = np.exp(knots)
+    hull, passes = np.arange(len(knots)), 0
+    grid = np.exp(knots)
+    # A point without positive mass is no corner of the hull. All such points are dropped in one
+    # pass while they are many; a few are dropped one by one, with the neighbours then uncovered.
     while True:
-        whole = len(keep) == len(knots)
-        a, height = (every, values) if whole else (every[keep], values[keep])
-        slopes = np.empty(len(keep) + 1)
+        is_complete = len(hull) == len(knots)
+        a, height = (grid, values) if is_complete else (grid[hull], values[hull])
+        slopes = np.empty(len(hull) + 1)
         slopes[0] = (ceiling - height[0]) / a[0]
-        if whole:
+        # expm1 of a step, and no difference of two exponentials, keeps the error relative.
+        if is_complete:
             width = a[:-1] * math.expm1(step) if step < 1 else np.diff(a)
         else:
-            gap = step * np.diff(keep)
+            gap = step * np.diff(hull)
             width = np.where(gap > 1, np.diff(a), a[:-1] * np.expm1(np.minimum(gap, 1.0)))
         slopes[1:-1] = (height[:-1] - height[1:]) / width
         slopes[-1] = 0.0
         mass = a * (slopes[:-1] - slopes[1:])
-        good = mass > 0
-        good[-1] = True
-        if np.all(good):
+        is_convex = mass > 0
+        # The last point ends the hull, whatever its mass.
+        is_convex[-1] = True
+        if np.all(is_convex):
             break
-        bad = np.nonzero(~good)[0]
-        if passes == _PASSES or len(bad) <= _FEW + len(keep) // _SHARE:
-            keep = np.delete(keep, _above_hull(keep, a, height, step, ceiling, bad.tolist()))
+        corners = np.nonzero(~is_convex)[0]
+        if passes == _PASSES or len(corners) <= _FEW + len(hull) // _SHARE:
+            hull = np.delete(hull, _above_hull(hull, a, height, step, ceiling, corners.tolist()))
         else:
-            keep, passes = keep[good], passes + 1
+            hull, passes = hull[is_convex], passes + 1
     spread = np.zeros(len(knots))
-    spread[keep] = np.maximum(mass, 0.0)
+    spread[hull] = np.maximum(mass, 0.0)
     rounding = gamma(64 + 16 * float(np.max(np.abs(knots))))
     return Masses(float(knots[0]), step, spread, infinite, rounding)
 
 
 def _above_hull(
-    keep: NDArray[np.int64], at: Array, values: Array, step: float, ceiling: float, bad: list[int]
+    indices: NDArray[np.int64],
+    positions: Array,
+    values: Array,
+    step: float,
+    ceiling: float,
+    corners: list[int],
 ) -> list[int]:
-    """Which of the points (at, value) lie above the hull: `bad`, and their neighbours in turn.
+    """Which of the points lie above the hull: `corners`, and their neighbours in turn.
 
     A point is dropped for good, and only its two neighbours can be bad next: the time is linear in
     what is dropped, however long the run of points that one corner drops one after another.
 
     Args:
-        keep: Indices of the points' knots, increasing, shape (k,).
-        at, values: The points, shape (k,).
+        indices: Indices of the points' knots, increasing, shape (k,).
+        positions, values: The points, shape (k,).
         step: Distance of knots, nats.
         ceiling: The height at 0.
-        bad: Positions in `keep` where the polygon is not convex; the last point is never dropped.
+        corners: Places in `indices` where the polygon is not convex; never the last point.
     """
+    # Links to the neighbours, where those are not the next positions any more; -1 is a = 0.
     before: dict[int, int] = {}
     after: dict[int, int] = {}
-    last = len(keep) - 1
+    last = len(indices) - 1
 
-    def fall(left: int, right: int) -> float:
-        height = float(values[right])
-        if left < 0:
-            return (ceiling - height) / float(at[right])
-        gap = step * int(keep[right] - keep[left])
-        start = float(at[left])
-        width = start * math.expm1(gap) if gap <= 1 else float(at[right]) - start
-        return (float(values[left]) - height) / width
+    def fall(previous: int, following: int) -> float:
+        height = float(values[following])
+        if previous < 0:
+            return (ceiling - height) / float(positions[following])
+        gap = step * int(indices[following] - indices[previous])
+        start = float(positions[previous])
+        width = start * math.expm1(gap) if gap <= 1 else float(positions[following]) - start
+        return (float(values[previous]) - height) / width
 
-    gone: set[int] = set()
+    dropped_points: set[int] = set()
 
     def drop(point: int) -> tuple[int, int]:
-        left, right = before.get(point, point - 1), after.get(point, point + 1)
-        gone.add(point)
-        after[left], before[right] = right, left
-        return right, left
+        previous, following = before.get(point, point - 1), after.get(point, point + 1)
+        dropped_points.add(point)
+        after[previous], before[following] = following, previous
+        return following, previous
 
-    waiting = [neighbour for point in bad for neighbour in drop(point)]
-    while waiting:
-        point = waiting.pop()
-        if point in gone or not 0 <= point < last:
+    queue = [neighbour for point in corners for neighbour in drop(point)]
+    while queue:
+        point = queue.pop()
+        if point in dropped_points or not 0 <= point < last:
             continue
-        left, right = before.get(point, point - 1), after.get(point, point + 1)
-        if not float(at[point]) * (fall(left, point) - fall(point, right)) > 0:
-            waiting += drop(point)
-    return sorted(gone)
+        previous, following = before.get(point, point - 1), after.get(point, point + 1)
+        if not float(positions[point]) * (fall(previous, point) - fall(point, following)) > 0:
+            queue += drop(point)
+    return sorted(dropped_points)
 
 
 def masses_above(event: Event, direction: Direction, extent: Extent, step: float) -> Masses:
     """A measure whose curve is nowhere below the event's."""
-    return _above(*_curve_above(event, direction, extent, step), step)
+    return _measure_above(*_curve_above(event, direction, extent, step), step)
 
 
 def masses_both(
@@ -236,8 +248,8 @@ def masses_both(
 ) -> tuple[Masses, Masses | None]:
     """That measure, and one whose curve is nowhere above the event's (None: nothing is known)."""
     knots, curve = _curve_above(event, direction, extent, step)
-    below = _below(event, direction, extent, step, curve) if event.attained else None
-    return _above(knots, curve, step), below
+    below = _measure_below(event, direction, extent, step, curve) if event.attained else None
+    return _measure_above(knots, curve, step), below
 
 
 @attrs.frozen
@@ -249,7 +261,7 @@ class AsAttained(CompoundEvent):
     """
 
     def curve(self, epsilons: Array, direction: Direction) -> Array:
-        """The event's."""
+        """The upper end of the event's curve, unchanged."""
         return self.event.curve(epsilons, direction)
 
     def curve_lower(self, epsilons: Array, direction: Direction) -> Array:
@@ -270,31 +282,35 @@ def _curve_above(
     return knots, np.minimum.accumulate(curve)
 
 
-def _above(knots: Array, curve: Array, step: float) -> Masses:
+def _measure_above(knots: Array, curve: Array, step: float) -> Masses:
     masses = _polygon(knots, curve, step, 1.0, float(curve[-1]))
     if not np.any(masses.mass > 0):
         raise NoClaimError(f"no privacy loss below {FARTHEST} nats has positive probability")
     return masses
 
 
-def _below(
+def _measure_below(
     event: Event, direction: Direction, extent: Extent, step: float, above: Array
 ) -> Masses | None:
     """The measure from below; `above` holds upper ends at the knots up to the extent's top."""
     if step > _WIDEST:
         return None
+    # An anchored curve ends at its largest loss: a line below it there makes the last interval.
     final = _last_line(event, direction, extent, step) if extent.anchored else None
     top = extent.top if final is None else final.top
     knots = extent.knots(top, step)
     if final is not None:
+        # The line ends a little before the anchor. The grid follows it, and the curve is read anew.
         above = np.minimum.accumulate(extended_curve(event, knots, direction, lower=False))
+    # Finite masses stay below the curve less this level, at least what the curve keeps at the top.
     level = float(above[-1]) if final is None else final.level
     below = extended_curve(event, knots, direction, lower=True)
+    # The curve falls, so that a lower end farther right holds here as well.
     below = np.maximum.accumulate(below[::-1])[::-1]
     first = math.exp(knots[0])
     if first >= 1 - level:
         return None
-    left, right = _lines(
+    starts, ends = _lines(
         np.maximum(below - level, 0.0),
         np.maximum(above - level, 0.0),
         1 - level,
@@ -302,10 +318,11 @@ def _below(
         step,
     )
     if final is not None:
-        left[-1], right[-1] = final.height(float(knots[-2])), 0.0
+        starts[-1], ends[-1] = final.height(float(knots[-2])), 0.0
+    # At each knot the lower one of the two lines that meet there.
     values = np.zeros(len(knots))
-    values[1:-1] = np.minimum(right[:-1], left[1:])
-    values[0] = max(0.0, min(left[0], (1 - level - first) * (1 - gamma(16))))
+    values[1:-1] = np.minimum(ends[:-1], starts[1:])
+    values[0] = max(0.0, min(starts[0], (1 - level - first) * (1 - gamma(16))))
     masses = _polygon(knots, values, step, 1 - level, event.infinite_mass(direction))
     return masses if np.any(masses.mass > 0) else None
 
@@ -320,6 +337,8 @@ def _lines(
     """
     width = math.expm1(step)
     before = np.concatenate([[ceiling], above[:-2]])  # upper end one knot to the left
+    # A chord of the neighbouring interval, extended: from upper ends down to a lower one, so that
+    # it is as steep as the curve may be.
     left_slope = -(before - below[:-1]) / -math.expm1(-step)
     # left of the first knot is a = 0, farther than a step: its chord is flatter
     left_slope[0] = -(ceiling - below[0])
@@ -332,33 +351,33 @@ def _lines(
         vertex = (below[:-1] - below[1:] + right_slope * width) / bend
     vertex = np.clip(np.where(bend > 0, vertex, 0.0), 0.0, width)
 
-    def lowest(x: Array | float) -> Array:
+    def larger_chord(x: Array | float) -> Array:
         return np.asarray(
             np.maximum(below[:-1] + left_slope * x, below[1:] + right_slope * (x - width))
         )
 
     margin = gamma(64) * before
-    at_vertex = lowest(vertex) - margin
-    start = np.minimum(lowest(0.0), lowest(width) - chord * width) - margin
+    at_vertex = larger_chord(vertex) - margin
+    start = np.minimum(larger_chord(0.0), larger_chord(width) - chord * width) - margin
     start = np.maximum(np.minimum(start, at_vertex - chord * vertex), 0.0)
     end = start + chord * width
     # a line that would end below 0 is turned about the vertex until it ends at 0
-    turned = end < 0
+    is_negative = end < 0
     room = width - vertex
     with np.errstate(divide="ignore", invalid="ignore"):
         pivot = np.where((room > 0) & (at_vertex > 0), at_vertex * width / room, 0.0)
-    start = np.where(turned, np.minimum(pivot * (1 - gamma(16)), below[:-1]), start)
-    end = np.where(turned, 0.0, end)
+    start = np.where(is_negative, np.minimum(pivot * (1 - gamma(16)), below[:-1]), start)
+    end = np.where(is_negative, 0.0, end)
     # one that would start below ceiling - a is turned until it starts there, or is that line
     floor = (ceiling - a) * (1 - gamma(16))
-    sunk = start < floor[:-1]
-    known = floor[:-1] + (floor[1:] - floor[:-1]) * (vertex / width)
+    is_low = start < floor[:-1]
+    floor_at_vertex = floor[:-1] + (floor[1:] - floor[:-1]) * (vertex / width)
     with np.errstate(divide="ignore", invalid="ignore"):
         pivot = floor[:-1] + (at_vertex - floor[:-1]) * (width / vertex) - margin
-        pivot = np.where((vertex > 0) & (at_vertex > known), pivot, floor[1:])
+        pivot = np.where((vertex > 0) & (at_vertex > floor_at_vertex), pivot, floor[1:])
     pivot = np.minimum(pivot, below[1:])
-    sunk &= ~turned & (pivot >= 0)  # where both cannot be had, the line stays as it is
-    return np.where(sunk, floor[:-1], start), np.where(sunk, pivot, end)
+    is_low &= ~is_negative & (pivot >= 0)  # where both cannot be had, the line stays as it is
+    return np.where(is_low, floor[:-1], start), np.where(is_low, pivot, end)
 
 
 @attrs.frozen
@@ -380,23 +399,26 @@ def _last_line(event: Event, direction: Direction, extent: Extent, step: float) 
     Outside its two points an extended chord lies below a convex function; between them the curve is
     below the chord by at most twice what it is in the middle.
     """
-    near = min(step, extent.top) / 64
-    at = np.array([extent.top - 2 * near, extent.top - 1.5 * near, extent.top - near])
-    if not (at[0] < at[1] < at[2] < extent.top):
+    # Three points in the last 32nd of a step: the first and the last make the secant.
+    spacing = min(step, extent.top) / 64
+    points = np.array([extent.top - 2 * spacing, extent.top - 1.5 * spacing, extent.top - spacing])
+    if not (points[0] < points[1] < points[2] < extent.top):
         return None
-    high = extended_curve(event, at, direction, lower=False)
-    low = extended_curve(event, at, direction, lower=True)
+    high = extended_curve(event, points, direction, lower=False)
+    low = extended_curve(event, points, direction, lower=True)
     level = float(extended_curve(event, np.array([extent.top]), direction, lower=False)[0])
-    a = np.exp(at - at[0])
+    a = np.exp(points - points[0])
     slope = (high[0] - low[2]) / (a[2] - a[0])
     middle = high[0] + (high[2] - high[0]) * (a[1] - a[0]) / (a[2] - a[0])
+    # Twice what the chord is above the curve in the middle, with every interval's width.
     sag = (
         2 * max(0.0, float(middle - low[1]))
         + 256 * float(np.max(high - low))
         + gamma(128) * float(high[0])
     )
+    # Lowered, the line must still be above the level at its last point.
     rise = float(low[2]) - level - sag
     if not (rise > 0 and slope > 0):
         return None
-    top = float(at[2]) + math.log1p(rise / (slope * a[2]))
-    return _LastLine(min(top, extent.top), level, float(slope) * math.exp(-at[0]))
+    top = float(points[2]) + math.log1p(rise / (slope * a[2]))
+    return _LastLine(min(top, extent.top), level, float(slope) * math.exp(-points[0]))

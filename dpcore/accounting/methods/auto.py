@@ -62,6 +62,7 @@ class AutoAccountant(Accountant):
         for name, method in self.methods.items():
             try:
                 composed = method
+                # All parts or none: a method that does not support one of them is dropped.
                 for part, times in event.parts():
                     composed = composed.compose(part, times * count)
                 methods[name] = composed
@@ -86,30 +87,33 @@ class AutoAccountant(Accountant):
         Raises:
             NoClaimError: no method has one.
         """
+        # Nothing is tighter than the exact curve, so that nothing else is asked.
         if _EXACT in self.methods and 0 < delta < 1:
             return {_EXACT: self.methods[_EXACT].epsilon(delta)}
         if self.applications == 1:
-            others = self._of(*(name for name in self.methods if name != _NUMERICAL))
-            ends, _ = others.intervals(delta)
+            # Of one event its own curve is inverted; numerical composition would only add a grid.
+            closed_forms = self._select(*(name for name in self.methods if name != _NUMERICAL))
+            ends, _ = closed_forms.intervals(delta)
             if ends:
                 return ends
-        first = [name for name in self.methods if name not in (_ADDED, _RENYI)]
-        ends, refusals = self._of(*first).intervals(delta)
-        slow = self._of(*self._that_matter(delta, ends.get(_NUMERICAL)))
-        more, refused = slow.intervals(delta)
-        ends |= more
-        refusals |= refused
+        # The slow methods come last, since the numerical answer tells whether they can win.
+        quick_names = [name for name in self.methods if name not in (_ADDED, _RENYI)]
+        ends, refusals = self._select(*quick_names).intervals(delta)
+        slow = self._select(*self._slow_methods(delta, ends.get(_NUMERICAL)))
+        slow_ends, slow_refusals = slow.intervals(delta)
+        ends |= slow_ends
+        refusals |= slow_refusals
         if not ends:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
             raise NoClaimError("no accountant can state an epsilon: " + reasons)
         return ends
 
-    def _of(self, *names: str) -> "AutoAccountant":
+    def _select(self, *names: str) -> "AutoAccountant":
         """The same with these methods alone."""
-        kept = {name: self.methods[name] for name in names if name in self.methods}
-        return attrs.evolve(self, methods=kept)
+        survivors = {name: self.methods[name] for name in names if name in self.methods}
+        return attrs.evolve(self, methods=survivors)
 
-    def _that_matter(self, delta: float, numerical: Interval | None) -> tuple[str, ...]:
+    def _slow_methods(self, delta: float, numerical: Interval | None) -> tuple[str, ...]:
         """The slow methods that may improve on the numerical one's answer.
 
         Numerical composition of all curves is as tight as its grid: adding up epsilons uses less of
@@ -118,9 +122,9 @@ class AutoAccountant(Accountant):
         method = self.methods.get(_NUMERICAL)
         if numerical is None or not isinstance(method, PldAccountant):
             return _ADDED, _RENYI
-        attained = all(event.attained for event in method.spent)
-        narrow = not method.below or numerical.width <= 2 * method.wanted(numerical.upper)
-        if attained and narrow:
+        is_attained = all(event.attained for event in method.spent)
+        is_narrow = not method.below or numerical.width <= 2 * method.wanted(numerical.upper)
+        if is_attained and is_narrow:
             return ()
         return (_ADDED, _RENYI) if len(method.spent) <= _FEW else (_RENYI,)
 
@@ -134,12 +138,14 @@ class AutoAccountant(Accountant):
         return intersection(self._ends(delta), delta)
 
     def explain(self, delta: float) -> str:
-        """The winner and what it beat."""
+        """Which method won, and the upper ends of those it beat, in one clause."""
         ends = self._ends(delta)
         order = sorted(ends, key=lambda name: ends[name].upper)
-        others = ", ".join(f"{name} {ends[name].upper:.6g}" for name in order[1:])
-        won = self.methods[order[0]].explain(delta)
-        return f"{won}; tightest of the valid methods" + (f" ({others})" if others else "")
+        runners_up = ", ".join(f"{name} {ends[name].upper:.6g}" for name in order[1:])
+        winner = self.methods[order[0]].explain(delta)
+        return f"{winner}; tightest of the valid methods" + (
+            f" ({runners_up})" if runners_up else ""
+        )
 
 
 def intersection(ends: Mapping[str, Interval], delta: float) -> Interval:
@@ -149,10 +155,11 @@ def intersection(ends: Mapping[str, Interval], delta: float) -> Interval:
         ContractError: one method's upper end lies below another's lower end.
     """
     highest = max(ends, key=lambda name: ends[name].lower)
-    least = min(ends, key=lambda name: ends[name].upper)
-    if ends[least].upper < ends[highest].lower:
+    tightest = min(ends, key=lambda name: ends[name].upper)
+    # A certified lower end above a claimed upper end proves a defect: no number is safe to quote.
+    if ends[tightest].upper < ends[highest].lower:
         raise ContractError(
-            f"accountants contradict each other at delta={delta!r}: {least} claims epsilon <= "
-            f"{ends[least].upper!r}, {highest} certifies >= {ends[highest].lower!r}"
+            f"accountants contradict each other at delta={delta!r}: {tightest} claims epsilon <= "
+            f"{ends[tightest].upper!r}, {highest} certifies >= {ends[highest].lower!r}"
         )
-    return Interval(ends[highest].lower, ends[least].upper)
+    return Interval(ends[highest].lower, ends[tightest].upper)

@@ -39,23 +39,26 @@ class BasicAccountant(Accountant):
             raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
         if not self.spent:
             return Interval(0.0, 0.0)
-        pure = [(event.pure_epsilon(), count) for event, count in self.spent.items()]
-        sharing = sum(count for epsilon, count in pure if epsilon is None)
-        if sharing and delta == 0:
+        pure_costs = [(event.pure_epsilon(), count) for event, count in self.spent.items()]
+        # Whoever has a pure epsilon takes no delta; the others share all of it.
+        shares = sum(count for epsilon, count in pure_costs if epsilon is None)
+        if shares and delta == 0:
             raise NoClaimError("at delta = 0 every event needs a pure epsilon, and one has none")
-        costs = [epsilon * count for epsilon, count in pure if epsilon is not None]
-        part = down(delta / (sharing or sum(self.spent.values())), roundings=3)
+        costs = [epsilon * count for epsilon, count in pure_costs if epsilon is not None]
+        part = down(delta / (shares or sum(self.spent.values())), roundings=3)
         lower = 0.0
-        for (event, count), (epsilon, _) in zip(self.spent.items(), pure, strict=True):
+        # The lower end is that of one event: leaving out the others is post-processing.
+        for (event, count), (epsilon, _) in zip(self.spent.items(), pure_costs, strict=True):
             if epsilon is None:
                 costs.append(count * event.epsilon(part).upper)
             lower = max(lower, event.epsilon(delta).lower)
         upper = up(math.fsum(costs), roundings=5000)  # fsum: any number of kinds
-        if not sharing and delta > 0:
-            shared = math.fsum(
+        # Where all are pure, their approximate claims are a second valid sum: the lesser one holds.
+        if not shares and delta > 0:
+            shared_cost = math.fsum(
                 count * event.epsilon(part).upper for event, count in self.spent.items()
             )
-            upper = min(upper, up(shared, roundings=5000))
+            upper = min(upper, up(shared_cost, roundings=5000))
         return Interval(min(lower, upper), upper)
 
     def explain(self, delta: float) -> str:

@@ -38,6 +38,7 @@ class GdpAccountant(Accountant):
         mu = event.gaussian_mu()
         if mu is None:
             raise UnsupportedEventError(f"gdp adds up Gaussian events, {event.label} is none")
+        # In rational numbers, so that the square of a tiny mu is not lost beside a large one.
         return attrs.evolve(
             self,
             mu_squared=self.mu_squared + int(count) * Fraction(mu) ** 2,
@@ -65,5 +66,5 @@ class GdpAccountant(Accountant):
         )
 
     def explain(self, delta: float) -> str:
-        """The composed mu."""
+        """One clause with the composed mu, to six digits."""
         return f"exact Gaussian composition, mu = {self._mu(+1):.6g}"

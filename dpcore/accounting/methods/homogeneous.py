@@ -65,7 +65,7 @@ class HomogeneousAccountant(Accountant):
             return Interval(0.0, 0.0)
         epsilon_0, delta_0 = self.claim
         k = self.copies
-        whole = k * epsilon_0 * (1 + gamma(8))
+        pure_sum = k * epsilon_0 * (1 + gamma(8))
         log_finite = k * math.log1p(-delta_0) if delta_0 < 1 else -math.inf
         infinite = -math.expm1(log_finite) * (1 + gamma(16))
         if infinite > delta:
@@ -73,8 +73,8 @@ class HomogeneousAccountant(Accountant):
         # 1 - (1 - delta_0)^k (1 - x) <= delta  <=>  x <= (delta - infinite) / (1 - infinite)
         target = (delta - infinite) / math.exp(log_finite) * (1 - gamma(16)) if delta > 0 else 0.0
         if target <= 0:
-            return Interval(0.0, whole)
-        return Interval(0.0, min(whole, self._crossing(epsilon_0, target)))
+            return Interval(0.0, pure_sum)
+        return Interval(0.0, min(pure_sum, self._crossing(epsilon_0, target)))
 
     def _crossing(self, epsilon_0: float, target: float) -> float:
         """Where randomized response's curve falls to `target`, rounded up."""
@@ -85,32 +85,36 @@ class HomogeneousAccountant(Accountant):
             - scipy.special.gammaln(j + 1)
             - scipy.special.gammaln(k - j + 1)
         )
+        # log of binom(k, j) e^{-j eps} / (1 + e^{-eps})^k: how likely the loss (k - 2 j) eps is.
         log_p = choose - j * epsilon_0 - k * math.log1p(math.exp(-epsilon_0))
         losses = (k - 2 * j) * epsilon_0
         # rounding of the logarithms, and of sums of k terms
         size = 8 * (float(scipy.special.gammaln(k + 2.0)) + k * (1 + epsilon_0)) + 4 * k + 64
+        # Rounding might exceed a thousandth: nothing but the sum of all epsilons is claimed then.
         if gamma(2 * size) > 1e-3:
             return math.inf
         first = np.cumsum(np.exp(log_p)) * (1 + gamma(2 * size))
-        positive = losses >= 0
-        log_p, losses, first = log_p[positive], losses[positive], first[positive]
+        is_positive = losses >= 0
+        log_p, losses, first = log_p[is_positive], losses[is_positive], first[is_positive]
+        # What is subtracted is rounded down.
         second = np.cumsum(np.exp(log_p - losses)) * (1 - gamma(2 * size))
         # at the loss of term i, from the terms above it
         with np.errstate(over="ignore", invalid="ignore"):
             at_loss = first - np.exp(np.minimum(losses, 700.0)) * second
-        exceeded = np.nonzero((at_loss > target) & (losses < 700.0))[0]
-        far = np.nonzero((first > target) & (losses >= 700.0))[0]
-        if len(far):  # too large to resolve: at this loss the terms above it are still few
-            return float(losses[int(far[0])]) * (1 + gamma(8))
-        last = (int(exceeded[0]) if len(exceeded) else len(losses)) - 1
-        rest = float(first[last]) - target
-        if last < 0 or rest <= 0:
+        candidates = np.nonzero((at_loss > target) & (losses < 700.0))[0]
+        large_losses = np.nonzero((first > target) & (losses >= 700.0))[0]
+        if len(large_losses):  # too large to resolve: at this loss the terms above it are still few
+            return float(losses[int(large_losses[0])]) * (1 + gamma(8))
+        # Losses fall with j: the crossing lies between this loss and the first that exceeds.
+        last = (int(candidates[0]) if len(candidates) else len(losses)) - 1
+        numerator = float(first[last]) - target
+        if last < 0 or numerator <= 0:
             floor = float(losses[last + 1]) if last + 1 < len(losses) else 0.0
             return max(0.0, floor) * (1 + gamma(8))
-        crossing = math.log(rest) - math.log(float(second[last]))
+        crossing = math.log(numerator) - math.log(float(second[last]))
         return max(0.0, crossing + gamma(32) * (1 + abs(crossing)))
 
     def explain(self, delta: float) -> str:
-        """The claim."""
+        """One clause with the common claim and the number of its copies."""
         claim = "nothing" if self.claim is None else f"({self.claim[0]:.6g}, {self.claim[1]:.6g})"
         return f"optimal composition of {self.copies} claims of {claim}"

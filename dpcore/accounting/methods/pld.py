@@ -43,7 +43,7 @@ from dpcore.rounding import gamma
 _ROUGH_CELLS = 160
 _WIDEST_WINDOW = 2**20
 _MOST_MASSES = 2**17
-_MOST_KNOWN = 2**15  # intermediate results kept
+_MOST_RESULTS = 2**15  # intermediate results kept
 _COARSE = 4  # steps in one, when a direction is expected to be the lesser one
 _GAP = 0.5  # width of the interval over copies * (tilt + 1) * step^2, a first guess
 
@@ -83,7 +83,7 @@ class PldAccountant(Accountant):
     step: float | None = None
     below: bool = True
     spent: Spent = attrs.field(factory=dict)
-    _known: dict[object, object] = attrs.field(factory=dict, repr=False)
+    _results: dict[object, object] = attrs.field(factory=dict, repr=False)
 
     def compose(self, event: Event, count: int = 1) -> "PldAccountant":
         """Equal events are counted together; nothing is computed yet."""
@@ -107,19 +107,23 @@ class PldAccountant(Accountant):
             raise NoClaimError("numerical composition needs delta > 0")
         if len(self.spent) == 1 and sum(self.spent.values()) == 1:
             return next(iter(self.spent)).epsilon(delta)
-        above, below = self._merged(+1), self._merged(-1)
+        # The merged mu is rounded up for the upper end and down for the lower one.
+        above, below = self._merge_gaussians(+1), self._merge_gaussians(-1)
         symmetric = all(event.symmetric for event in above)
         directions = (Direction.REMOVE,) if symmetric else tuple(Direction)
         aims = [self._aim(above, below, direction, delta) for direction in directions]
         aims.sort(key=lambda aim: -aim.implied)
-        found = self._interval(aims[0])
+        interval = self._interval(aims[0])
         for aim in aims[1:]:
-            if aim.implied > found.lower:  # otherwise it is certainly not the larger one
-                other = self._interval(aim, found)
-                found = Interval(max(found.lower, other.lower), max(found.upper, other.upper))
+            if aim.implied > interval.lower:  # otherwise it is certainly not the larger one
+                reverse = self._interval(aim, interval)
+                interval = Interval(
+                    max(interval.lower, reverse.lower), max(interval.upper, reverse.upper)
+                )
+        # Lower ends add up only where one pair of datasets attains every curve.
         if all(event.attained for event in below):
-            return found
-        return Interval(min(self._lower(below, delta), found.upper), found.upper)
+            return interval
+        return Interval(min(self._lower(below, delta), interval.upper), interval.upper)
 
     def curve_above(
         self, direction: Direction, deltas: Sequence[float], step: float
@@ -133,10 +137,11 @@ class PldAccountant(Accountant):
         Raises:
             NoClaimError: as `epsilon`.
         """
-        above = self._merged(+1)
+        above = self._merge_gaussians(+1)
         aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
         if not max(aim.implied for aim in aims) < FARTHEST:
             raise NoClaimError(f"at delta={min(deltas)!r} the loss is more than {FARTHEST} nats")
+        # Each tilt answers between the midpoints to its neighbours, where its window is.
         centres = np.maximum.accumulate([aim.implied for aim in aims])
         edges = [-FARTHEST, *(0.5 * (centres[1:] + centres[:-1])), FARTHEST]
         epsilons, heights = [], []
@@ -146,10 +151,10 @@ class PldAccountant(Accountant):
                 Group(masses_above(event, direction, aim.extents[event], finest), count)
                 for event, count in above.items()
             ]
-            at, height = aim.composed(groups, finest).curve_above()
-            near = (at > low) & (at <= high)  # each tilt where it is the best one
-            epsilons.append(at[near])
-            heights.append(height[near])
+            points, height = aim.composed(groups, finest).curve_above()
+            in_range = (points > low) & (points <= high)  # each tilt where it is the best one
+            epsilons.append(points[in_range])
+            heights.append(height[in_range])
         return np.concatenate(epsilons), np.minimum.accumulate(np.concatenate(heights))
 
     def _lower(self, spent: Spent, delta: float) -> float:
@@ -158,7 +163,8 @@ class PldAccountant(Accountant):
         if not attained or len(attained) == len(spent):
             return 0.0
         try:
-            part = attrs.evolve(self, spent=attained, width=4 * self.width, known=self._known)
+            # Leaving out events is post-processing, so that a lower end for some holds for all.
+            part = attrs.evolve(self, spent=attained, width=4 * self.width, results=self._results)
             return part.epsilon(delta).lower
         except NoClaimError:
             return 0.0
@@ -167,28 +173,29 @@ class PldAccountant(Accountant):
         """The method and its kind of certificate."""
         return "numerical composition of privacy loss distributions, both ends certified"
 
-    def _merged(self, sign: int) -> Spent:
+    def _merge_gaussians(self, sign: int) -> Spent:
         """All Gaussian events as one, its mu moved by the rounding error of the sum."""
         squares = 0.0
-        rest: Spent = {}
+        merged: Spent = {}
         for event, count in self.spent.items():
             mu = event.gaussian_mu()
             if mu is None:
-                rest[event] = count
+                merged[event] = count
             else:
                 squares += count * mu * mu
         if squares > 0:
             mu = math.sqrt(squares) * (1 + sign * gamma(8 + 2 * len(self.spent)))
-            rest[GaussianEvent(mu=mu, adjacency=self.adjacency)] = 1
-        return rest
+            merged[GaussianEvent(mu=mu, adjacency=self.adjacency)] = 1
+        return merged
 
-    def _remembered(self, key: object, make: Callable[[], T]) -> T:
+    def _compute_once(self, key: object, make: Callable[[], T]) -> T:
         """Computed once for an accountant and all that are composed from it."""
-        if key not in self._known:
-            if len(self._known) > _MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = make()
-        return cast(T, self._known[key])
+        if key not in self._results:
+            # All at once: nothing but time is lost, and no order of use has to be kept.
+            if len(self._results) > _MOST_RESULTS:
+                self._results.clear()
+            self._results[key] = make()
+        return cast(T, self._results[key])
 
     def _aim(self, above: Spent, below: Spent, direction: Direction, delta: float) -> "_Aim":
         """Ranges, tilt and window of one direction, from rough masses."""
@@ -198,7 +205,7 @@ class PldAccountant(Accountant):
         extents = {event: self._extent(event, direction, tail) for event in above}
         rough = [
             Group(
-                self._remembered(
+                self._compute_once(
                     ("rough", event, direction, extents[event]),
                     partial(_rough, event, direction, extents[event]),
                 ),
@@ -222,69 +229,73 @@ class PldAccountant(Accountant):
     def _extent(self, event: Event, direction: Direction, tail: float) -> Extent:
         """Where its losses lie; an event that is the same in both directions is searched once."""
 
-        def far(one: Direction) -> float:
-            return self._remembered(("reach", event, one, tail), partial(reach, event, one, tail))
+        def find_reach(side: Direction) -> float:
+            return self._compute_once(
+                ("reach", event, side, tail), partial(reach, event, side, tail)
+            )
 
-        back = direction if event.symmetric else direction.reverse
-        return Extent.between(event, direction, far(direction), far(back))
+        reverse = direction if event.symmetric else direction.reverse
+        return Extent.between(event, direction, find_reach(direction), find_reach(reverse))
 
-    def _interval(self, aim: "_Aim", other: Interval | None = None) -> Interval:
+    def _interval(self, aim: "_Aim", rival: Interval | None = None) -> Interval:
         """One direction: a first step, and a finer one where the interval is too wide.
 
         Args:
-            other: The other direction's, if known: an upper end at most that one's decides
-                nothing, and then no lower end is computed (0 stands for it).
+            rival: The other direction's interval, if known: an upper end at most that one's
+                decides nothing, and then no lower end is computed (0 stands for it).
         """
         if not math.isfinite(aim.implied):
             raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
-        least = aim.least_step()
-        step = self.step or aim.aligned(max(aim.first_step(self.wanted), least))
-        if other is not None:  # a coarse step often tells already that this direction is lesser
-            coarse = self._at(aim, aim.aligned(_COARSE * step), other)
-            if coarse.upper <= other.upper:
+        least_step = aim.least_step()
+        step = self.step or aim.aligned(max(aim.first_step(self.wanted), least_step))
+        if rival is not None:  # a coarse step often tells already that this direction is lesser
+            coarse = self._interval_at(aim, aim.aligned(_COARSE * step), rival)
+            if coarse.upper <= rival.upper:
                 return coarse
-        found = self._at(aim, step, other)
-        if other is not None and found.upper <= other.upper:
-            return found
-        wanted = self.wanted(found.upper)
-        fixed = self.step is not None or not self.below
-        if not fixed and math.isfinite(found.upper) and found.width > 1.5 * wanted:
-            finer = max(step * math.sqrt(wanted / found.width), step / 64, least)
-            finer = aim.aligned(_rounded(finer))
-            if finer < step:
-                again = self._at(aim, finer, other)
-                upper = min(found.upper, again.upper)
-                found = Interval(min(max(found.lower, again.lower), upper), upper)
-        if not math.isfinite(found.upper):
+        interval = self._interval_at(aim, step, rival)
+        if rival is not None and interval.upper <= rival.upper:
+            return interval
+        target_width = self.wanted(interval.upper)
+        is_fixed = self.step is not None or not self.below
+        if not is_fixed and math.isfinite(interval.upper) and interval.width > 1.5 * target_width:
+            # The gap between the ends is of second order in the step.
+            finer_step = max(step * math.sqrt(target_width / interval.width), step / 64, least_step)
+            finer_step = aim.aligned(_round_down(finer_step))
+            if finer_step < step:
+                retry = self._interval_at(aim, finer_step, rival)
+                upper = min(interval.upper, retry.upper)
+                interval = Interval(min(max(interval.lower, retry.lower), upper), upper)
+        if not math.isfinite(interval.upper):
             raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
-        return found
+        return interval
 
     def wanted(self, epsilon: float) -> float:
         """The width to aim at where epsilon is about this."""
         return self.width * max(min(1.0, epsilon), epsilon / 20) if epsilon > 0 else self.width
 
-    def _at(self, aim: "_Aim", step: float, other: Interval | None) -> Interval:
+    def _interval_at(self, aim: "_Aim", step: float, rival: Interval | None) -> Interval:
         """Both ends at one step; the upper one alone where it decides nothing."""
         if not self.below:
-            alone = [
+            groups = [
                 Group(masses_above(event, aim.direction, extent, step), count)
                 for (event, count), extent in zip(
                     aim.above.items(), aim.extents.values(), strict=True
                 )
             ]
-            return Interval(0.0, aim.composed(alone, step).epsilon_above(aim.delta))
-        over = [Group(above, n) for (above, _), n in self._masses(aim, aim.above, step)]
-        upper = aim.composed(over, step).epsilon_above(aim.delta)
-        if other is not None and upper <= other.upper:
+            return Interval(0.0, aim.composed(groups, step).epsilon_above(aim.delta))
+        upper_groups = [Group(above, n) for (above, _), n in self._masses(aim, aim.above, step)]
+        upper = aim.composed(upper_groups, step).epsilon_above(aim.delta)
+        if rival is not None and upper <= rival.upper:
             return Interval(0.0, upper)
-        under = [
+        lower_groups = [
             Group(below, n)
             for (_, below), n in self._masses(aim, aim.below, step)
             if below is not None
         ]
         lower = 0.0
-        if len(under) == len(over):
-            lower = aim.composed(under, step).epsilon_below(aim.delta)
+        # A lower end needs masses of every event; 0 stands for it where one has none.
+        if len(lower_groups) == len(upper_groups):
+            lower = aim.composed(lower_groups, step).epsilon_below(aim.delta)
         return Interval(min(lower, upper), upper)
 
     def _masses(
@@ -294,7 +305,7 @@ class PldAccountant(Accountant):
         # the merged Gaussian of the lower end takes the extent of the upper end's
         return [
             (
-                self._remembered(
+                self._compute_once(
                     ("both", event, aim.direction, extent, step),
                     partial(masses_both, _attained(event), aim.direction, extent, step),
                 ),
@@ -322,13 +333,13 @@ class _Aim:
         """The composition around the tilt."""
         return compose(groups, Saddle.of(groups, self.tilt, self.shifts), step)
 
-    def first_step(self, wanted: Callable[[float], float]) -> float:
-        """A step at which the interval should be about as wide as wanted."""
+    def first_step(self, width_for: Callable[[float], float]) -> float:
+        """A step at which the interval should be about `width_for(epsilon)` wide."""
         copies = sum(self.above.values())
-        guess = math.sqrt(wanted(self.implied) / (_GAP * copies * (self.tilt + 1)))
+        guess = math.sqrt(width_for(self.implied) / (_GAP * copies * (self.tilt + 1)))
         spread = math.sqrt(max(variance(self.rough, self.tilt), 0.0))
         # a spread below the wanted width need not be resolved
-        return _rounded(min(guess, max(spread / 16, wanted(self.implied) / (4 * copies))))
+        return _round_down(min(guess, max(spread / 16, width_for(self.implied) / (4 * copies))))
 
     def least_step(self) -> float:
         """The step at which the window takes half the cells allowed, or an event many."""
@@ -341,10 +352,10 @@ class _Aim:
 
         Its smallest loss, often of positive probability, then lies on the grid as its largest does.
         """
-        anchored = [event for event in self.above if self.extents[event].anchored]
-        if not anchored:
+        candidates = [event for event in self.above if self.extents[event].anchored]
+        if not candidates:
             return step
-        commonest = max(anchored, key=lambda e: (self.above[e], self.extents[e].top))
+        commonest = max(candidates, key=lambda e: (self.above[e], self.extents[e].top))
         extent = self.extents[commonest]
         width = extent.top - extent.bottom
         return width / math.ceil(width / step) if step < width else step
@@ -359,7 +370,7 @@ def _attained(event: Event) -> Event:
     return event if event.attained else AsAttained(event=event)
 
 
-def _rounded(step: float) -> float:
+def _round_down(step: float) -> float:
     """Down to a power of sqrt(2), so that neighbouring questions share their grids."""
     return float(2.0 ** (math.floor(2 * math.log2(step)) / 2))
 
@@ -380,12 +391,13 @@ def best_tilt(groups: list[Group], delta: float) -> tuple[float, float]:
     reach = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)
     low, high = -12.0, math.log(max(1e3, 300 * max(1.0, -math.log(delta)) / max(reach, 1e-12)))
     best, implied = 1.0, math.inf
+    # Three passes over a net of 24, each around the best of the one before.
     for _ in range(3):
         tilts = np.exp(np.linspace(low, high, 24))
         shape = tilts * np.log(tilts / (1 + tilts)) - np.log1p(tilts)
         values = (total_moments(groups, tilts) - log_delta + shape) / tilts
-        at = int(np.argmin(values))
-        best, implied = float(tilts[at]), float(values[at])
+        index = int(np.argmin(values))
+        best, implied = float(tilts[index]), float(values[index])
         width = (high - low) / 23
         low, high = math.log(best) - 1.5 * width, math.log(best) + 1.5 * width
     return best, max(0.0, implied + 1e-6 * (1 + abs(implied))) if finite > 0 else math.inf

@@ -58,10 +58,10 @@ class RenyiAccountant(Accountant):
     def _divergences(self, event: Event) -> NDArray[np.float64]:
         """Computed once for an accountant and all that are composed from it."""
         if event not in self._known:
-            found = event.renyi(self.orders)
-            if found is None:
+            divergences = event.renyi(self.orders)
+            if divergences is None:
                 raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
-            self._known[event] = found
+            self._known[event] = divergences
         return self._known[event]
 
     def epsilon(self, delta: float) -> Interval:
@@ -79,6 +79,7 @@ class RenyiAccountant(Accountant):
         total = np.zeros_like(self.orders)
         for event, count in self.spent.items():
             total = total + count * self._divergences(event)
+        # One margin covers the rounding of products and sums, before the conversion adds its own.
         total = total * (1 + gamma(8 + 4 * len(self.spent)))
         upper = renyi_to_epsilon(self.orders, total, delta)
         if not np.isfinite(upper):
@@ -86,5 +87,5 @@ class RenyiAccountant(Accountant):
         return Interval(0.0, upper)
 
     def explain(self, delta: float) -> str:
-        """The method."""
+        """The name of the method; the best order is not stated."""
         return "Rényi composition"

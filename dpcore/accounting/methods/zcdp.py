@@ -49,8 +49,9 @@ class ZcdpAccountant(Accountant):
             return Interval(0.0, 0.0)
         if delta == 0:
             raise NoClaimError("zCDP has no finite epsilon at delta = 0")
+        # The margin covers the rounding of the sum; the conversion rounds up by itself.
         return Interval(0.0, zcdp_to_epsilon(self.rho * (1 + gamma(4 + 2 * self.additions)), delta))
 
     def explain(self, delta: float) -> str:
-        """The total."""
+        """One clause with the total rho, to six digits."""
         return f"zCDP composition, rho = {self.rho:.6g}"
