@@ -55,20 +55,21 @@ def account(
 ) -> None:
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
+        # Check the options before composing, which may take long.
         node, catalogue = read(events), catalogue_of()
         if (target_epsilon is None) != (solve_for is None):
             raise SpecError("--target-epsilon and --solve need each other")
         if target_epsilon is not None and solve_for is not None:
             with SlowProgress(None, "solving"), options("delta"), placed(node):
-                solved = solve(node.plain(), solve_for, target_epsilon, delta, catalogue)
-            _show_solved(solved, solve_for, delta, json)
+                solution = solve(node.plain(), solve_for, target_epsilon, delta, catalogue)
+            _show_solved(solution, solve_for, delta, json)
             return
         with SlowProgress(None, "composing"), options("delta"), placed(node):
-            found = account_of(node.plain(), delta, catalogue)
+            result = account_of(node.plain(), delta, catalogue)
         if json:
-            show_json(found.data())
+            show_json(result.data())
         else:
-            _show(found)
+            _show(result)
         if plot is not None:
             with (
                 SlowProgress(None, "drawing"),
@@ -78,35 +79,37 @@ def account(
                 _plot(node.plain(), delta, catalogue, plot, over, repetitions)
 
 
-def _show(found: Account) -> None:
+def _show(result: Account) -> None:
     console = out()
     table = columns("method", "epsilon at least", "epsilon at most")
-    for name, interval in sorted(found.intervals.items(), key=lambda item: item[1].upper):
+    # Every method's whole interval: the reader sees how tight the best upper end is.
+    for name, interval in sorted(result.intervals.items(), key=lambda item: item[1].upper):
         table.add_row(name, f"{interval.lower:.6g}", f"{interval.upper:.6g}")
     console.print(table)
-    for name, reason in found.refusals.items():
+    for name, reason in result.refusals.items():
         console.print(f"{name}: {reason}", markup=False)
     console.print(
-        f"epsilon = {found.epsilon.upper:.6g} at delta = {found.delta!r}, {found.adjacency}: "
-        f"{found.why}",
+        f"epsilon = {result.epsilon.upper:.6g} at delta = {result.delta!r}, {result.adjacency}: "
+        f"{result.why}",
         markup=False,
     )
 
 
-def _show_solved(found: Calibrated, unknown: Unknown, delta: float, json: bool) -> None:
+def _show_solved(solution: Calibrated, unknown: Unknown, delta: float, json: bool) -> None:
     if json:
         data = {
-            unknown.value: found.value,
-            "beyond": found.beyond,
+            unknown.value: solution.value,
+            "beyond": solution.beyond,
             "delta": delta,
-            "epsilon": {"lower": found.epsilon.lower, "upper": found.epsilon.upper},
+            "epsilon": {"lower": solution.epsilon.lower, "upper": solution.epsilon.upper},
         }
         show_json(data)
         return
-    value = repr(round(found.value)) if unknown is Unknown.STEPS else repr(found.value)
+    # `repr` has all digits: a rounded noise multiplier could cost more than the target.
+    value = repr(round(solution.value)) if unknown is Unknown.STEPS else repr(solution.value)
     out().print(
-        f"{unknown.value} = {value}: epsilon is at least {found.epsilon.lower:.6g} and at most "
-        f"{found.epsilon.upper:.6g} at delta = {delta!r}",
+        f"{unknown.value} = {value}: epsilon is at least {solution.epsilon.lower:.6g} and at most "
+        f"{solution.epsilon.upper:.6g} at delta = {delta!r}",
         markup=False,
     )
 
@@ -118,6 +121,7 @@ def _plot(
     if path.suffix not in (".svg", ".png", ".html"):
         raise SpecError(f"--plot needs a file .svg, .png or .html, got {path.suffix!r}")
     try:
+        # Drawing is another distribution's, imported when it is asked for.
         bands = sibling("report", "plots.bands", "--plot")
     except ImportError as error:
         raise SpecError(str(error)) from None

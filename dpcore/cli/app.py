@@ -21,16 +21,17 @@ def command(name: str, offer: Offer | None = None) -> Any:
     Raises:
         RegistryError: the plugin is missing, disabled or broken.
     """
+    # The core's commands are imported by their home, a plugin's through the gate of consent.
     if offer is None:
         module, _, attribute = COMMANDS[name][0].partition(":")
-        found = getattr(import_module(f"dpcore.cli.{module}"), attribute)
+        target = getattr(import_module(f"dpcore.cli.{module}"), attribute)
     else:
-        found = command_of(name, offer)
-    if not isinstance(found, typer.Typer):
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name)(found)
-        found = alone
-    return typer.main.get_command(found)
+        target = command_of(name, offer)
+    if not isinstance(target, typer.Typer):
+        group = typer.Typer(add_completion=False, rich_markup_mode=None)
+        group.command(name)(target)
+        target = group
+    return typer.main.get_command(target)
 
 
 class Commands(NamedCommands):
@@ -38,27 +39,31 @@ class Commands(NamedCommands):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Those of the core, and of plugins that are installed."""
-        offered = {name for name, offer in offers().items() if offer.is_installed}
-        names = {*super().list_commands(ctx), *offered}
+        # Commands of plugins that are not installed still answer, with a hint, but help leaves them
+        # out.
+        offer_names = {name for name, offer in offers().items() if offer.is_installed}
+        names = {*super().list_commands(ctx), *offer_names}
         return [*(name for name in ORDER if name in names), *sorted(names - {*ORDER})]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Its entry, with its help; None if nobody offers it."""
         entry = super().get_command(ctx, cmd_name)
-        if entry is None and cmd_name in (promised := offers()):
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-            alone.command(cmd_name, help=promised[cmd_name].help)(_entry)
-            entry = typer.main.get_command(alone)
+        if entry is None and cmd_name in (promises := offers()):
+            group = typer.Typer(add_completion=False, rich_markup_mode=None)
+            group.command(cmd_name, help=promises[cmd_name].help)(_entry)
+            entry = typer.main.get_command(group)
         return entry
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As any group does, with the imported command in the place of its entry."""
-        name, entry, rest = super().resolve_command(ctx, args)
+        name, entry, arguments = super().resolve_command(ctx, args)
         if entry is None:
-            return name, None, rest
+            return name, None, arguments
         offer = None if name in COMMANDS else offers()[str(name)]
+        # Only now is the command's module imported: an entry in the table has help and nothing
+        # else.
         with guarded():
-            return name, command(str(name), offer), rest
+            return name, command(str(name), offer), arguments
 
 
 app = typer.Typer(
@@ -70,8 +75,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wants_version: bool) -> None:
+    if wants_version:
         typer.echo(f"dpcore {metadata.version('dpcore')}")
         raise typer.Exit
 

@@ -39,24 +39,26 @@ def check(
         )
         from dpcore.publish.lock import locked
 
+        # Pricing reads no record: all that follows is public, but for what --data shows.
         with SlowProgress(None, "pricing"):
-            found = locked(loaded)
-        plan, lock = found.plan, found.lock
-        if found.note:
-            note(found.note)
-        left = left_and_after(loaded, plan)
+            result = locked(loaded)
+        plan, lock = result.plan, result.lock
+        if result.note:
+            note(result.note)
+        # Nothing is reserved: a check may be repeated without cost.
+        budget = left_and_after(loaded, plan)
         if json:
-            needed = attrs.asdict(plan.resources)
-            told = {**lock.plan, "resources": needed, "reads": reading(plan)}
-            told |= {} if left is None else {"ledger": left}
+            resources = attrs.asdict(plan.resources)
+            document = {**lock.plan, "resources": resources, "reads": reading(plan)}
+            document |= {} if budget is None else {"ledger": budget}
             if data:
                 from dpcore.cli.data_fit_view import require_fit, told_fit
 
                 fitting = told_fit(loaded)
-                show_json({**told, "data": attrs.asdict(fitting)})
+                show_json({**document, "data": attrs.asdict(fitting)})
                 require_fit(loaded, fitting)
                 return
-            show_json(told)
+            show_json(document)
             return
         show_plan(out(), plan.guarantee, lock)
         show_bars(out(), plan)
@@ -64,11 +66,12 @@ def check(
         for name, reads in reading(plan).items():
             out().print(f"{name} reads {reads}.", markup=False)
         out().print(f"A run needs {plan.resources.describe()}.", markup=False)
+        # Evidence comes after the guarantee, and no sentence of the guarantee depends on it.
         show_audits(out(), loaded, spec, lock)
-        if left is not None:
+        if budget is not None:
             out().print(
-                f"Ledger {left['name']}: left {left['left']}; after this run {left['after']}."
-                + (f" Warning: {left['warning']}." if left["warning"] else ""),
+                f"Ledger {budget['name']}: left {budget['left']}; after this run {budget['after']}."
+                + (f" Warning: {budget['warning']}." if budget["warning"] else ""),
                 markup=False,
             )
         if data:

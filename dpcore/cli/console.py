@@ -31,12 +31,12 @@ def _console(*, stderr: bool) -> Page:
 
 
 def out() -> Page:
-    """Standard output: results."""
+    """The console of standard output, for results alone."""
     return _console(stderr=False)
 
 
 def err() -> Page:
-    """Standard error: progress and hints."""
+    """The console of standard error, for progress and hints."""
     return _console(stderr=True)
 
 
@@ -60,6 +60,7 @@ def guarded() -> Iterator[None]:
     try:
         yield
         flush()
+    # Our own errors are written to be read: their text shows parameters, never a record.
     except DpcoreError as error:
         tell(str(error))
         raise typer.Exit(error.exit_code) from None
@@ -71,11 +72,13 @@ def guarded() -> Iterator[None]:
     except BrokenPipeError:  # whoever read has seen enough
         give_up()
         raise typer.Exit(1) from None
+    # The system's text for the error number, not the error's own text, which may quote content.
     except OSError as error:
         give_up()
         tell(f"input or output failed: {error.strerror or type(error).__name__}")
         raise typer.Exit(1) from None
     except Exception as error:
+        # Type and place alone: the text of an unexpected error may hold values of records.
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno}"
         tell(f"internal error: {type(error).__name__} at {place}")
@@ -94,12 +97,12 @@ _volume: ContextVar[Volume] = ContextVar("volume", default=Volume.NORMAL)
 
 
 def volume() -> Volume:
-    """Of the command that runs."""
+    """The volume of the command that runs."""
     return _volume.get()
 
 
 def set_volume(chosen: Volume) -> None:
-    """For the command that runs, and no other."""
+    """Set the volume of the command that runs, and of no other."""
     _volume.set(chosen)
 
 
@@ -124,6 +127,7 @@ def give_up() -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         flush()
     with contextlib.suppress(OSError, ValueError, AttributeError):
+        # Python flushes again at exit; into the null device that cannot fail a second time.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)

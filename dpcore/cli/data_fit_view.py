@@ -23,15 +23,17 @@ def show_fit(console: Console, spec: Spec) -> None:
         SpecError: the spec is sealed, so that it has no operator channel.
         SourceError: the data cannot be read, or a run would refuse them.
     """
-    found = told_fit(spec)
-    console.print(_counted(spec, found), markup=False)
-    if found.misfits:
+    result = told_fit(spec)
+    console.print(_describe_count(spec, result), markup=False)
+    if result.misfits:
         title = "What does not fit. Not private: for the operator alone."
         table = columns("column", "what is wrong", "records", "first record", "needed", title=title)
-        for one in found.misfits:
-            table.add_row(one.column, one.rule, str(one.count), str(one.first), one.needed)
+        for misfit in result.misfits:
+            table.add_row(
+                misfit.column, misfit.rule, str(misfit.count), str(misfit.first), misfit.needed
+            )
         console.print(table)
-    require_fit(spec, found)
+    require_fit(spec, result)
 
 
 def told_fit(spec: Spec) -> Fit:
@@ -39,6 +41,7 @@ def told_fit(spec: Spec) -> Fit:
 
     Raises: as `show_fit`, but for records that a run would refuse.
     """
+    # A sealed run has no operator to whom anything about records may be shown.
     if spec.request.sealed:
         with spec.placed():
             raise SpecError("it has no operator channel to show the data's fit on", "sealed")
@@ -65,12 +68,12 @@ def _batches(spec: Spec) -> Iterator[Table]:
             yield from part.batches()
 
 
-def _counted(spec: Spec, found: Fit) -> str:
+def _describe_count(spec: Spec, result: Fit) -> str:
     domain = spec.request.domain
-    declared = "a private number is declared"
+    claim = "a private number is declared"
     if domain.exact is not None:
-        declared = f"{domain.exact} are declared"
+        claim = f"{domain.exact} are declared"
     elif domain.limit is not None:
-        declared = f"at most {domain.limit} are declared"
-    fits = "" if found.misfits else "; all of them fit"
-    return f"The source has {found.records} records, {declared}{fits}."
+        claim = f"at most {domain.limit} are declared"
+    fits = "" if result.misfits else "; all of them fit"
+    return f"The source has {result.records} records, {claim}{fits}."

@@ -49,13 +49,15 @@ def engine_choice(
     if engine is None:
         if scheduler is not None or local_cluster is not None:
             raise RequestError("--scheduler and --local-cluster are of an engine: add --engine")
+        # The operator's own folder, never the working directory or the spec: where records are held
+        # is for the operator alone to say.
         path = user_file().with_name("engine.yaml")
         if not path.exists():
             return None
         node = read(path)
         with placed(node):
-            given = convert(node, _File)
-            return _choice(given.engine, given.scheduler, given.local_cluster)
+            settings = convert(node, _File)
+            return _choice(settings.engine, settings.scheduler, settings.local_cluster)
     return _choice(engine, scheduler, local_cluster)
 
 

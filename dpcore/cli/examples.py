@@ -26,35 +26,35 @@ Name = Annotated[str, typer.Argument(help="Of an example, as listed.", show_defa
 def list_examples(json: JsonOption = False) -> None:
     """Every example spec of the admitted plugins, with what its comment begins with."""
     with guarded():
-        told = {
-            name: _begins(path.read_text("utf-8"))
+        descriptions = {
+            name: _first_sentence(path.read_text("utf-8"))
             for name, path in shipped(Registry.default(), "examples").items()
         }
         if json:
-            show_json([{"example": name, "shows": shows} for name, shows in told.items()])
+            show_json([{"example": name, "shows": shows} for name, shows in descriptions.items()])
             return
         table = columns("example", "what it shows")
-        for name, shows in told.items():
+        for name, shows in descriptions.items():
             table.add_row(name, shows)
         out().print(table)
 
 
-def _begins(text: str) -> str:
+def _first_sentence(text: str) -> str:
     """The comment, up to the first line that ends a sentence."""
-    told: list[str] = []
+    comment_lines: list[str] = []
     for line in text.splitlines():
-        if line[:1] != "#" or (told and told[-1].endswith(".")):
+        if line[:1] != "#" or (comment_lines and comment_lines[-1].endswith(".")):
             break
-        told.append(line.removeprefix("#").strip())
-    return " ".join(told)
+        comment_lines.append(line.removeprefix("#").strip())
+    return " ".join(comment_lines)
 
 
 def _spec(name: str) -> Path:
-    found = shipped(Registry.default(), "examples")
-    if name not in found:
-        way = "" if nearest(name, found) else "; `dpcore examples list` shows them"
-        raise RegistryError(unknown("example", name, found) + way)
-    path: Path = found[name]
+    paths = shipped(Registry.default(), "examples")
+    if name not in paths:
+        way = "" if nearest(name, paths) else "; `dpcore examples list` shows them"
+        raise RegistryError(unknown("example", name, paths) + way)
+    path: Path = paths[name]
     return path
 
 
@@ -76,9 +76,10 @@ def copy(
         if folder.suffix in (".yaml", ".yml"):
             raise SpecError("needs a folder, got the name of a spec", place=str(folder))
         files = beside(_spec(name))
-        if there := [p.name for p in files if (folder / p.name).exists()]:
+        # Checked for all files before the first is written, so a copy is complete or not begun.
+        if clashes := [p.name for p in files if (folder / p.name).exists()]:
             raise SpecError(
-                f"already holds {', '.join(there)}: name another folder", place=str(folder)
+                f"already holds {', '.join(clashes)}: name another folder", place=str(folder)
             )
         folder.mkdir(parents=True, exist_ok=True)
         for path in files:

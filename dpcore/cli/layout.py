@@ -26,6 +26,7 @@ class Page(Console):
 
     def __init__(self, *, stderr: bool) -> None:
         super().__init__(stderr=stderr, highlight=False)
+        # A file or a pipe gets whole lines, so that other programs can read them.
         self.fits = self.is_terminal
         if not self.fits:
             self.width = max(self.width, _WIDE)
@@ -34,26 +35,29 @@ class Page(Console):
         """As any console, but that a word longer than a line is left to the terminal."""
         if self.fits:
             objects = tuple(
-                "\n".join(lines(one, self.width)) if isinstance(one, str) else one
-                for one in objects
+                "\n".join(lines(item, self.width)) if isinstance(item, str) else item
+                for item in objects
             )
         super().print(*objects, **{"soft_wrap": True, **options})
 
 
 def lines(text: str, width: int) -> list[str]:
     """The lines of a text that goes on under its own indentation; paragraphs are filled anew."""
-    found = []
-    given = text.split("\n")
-    if all(map(cell_len, given)) and not any(line[:1].isspace() for line in given):
-        given = [" ".join(given)] if max(map(cell_len, given)) > width else given
+    output = []
+    raw_lines = text.split("\n")
+    # One paragraph without indentation may be filled anew; indented lines keep their breaks.
+    if all(map(cell_len, raw_lines)) and not any(line[:1].isspace() for line in raw_lines):
+        raw_lines = [" ".join(raw_lines)] if max(map(cell_len, raw_lines)) > width else raw_lines
     elif "\n\n" in text:
-        return "\n\n".join("\n".join(lines(one, width)) for one in text.split("\n\n")).split("\n")
-    for line in given:
+        return "\n\n".join(
+            "\n".join(lines(paragraph, width)) for paragraph in text.split("\n\n")
+        ).split("\n")
+    for line in raw_lines:
         if cell_len(line) <= width:
-            found.append(line)
+            output.append(line)
             continue
         indent = line[: len(line) - len(line.lstrip())]
-        found += textwrap.wrap(
+        output += textwrap.wrap(
             line,
             width,
             subsequent_indent=indent,
@@ -61,7 +65,7 @@ def lines(text: str, width: int) -> list[str]:
             break_on_hyphens=False,
             replace_whitespace=False,
         )
-    return found
+    return output
 
 
 @attrs.define(kw_only=True)
@@ -82,19 +86,20 @@ class Listing:
         width = options.max_width
         fits = not isinstance(console, Page) or console.fits
         if self.title:
-            told = "\n".join(lines(self.title, width)) if fits else self.title
-            yield Text(told, style="table.title", no_wrap=True, overflow="ignore")
+            title = "\n".join(lines(self.title, width)) if fits else self.title
+            yield Text(title, style="table.title", no_wrap=True, overflow="ignore")
         edges = _BESIDE * len(self.headings) + 1
         cells = [*zip(self.headings, *self.rows, strict=True)]
+        # Three widths decide: what cells want, what their longest words need, and what there is.
         natural = [max(map(cell_len, "\n".join(column).split("\n"))) for column in cells]
-        least = [max([0, *map(cell_len, " ".join(column).split())]) for column in cells]
+        minimum = [max([0, *map(cell_len, " ".join(column).split())]) for column in cells]
         if sum(natural) + edges <= width:
             yield self._table(natural)
-        elif sum(least) + edges <= width:
-            yield self._table(_shared(least, natural, width - edges))
+        elif sum(minimum) + edges <= width:
+            yield self._table(_share_width(minimum, natural, width - edges))
         elif not fits:
-            table = self._table(least)
-            table.width = sum(least) + edges
+            table = self._table(minimum)
+            table.width = sum(minimum) + edges
             yield table
         else:
             yield from self._row_by_row(width)
@@ -111,8 +116,8 @@ class Listing:
         for row in self.rows:
             yield Text()
             for heading, cell in zip(self.headings, row, strict=True):
-                first, *rest = lines(f"{heading}: {cell}" if heading else cell, width - 2)
-                for number, line in enumerate([first, *lines("\n".join(rest), width - 4)]):
+                first, *tail = lines(f"{heading}: {cell}" if heading else cell, width - 2)
+                for number, line in enumerate([first, *lines("\n".join(tail), width - 4)]):
                     if line:
                         text = Text(("    " if number else "") + line)
                         text.no_wrap, text.overflow = True, "ignore"
@@ -120,11 +125,13 @@ class Listing:
         yield Text()
 
 
-def _shared(least: Sequence[int], natural: Sequence[int], whole: int) -> list[int]:
-    """Widths that add up to `whole`: what a column lacks is given to the least needy first."""
-    widths, left = list(least), whole - sum(least)
-    needy = sorted(range(len(widths)), key=lambda i: natural[i] - least[i])
-    for place, i in enumerate(needy):
-        given = min(natural[i] - least[i], left // (len(needy) - place))
-        widths[i], left = widths[i] + given, left - given
+def _share_width(minimum: Sequence[int], natural: Sequence[int], total: int) -> list[int]:
+    """Widths that add up to `total`: what a column lacks is given to the least needy first."""
+    widths, remainder = list(minimum), total - sum(minimum)
+    order = sorted(range(len(widths)), key=lambda i: natural[i] - minimum[i])
+    # Each column gets at most an equal part of what remains, so the neediest take what others
+    # leave.
+    for place, i in enumerate(order):
+        extra = min(natural[i] - minimum[i], remainder // (len(order) - place))
+        widths[i], remainder = widths[i] + extra, remainder - extra
     return widths

@@ -65,11 +65,12 @@ def create(
 ) -> None:
     """Create a ledger, by name in your data folder or at a path: its total can never be changed."""
     with guarded():
+        # Read as in a spec, so that one word means the same relation in both.
         text = parse(adjacency, "--adjacency")
         with placed(text):
             relation = read_adjacency(text.plain())
         with options("epsilon", "delta", "notion", "failures", "order"):
-            made = Ledger.create(
+            book = Ledger.create(
                 place_of(name),
                 epsilon=epsilon,
                 delta=delta,
@@ -79,11 +80,11 @@ def create(
                 order=order,
                 shared=shared,
             )
-        state = _state(made)
+        state = _state(book)
         if json:
-            show_json({**state, "file": str(made.journal.path)})
+            show_json({**state, "file": str(book.journal.path)})
             return
-        out().print(f"Created {made.journal.path}", markup=False)
+        out().print(f"Created {book.journal.path}", markup=False)
         _show_state(state)
 
 
@@ -92,23 +93,28 @@ def list_ledgers(json: JsonOption = False) -> None:
     """Every ledger of this user, with what is left."""
     with guarded():
         if json:
-            show_json([_listed(name) for name in ledger_names()])
+            show_json([_state_or_error(name) for name in ledger_names()])
             return
+        # A ledger that cannot be read is listed with its fault, since its budget may be spent.
         table = columns("ledger", "epsilon", "delta", "adjacency", "left")
         for name in ledger_names():
             try:
-                found = Ledger.open(place_of(name))
-                total = found.total
-                left = found.left().describe()
+                book = Ledger.open(place_of(name))
+                total = book.total
+                remaining_budget = book.left().describe()
                 table.add_row(
-                    name, f"{total.epsilon:g}", f"{total.delta:g}", str(total.adjacency), left
+                    name,
+                    f"{total.epsilon:g}",
+                    f"{total.delta:g}",
+                    str(total.adjacency),
+                    remaining_budget,
                 )
             except LedgerError as error:
                 table.add_row(name, "", "", "", str(error))
         out().print(table)
 
 
-def _listed(name: str) -> dict[str, Any]:
+def _state_or_error(name: str) -> dict[str, Any]:
     """Its state, or why there is none."""
     try:
         return _state(Ledger.open(name))
@@ -124,26 +130,27 @@ def show(
 ) -> None:
     """What was spent, on what, and what is left."""
     with guarded():
-        found = Ledger.open(place_of(name))
-        state = _state(found)
+        book = Ledger.open(place_of(name))
+        state = _state(book)
         with SlowProgress(None, "reading"):
-            shown, entries = latest(found.each_row(), last)
+            # Rows are read one by one: a ledger may be longer than memory.
+            tail, entries = latest(book.each_row(), last)
         headings = ("row", "time", "what", "cost", "status")
         if json:
-            listed = [
-                {**dict(zip(headings, one.cells, strict=True)), "row": one.row.number}
-                for one in shown
+            rows = [
+                {**dict(zip(headings, record.cells, strict=True)), "row": record.row.number}
+                for record in tail
             ]
-            show_json({**state, "entries": entries, "latest": listed})
+            show_json({**state, "entries": entries, "latest": rows})
             return
         _show_state(state)
         table = columns(*headings)
-        for entry in shown:
+        for entry in tail:
             table.add_row(*entry.cells)
         out().print(table)
-        if entries > len(shown):
+        if entries > len(tail):
             out().print(
-                f"{entries - len(shown)} earlier entries: --last, or `dpcore ledger export {name}`",
+                f"{entries - len(tail)} earlier entries: --last, or `dpcore ledger export {name}`",
                 markup=False,
             )
 
@@ -162,27 +169,32 @@ def plan(
 ) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
-        found = Ledger.open(place_of(name))
-        left = found.left()
+        book = Ledger.open(place_of(name))
+        remaining_budget = book.left()
         with options("releases"):
-            planned = allowances(left, releases, _shares(share or []))
+            # Figures are rounded down, so that what is printed here is never refused later.
+            plans = allowances(remaining_budget, releases, _shares(share or []))
         if json:
-            show_json({"left": attrs.asdict(left), "allowances": [*map(attrs.asdict, planned)]})
+            show_json(
+                {"left": attrs.asdict(remaining_budget), "allowances": [*map(attrs.asdict, plans)]}
+            )
             return
         console = out()
-        console.print(f"left: {left.describe()}", markup=False)
+        console.print(f"left: {remaining_budget.describe()}", markup=False)
         table = columns(
             "label", "releases", "each Gaussian, mu", "epsilon", "or each pure, epsilon"
         )
-        for one in planned:
-            figures = (shown_down(figure) for figure in (one.mu, one.epsilon, one.pure))
-            table.add_row(one.label, str(one.releases), *figures)
+        for allowance in plans:
+            figures = (
+                shown_down(figure) for figure in (allowance.mu, allowance.epsilon, allowance.pure)
+            )
+            table.add_row(allowance.label, str(allowance.releases), *figures)
         console.print(table)
 
 
-def _shares(given: list[str]) -> dict[str, float]:
+def _shares(texts: list[str]) -> dict[str, float]:
     shares = {}
-    for text in given:
+    for text in texts:
         label, _, weight = text.rpartition("=")
         try:
             shares[label or text] = float(weight)
@@ -209,46 +221,53 @@ def verify(
 ) -> None:
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
-        found = Ledger.open(place_of(name))
+        book = Ledger.open(place_of(name))
         with slow_progress("verifying") as progress:
-            told = found.verified(progress)
-        if told.faults:
-            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(told.faults)}")
+            # The chain shows that no row was changed or removed; sums are computed again from the
+            # rows.
+            verdict = book.verified(progress)
+        if verdict.faults:
+            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(verdict.faults)}")
         for folder in run or []:
-            _verify_run(found, folder)
+            _verify_run(book, folder)
         if json:
             runs = [str(folder) for folder in run or []]
-            show_json({"ledger": name, "rows": told.rows, "end": told.end, "runs": runs})
+            show_json({"ledger": name, "rows": verdict.rows, "end": verdict.end, "runs": runs})
             return
         out().print(
-            f"{told.rows} rows, chained and recomputed; the chain ends in {told.end}",
+            f"{verdict.rows} rows, chained and recomputed; the chain ends in {verdict.end}",
             markup=False,
         )
 
 
-def _verify_run(found: Ledger, folder: Path) -> None:
+def _verify_run(book: Ledger, folder: Path) -> None:
     """Raise `LedgerError` unless the run's guarantee is in the ledger, word for word."""
     path = folder / "public" / GUARANTEE_JSON
     try:
-        stated = msgspec.json.decode(read_bytes(path), type=dict[str, Any])
-        entered = stated["ledger"]
-        digest = str(entered["digest"])
+        guarantee = msgspec.json.decode(read_bytes(path), type=dict[str, Any])
+        entry = guarantee["ledger"]
+        digest = str(entry["digest"])
     except (OSError, ReplayError, RecursionError, msgspec.MsgspecError, LookupError, TypeError):
         raise LedgerError(f"{path}: no guarantee that names a ledger") from None
-    if found.guarantee_of(digest) != stated:
+    # Word for word: a guarantee that claims less epsilon than was charged must not pass.
+    if book.guarantee_of(digest) != guarantee:
         raise LedgerError(
-            f"{path}: it is not in the ledger {found.name!r} as it stands: the run belongs to "
+            f"{path}: it is not in the ledger {book.name!r} as it stands: the run belongs to "
             f"another ledger, was changed, or an older copy of the ledger was put back"
         )
 
 
-def _state(found: Ledger) -> dict[str, Any]:
-    total, left = found.total, found.left()
+def _state(book: Ledger) -> dict[str, Any]:
+    total, remaining_budget = book.total, book.left()
     return {
-        "ledger": found.name,
+        "ledger": book.name,
         **total.claims(),
         "notion": total.notion,
-        "left": {**attrs.asdict(left), "largest": left.largest, "told": left.describe()},
+        "left": {
+            **attrs.asdict(remaining_budget),
+            "largest": remaining_budget.largest,
+            "told": remaining_budget.describe(),
+        },
     }
 
 

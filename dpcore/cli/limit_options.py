@@ -30,7 +30,11 @@ WorkOption = Annotated[
 
 
 def in_bytes(given: str | None) -> int | None:
-    """The limit, None for the machine's."""
+    """A size such as 4GB in bytes; None, for the machine's own limit, where none is stated.
+
+    Raises:
+        ParameterError: it is no size.
+    """
     if given is None:
         return None
     from dpcore.pricing.cost_estimate import read_memory  # imported where it is asked for
@@ -39,7 +43,11 @@ def in_bytes(given: str | None) -> int | None:
 
 
 def in_number(given: str | None) -> int | None:
-    """The limit, None for the default."""
+    """A number of multiplications such as 1e14; None, for the default, where none is stated.
+
+    Raises:
+        ParameterError: it is no number.
+    """
     if given is None:
         return None
     from dpcore.pricing.cost_estimate import read_work
@@ -48,7 +56,7 @@ def in_number(given: str | None) -> int | None:
 
 
 def limited(spec: Spec, memory: str | None, work: str | None) -> Spec:
-    """The spec with the limits."""
+    """The spec with the limits of the command line on what a run may need."""
     return attrs.evolve(
         spec,
         request=attrs.evolve(spec.request, memory=in_bytes(memory), work=in_number(work)),

@@ -15,7 +15,7 @@ class NamedCommands(TyperGroup):
     """A group that answers a mistyped name with the nearest one, whatever typer's version."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As any group does."""
+        """Find a command as any group does; a mistyped name fails with the nearest one."""
         name = args[0]
         if self.get_command(ctx, name) is None and name[:1].isalnum() and not ctx.resilient_parsing:
             ctx.fail(f"No such command {shown(name)}{near(name, self.list_commands(ctx))}")

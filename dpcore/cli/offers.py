@@ -35,13 +35,14 @@ class Offer:
 
 def offers() -> dict[str, Offer]:
     """Every promised command by name, whether or not its plugin is installed."""
-    promised = {}
+    promises = {}
+    # The user's file comes second, so that its words replace packaged ones of the same name.
     for entries in (_packaged(), _entries(user_file())):
         for plugin, entry in entries.items():
             for name, text in _mapping(_mapping(entry, "provides"), "commands").items():
                 module = str(entry.get("entry_point", ""))
-                promised[str(name)] = Offer(plugin=str(plugin), help=str(text), module=module)
-    return promised
+                promises[str(name)] = Offer(plugin=str(plugin), help=str(text), module=module)
+    return promises
 
 
 @cache  # a file of the package: it is the same for ever
@@ -84,6 +85,7 @@ def command_of(name: str, offer: Offer) -> Any:
     from dpcore.siblings import missing
 
     registry = Registry.default()
+    # A sibling that is missing gets the way to install it; a stranger gets the registry's words.
     if not offer.is_installed and Index.packaged().entries.get(offer.plugin) == (
         registry.entries.get(offer.plugin)
     ):

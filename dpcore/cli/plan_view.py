@@ -39,20 +39,24 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
     ledger = ledger_of(spec)
     if ledger is None:
         return None
+    # Asks what a run would leave, under the rule by which it would be charged; nothing is written.
     with spec.placed(), below("ledger"):
         after = ledger.would_leave(plan.charge())
-    left = ledger.left()
+    remaining_budget = ledger.left()
     return {
         "name": ledger.name,
-        "left": left.describe(),
+        "left": remaining_budget.describe(),
         "after": after.describe(),
-        "warning": left.most_taken_by(after),
+        "warning": remaining_budget.most_taken_by(after),
     }
 
 
 def reading(plan: Plan) -> dict[str, str]:
     """By release, how it reads the records, and what that needs."""
-    return {one.name: one.learner.reads_of(one.part).describe() for one in plan.schedule.releases}
+    return {
+        scheduled.name: scheduled.learner.reads_of(scheduled.part).describe()
+        for scheduled in plan.schedule.releases
+    }
 
 
 def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
@@ -84,29 +88,30 @@ def show_bars(console: Console, plan: Plan) -> None:
 
 def show_noise(console: Console, models: Mapping[str, Published]) -> None:
     """The error bars of models that have some, or why they have none; and what bars cover."""
-    told = {
+    sentences = {
         name: model.bars.describe()
         for name, model in models.items()
         if isinstance(model, LinearModel) and model.bars is not UNSTATED
     }
-    for name, sentence in told.items():
+    for name, sentence in sentences.items():
         console.print(f"{name}: {sentence}", markup=False)
-    if any(not sentence.startswith(NONE) for sentence in told.values()):
+    # The bars cover the noise of the mechanism alone, not the sampling of records: say so once.
+    if any(not sentence.startswith(NONE) for sentence in sentences.values()):
         console.print(f"95 % intervals; {NOISE_OF_FIT}.", markup=False)
 
 
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
-        shown, *others = _EDGES
-        listed = columns(
-            *figures.about, shown, *others, *([DISPLAY] if figures.display is not None else []),
+        estimate, *edges = _EDGES
+        table = columns(
+            *figures.about, estimate, *edges, *([DISPLAY] if figures.display is not None else []),
             title=name,
         )  # fmt: skip
         rows = figures.rows()
         for row in rows[:_SHOWN]:
-            listed.add_row(*(_number(value) for value in row))
-        console.print(listed)
+            table.add_row(*(_number(value) for value in row))
+        console.print(table)
         if len(rows) > _SHOWN:
             console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
         console.print(f"{figures.bars}.", markup=False)
@@ -135,5 +140,6 @@ def _show_evidence(
         try:
             for line in lines(evidence()):
                 console.print(line, markup=False)
+        # Evidence that cannot be read is a note: no guarantee rests on it.
         except DpcoreError as error:
             note(str(error))

@@ -33,27 +33,28 @@ def list_plugins(json: JsonOption = False) -> None:
     """Every admitted or installed plugin, without importing any."""
     with guarded():
         registry = Registry.default()
-        found = {plugin.name: plugin for plugin in installed()}
-        told = [
+        # From metadata alone: listing a plugin must not run its code.
+        plugins_by_name = {plugin.name: plugin for plugin in installed()}
+        rows = [
             {
                 "plugin": name,
-                "distribution": _distribution(registry, found, name),
+                "distribution": _distribution(registry, plugins_by_name, name),
                 "status": _status(registry, name),
             }
-            for name in sorted({*registry.entries, *found})
+            for name in sorted({*registry.entries, *plugins_by_name})
         ]
         if json:
-            show_json(told)
+            show_json(rows)
             return
         table = columns("plugin", "distribution", "status")
-        for one in told:
-            table.add_row(*one.values())
+        for row in rows:
+            table.add_row(*row.values())
         out().print(table)
 
 
-def _distribution(registry: Registry, found: dict[str, Installed], name: str) -> str:
-    if name in found:
-        return f"{found[name].distribution} {found[name].version}"
+def _distribution(registry: Registry, plugins_by_name: dict[str, Installed], name: str) -> str:
+    if name in plugins_by_name:
+        return f"{plugins_by_name[name].distribution} {plugins_by_name[name].version}"
     return registry.entries[name].distribution
 
 
@@ -76,17 +77,17 @@ def show(name: Name, json: JsonOption = False) -> None:
     with guarded():
         registry = Registry.default()
         console = out()
-        found = [plugin for plugin in installed() if plugin.name == name]
+        installations = [plugin for plugin in installed() if plugin.name == name]
         entry = registry.entries.get(name)
-        if entry is None and not found:
-            known = {*registry.entries, *(plugin.name for plugin in installed())}
+        if entry is None and not installations:
+            names = {*registry.entries, *(plugin.name for plugin in installed())}
             raise RegistryError(
-                f"plugin {name} is neither admitted nor installed{near(name, known)}"
+                f"plugin {name} is neither admitted nor installed{near(name, names)}"
             )
         if json:
-            show_json(_told(registry, name, found))
+            show_json(_describe(registry, name, installations))
             return
-        for plugin in found:
+        for plugin in installations:
             _metadata(plugin)
         console.print(f"status:       {_status(registry, name)}", markup=False)
         if entry is not None:
@@ -96,7 +97,7 @@ def show(name: Name, json: JsonOption = False) -> None:
             _components(entry.provides.to_dict())
 
 
-def _told(registry: Registry, name: str, found: list[Installed]) -> dict[str, Any]:
+def _describe(registry: Registry, name: str, installations: list[Installed]) -> dict[str, Any]:
     entry = registry.entries.get(name)
     admitted = None
     if entry is not None:
@@ -110,12 +111,12 @@ def _told(registry: Registry, name: str, found: list[Installed]) -> dict[str, An
         "plugin": name,
         "installed": [
             {
-                "distribution": one.distribution,
-                "version": one.version,
-                "origin": one.origin,
-                "entry point": one.value,
+                "distribution": installation.distribution,
+                "version": installation.version,
+                "origin": installation.origin,
+                "entry point": installation.value,
             }
-            for one in found
+            for installation in installations
         ],
         "status": _status(registry, name),
         "admitted": admitted,
@@ -143,6 +144,8 @@ def enable(
     with guarded():
         plugin = candidate(name)
         _metadata(plugin)
+        # Imported in a process without data, so the user sees what it provides before it may run
+        # here.
         with SlowProgress(None, "importing it apart"):
             provides = inspect(plugin)
         _components(provides)
@@ -181,6 +184,7 @@ def new(
         if name in Index.packaged().entries:
             raise RegistryError(f"plugin {name} is in the packaged registry; take another name")
         folder = write_plugin(name, kind, path)
+        # The three steps to a plugin that runs; the second one asks for consent.
         steps = (
             f"pip install -e {folder}",
             f"dpcore plugins enable {name}",

@@ -27,7 +27,7 @@ class SlowProgress:
 
     def __init__(self, total: int | None, label: str) -> None:
         self._total, self._label, self._done = total, label, 0
-        self._began = self._told = time.monotonic()
+        self._start = self._last_line_at = time.monotonic()
         console = err()
         self._lines = volume() is Volume.VERBOSE and not console.is_terminal
         self._bar = None
@@ -51,29 +51,30 @@ class SlowProgress:
             self._bar.stop()
 
     def step(self) -> None:
-        """One more."""
+        """Count one more step as done."""
         self.reach(self._done + 1)
 
     def reach(self, done: int, total: int | None = None, label: str | None = None) -> None:
-        """So many in all, of so many."""
+        """Show `done` steps of `total`; the known total and label stay where None is passed."""
         self._done, self._total = done, self._total if total is None else total
         if label is not None and label != self._label:
-            self._label, self._began = label, time.monotonic()  # each part has a speed of its own
+            self._label, self._start = label, time.monotonic()  # each part has a speed of its own
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=self._total, description=self._label)
-        elif self._lines and time.monotonic() - self._told >= _EVERY:
-            self._told = time.monotonic()
-            err().print(self._line(self._told - self._began), markup=False)
+        elif self._lines and time.monotonic() - self._last_line_at >= _EVERY:
+            self._last_line_at = time.monotonic()
+            err().print(self._line(self._last_line_at - self._start), markup=False)
 
     def _line(self, seconds: float) -> str:
         if not self._total or not self._done:
             return f"{self._label}: {self._done}, {seconds:.0f} s so far"
-        left = seconds * (self._total - self._done) / self._done
-        return f"{self._label}: {self._done} of {self._total}, about {left:.0f} s left"
+        # At the pace of this part so far.
+        seconds_left = seconds * (self._total - self._done) / self._done
+        return f"{self._label}: {self._done} of {self._total}, about {seconds_left:.0f} s left"
 
 
 @contextmanager
 def slow_progress(label: str = "releasing", before: str = "reading") -> Iterator[Progress]:
     """For a library's `Progress`: what comes before the first step has no number of steps."""
     with SlowProgress(None, before) as bar:
-        yield lambda done, most: bar.reach(done, most, label)
+        yield lambda done, total: bar.reach(done, total, label)

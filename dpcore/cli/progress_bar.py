@@ -14,29 +14,29 @@ from rich.text import Text
 from dpcore.cli.console import err
 
 
-class _Counted(MofNCompleteColumn):
+class _Count(MofNCompleteColumn):
     """So many of so many; nothing where nobody knows of how many."""
 
     def render(self, task: Task) -> Text:
         return Text("") if task.total is None else super().render(task)
 
 
-class _Left(TimeRemainingColumn):
+class _RemainingTime(TimeRemainingColumn):
     """The time that is left; nothing where nobody can know it yet."""
 
     def render(self, task: Task) -> Text:
-        known = task.total is not None and task.time_remaining is not None
-        return super().render(task).append(" left") if known else Text("")
+        is_known = task.total is not None and task.time_remaining is not None
+        return super().render(task).append(" left") if is_known else Text("")
 
 
 def bar() -> Bar:
-    """On standard error, gone once all is done."""
+    """A bar on standard error, which is gone once all is done."""
     return Bar(
         TextColumn("{task.description}"),
         BarColumn(),
-        _Counted(),
+        _Count(),
         TimeElapsedColumn(),
-        _Left(),
+        _RemainingTime(),
         console=err(),
         transient=True,
     )

@@ -20,12 +20,12 @@ def replay(
     """Rebuild a run's public folder from its answers alone, and compare every byte."""
     with guarded():
         with SlowProgress(None, "replaying"):
-            found = rebuilt(run, memory=in_bytes(memory), work=in_number(work))
+            result = rebuilt(run, memory=in_bytes(memory), work=in_number(work))
         if json:
-            show_json({"guarantee": found.guarantee.to_dict(), "replayed": sorted(found.files)})
+            show_json({"guarantee": result.guarantee.to_dict(), "replayed": sorted(result.files)})
             return
         console = out()
-        console.print(found.guarantee.paragraph(), markup=False)
+        console.print(result.guarantee.paragraph(), markup=False)
         console.print()
-        console.print(f"{len(found.files)} files replay to identical bytes.", markup=False)
+        console.print(f"{len(result.files)} files replay to identical bytes.", markup=False)
         console.print("The answers and the models agree; who made them is not shown.", markup=False)

@@ -59,7 +59,8 @@ def run(
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
         loaded = limited(load_spec(spec), memory, work)
-        chosen = engine_choice(engine, scheduler, local_cluster)
+        # A wrong option ends here, before any budget is reserved.
+        choice = engine_choice(engine, scheduler, local_cluster)
 
         # imported for a spec that is right
         from dpcore.cli.plan_view import show_figures, show_noise, show_plan
@@ -68,68 +69,71 @@ def run(
         from dpcore.publish.whole_run import run as whole_run
 
         with slow_progress() as progress:
-            made = whole_run(
+            outcome = whole_run(
                 loaded,
                 source=source,
-                engine=chosen,
+                engine=choice,
                 runs=runs,
                 rehearsal=rehearsal,
                 progress=progress,
             )
-        with _published(made):
-            if made.note:
-                note(made.note)
+        # The run is on disk and paid for: from here on a failure is one of showing it.
+        with _guard_display(outcome):
+            if outcome.note:
+                note(outcome.note)
             if json:
-                show_json(_told(made, rehearsal is not None))
+                show_json(_describe(outcome, rehearsal is not None))
                 return
             console = out()
-            show_plan(console, made.guarantee, made.lock)
-            show_figures(console, made.tables)
-            show_noise(console, made.models)
-            for name, why in made.operator.get("stand-ins", {}).items():
+            show_plan(console, outcome.guarantee, outcome.lock)
+            show_figures(console, outcome.tables)
+            show_noise(console, outcome.models)
+            for name, why in outcome.operator.get("stand-ins", {}).items():
                 console.print(f"{name}: {why}.", markup=False)
-            if "evaluation" in made.operator:
-                _show_evaluation(console, made.operator["evaluation"], UNCOVERED)
-            if made.evaluation:
-                _show_look(console, paid(made, plan_of(made)))
-            what = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
-            console.print(f"{what} {made.kept}", markup=False)
+            if "evaluation" in outcome.operator:
+                _show_evaluation(console, outcome.operator["evaluation"], UNCOVERED)
+            if outcome.evaluation:
+                _show_look(console, paid(outcome, plan_of(outcome)))
+            # Last, so that nobody overlooks that a rehearsal is not private.
+            heading = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
+            console.print(f"{heading} {outcome.kept}", markup=False)
 
 
-def _told(made: Run, rehearsed: bool) -> dict[str, Any]:
+def _describe(outcome: Run, is_rehearsal: bool) -> dict[str, Any]:
     """What a run shows, as data."""
     return {
-        **made.lock.plan,
-        "guarantee": made.guarantee.to_dict(),
-        "tables": {name: table.columns for name, table in made.tables.items()},
-        "hold-out": made.evaluation,
+        **outcome.lock.plan,
+        "guarantee": outcome.guarantee.to_dict(),
+        "tables": {name: table.columns for name, table in outcome.tables.items()},
+        "hold-out": outcome.evaluation,
         "operator": {
-            k: made.operator[k] for k in made.operator if k in ("evaluation", "stand-ins")
+            k: outcome.operator[k] for k in outcome.operator if k in ("evaluation", "stand-ins")
         },
-        "rehearsed, not private" if rehearsed else "published": str(made.kept),
+        "rehearsed, not private" if is_rehearsal else "published": str(outcome.kept),
     }
 
 
 @contextlib.contextmanager
-def _published(made: Run) -> Iterator[None]:
+def _guard_display(outcome: Run) -> Iterator[None]:
     """Showing a run that is published: nothing that fails here takes it back."""
-    told = f"published in {made.kept}"
+    message = f"published in {outcome.kept}"
     try:
         yield
         flush()
     except (OSError, SystemExit):  # a closed pipe ends rich
+        # An exit code of its own: whoever runs this must not run it again, which would cost anew.
         give_up()
-        raise OperatorFileError(f"{told}; standard output cannot be written") from None
+        raise OperatorFileError(f"{message}; standard output cannot be written") from None
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(told) from None
+        raise KeyboardInterrupt(message) from None
 
 
 def _show_look(console: Console, look: Iterable[Paid]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
     table = columns("release", "metric", "value", "low", "high", title=title)
-    for one in look:
-        edges = (f"{edge:.6g}" for edge in (one.value, one.low, one.high))
-        table.add_row(one.release, f"hold-out {one.metric}", *edges)
+    for metric in look:
+        edges = (f"{edge:.6g}" for edge in (metric.value, metric.low, metric.high))
+        table.add_row(metric.release, f"hold-out {metric.metric}", *edges)
     console.print(table)
     console.print("95 % intervals of the noise alone.", markup=False)
 

@@ -19,7 +19,7 @@ def schema(
     """Write the JSON Schema of a spec to standard output, for editors and validators."""
     with guarded():
         if experiment:
-            found = sibling("experiments", "grammar", "schema --experiment").json_schema()
+            document = sibling("experiments", "grammar", "schema --experiment").json_schema()
         else:
-            found = json_schema(Registry.default())
-        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+            document = json_schema(Registry.default())
+        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())

@@ -47,7 +47,7 @@ class BlockError(ReleaseError):
     """A block's part of a total failed.
 
     Args:
-        told: The name of the error's type: all that is told of it, for it may hold a record.
+        told: The name of the error's type, and no more: its text may hold a record.
     """
 
     def __init__(self, told: str) -> None:

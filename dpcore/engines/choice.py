@@ -52,7 +52,11 @@ class Local(EngineChoice):
 
     @contextlib.contextmanager
     def opened(self, spool: Path) -> Iterator[Engine]:
-        """A `LocalEngine`."""
+        """A `LocalEngine` with its spools in `spool`.
+
+        Raises:
+            RequestError: a scheduler or workers are named, which it does not have.
+        """
         if self.scheduler is not None or self.workers is not None:
             raise RequestError("the local engine has no scheduler and no workers: name none")
         with LocalEngine(spool=spool) as engine:

@@ -26,8 +26,8 @@ Derived = TypeVar("Derived")
 class _Stored(NamedTuple):
     """Where an array lies, and what it was."""
 
-    kept: np.dtype[Any]
-    given: np.dtype[Any]
+    disk_type: np.dtype[Any]
+    memory_type: np.dtype[Any]
     shape: tuple[int, ...]
 
 
@@ -41,7 +41,7 @@ class _Entry(NamedTuple):
 
 
 class DerivedBlocks:
-    """PRIVATE: of every block what was made for the latest key. Any threads may share it.
+    """PRIVATE: what was derived from every block for the latest key. Any threads may share it.
 
     A key whose objects came here pickled once more, as with every ask of a cluster, is the same if
     its objects have the same type and fields to the last byte (`dpcore.fingerprint`).
@@ -57,20 +57,25 @@ class DerivedBlocks:
     def derived(self, block: int, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
         """As `Records.derived`, of a block by its number."""
         with self._lock:
+            # One key at a time: a learner goes through all blocks with one stage before the next,
+            # so older results would only fill the disk.
             if self._spool is None or not same_key(self._key, key):
                 self._begin(key)
             assert self._spool is not None, "begun"
             spool, entries = self._spool, self._entries
+        # Outside the lock: making rows may take long, and two threads would make the same ones.
         entry = entries.get(block)
         if entry is not None:
-            return cast(Derived, _read(spool, entry))
-        made = make()
-        if isinstance(made, tuple):  # anything else is made anew
-            entries[block] = _put(spool, made)
-        return made
+            return cast(Derived, _read_entry(spool, entry))
+        result = make()
+        if isinstance(result, tuple):  # anything else is made anew
+            entries[block] = _put_entry(spool, result)
+        return result
 
     def _begin(self, key: tuple[object, ...]) -> None:
         """Another key: new objects that are worth the same, or something else."""
+        # An empty fingerprint means that the objects cannot be serialised: then never reuse a
+        # result, since nobody can tell whether it belongs to this key.
         mark = fingerprint(*key)
         if self._spool is None or not mark or mark != self._mark:
             self.close()
@@ -78,7 +83,7 @@ class DerivedBlocks:
         self._key, self._mark = key, mark
 
     def close(self) -> None:
-        """Remove what is kept."""
+        """Remove the spool and forget its entries; a later key begins anew."""
         if self._spool is not None:
             self._spool.close()
         self._spool, self._entries = None, {}
@@ -92,40 +97,43 @@ class BlockKeeper:
     block: int
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
-        """As `Records.derived`."""
+        """As `Records.derived`: what `make` returns for this block and key, now or before."""
         return self.blocks.derived(self.block, key, make)
 
 
 def _narrow(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype != np.float64:
         return array
+    # Lossless or not at all: sums over blocks must be the same integers whether rows come from the
+    # spool or are made anew. NaN differs from itself, so it is never narrowed.
     with np.errstate(over="ignore", under="ignore"):
-        less = array.astype(np.float32)
-    return less if np.array_equal(less, array) else array
+        narrowed = array.astype(np.float32)
+    return narrowed if np.array_equal(narrowed, array) else array
 
 
-def _put(spool: Spool, made: tuple[Any, ...]) -> _Entry:
+def _put_entry(spool: Spool, result: tuple[Any, ...]) -> _Entry:
     items: list[Any] = []
     arrays = []
-    for item in made:
+    for item in result:
         if isinstance(item, np.ndarray) and item.dtype != object:
             arrays.append(_narrow(item))
             items.append(_Stored(arrays[-1].dtype, item.dtype, item.shape))
         else:
             items.append(item)
     size = sum(array.nbytes for array in arrays)
-    return _Entry(spool.put(arrays), size, items, type(made))
+    return _Entry(spool.put(arrays), size, items, type(result))
 
 
-def _read(spool: Spool, entry: _Entry) -> Any:
-    found, at = [], 0
+def _read_entry(spool: Spool, entry: _Entry) -> Any:
+    items, position = [], 0
     content = spool.read(entry.place, entry.size)
     for item in entry.items:
         if not isinstance(item, _Stored):
-            found.append(item)
+            items.append(item)
             continue
         count = math.prod(item.shape)
-        array = np.frombuffer(content, dtype=item.kept, count=count, offset=at)
-        at += array.nbytes
-        found.append(array.reshape(item.shape).astype(item.given))
-    return tuple(found) if entry.kind is tuple else entry.kind(*found)
+        # `astype` copies, so the rows outlive the thread's buffer, which its next read overwrites.
+        array = np.frombuffer(content, dtype=item.disk_type, count=count, offset=position)
+        position += array.nbytes
+        items.append(array.reshape(item.shape).astype(item.memory_type))
+    return tuple(items) if entry.kind is tuple else entry.kind(*items)

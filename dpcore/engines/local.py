@@ -32,7 +32,7 @@ _NUMBER = 8  # bytes
 
 
 def usable_threads() -> int:
-    """As many as this process may use processors."""
+    """The number of processors that this process may use, at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -64,14 +64,14 @@ class _Blocks:
         block = self.known[number]
         numbers = block.rows * block.width
         view = self.spool.mapped(block.place, _NUMBER * (numbers + block.rows))
-        found = np.frombuffer(view, dtype=np.float64)
+        numbers_of_block = np.frombuffer(view, dtype=np.float64)
         return Records(
-            features=found[:numbers].reshape(block.rows, block.width),
-            labels=found[numbers:],
+            features=numbers_of_block[:numbers].reshape(block.rows, block.width),
+            labels=numbers_of_block[numbers:],
             keeper=BlockKeeper(self.derived, number),
         )
 
-    def left(self, number: int) -> None:
+    def drop(self, number: int) -> None:
         block = self.known[number]
         self.spool.left(block.place, _NUMBER * block.rows * (block.width + 1))
 
@@ -98,17 +98,19 @@ class LocalEngine(Engine):
     _held: dict[Selection, _Blocks] = attrs.field(factory=dict, init=False, repr=False)
 
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
-        """One part after the other, a batch at a time."""
+        """Read one part after the other, a batch at a time, into blocks of `rows` records."""
         if self._held:
             raise ContractError("an engine holds the records of one run: make another")
+        # The order of parts and batches numbers the records, so selections by place mean the same
+        # records here as in memory.
         blocks = self._held[EVERYTHING] = _Blocks(self.spool)
         counts, first = [0] * len(parts), 0
-        for records in self._cut(self._encoded(parts, encode, counts)):
+        for records in self._cut(self._encode(parts, encode, counts)):
             blocks.put(records, first, len(records))
             first += len(records)
         return tuple(counts)
 
-    def _encoded(
+    def _encode(
         self, parts: Sequence[Part], encode: Encode, counts: list[int]
     ) -> Iterator[Records]:
         for number, part in enumerate(parts):
@@ -116,94 +118,102 @@ class LocalEngine(Engine):
                 try:
                     records = encode(batch)
                 except MisfitError as error:
+                    # The error counts records within its batch; give it the place within the part.
                     raise error.after(counts[number], number) from None
                 counts[number] += len(records)
                 yield records
 
     def _cut(self, batches: Iterator[Records]) -> Iterator[Records]:
-        """Batches of any size to blocks of one, but for the last."""
-        waiting: list[Records] = []
-        have = 0
+        """Cut batches of any size into blocks of `rows` records; the last may be shorter."""
+        # Blocks of one size, whatever the source's batches are: memory is one block a thread.
+        queue: list[Records] = []
+        count = 0
         for records in batches:
-            waiting.append(records)
-            have += len(records)
-            if have < self.rows:
+            queue.append(records)
+            count += len(records)
+            if count < self.rows:
                 continue
-            whole = _joined(waiting)
-            cut = have // self.rows * self.rows
-            for at in range(0, cut, self.rows):
-                yield whole.take(np.arange(at, at + self.rows))
-            waiting = [whole.take(np.arange(cut, have))]
-            have -= cut
-        if have:
-            yield _joined(waiting)
+            joined_batches = _join(queue)
+            cut = count // self.rows * self.rows
+            for start in range(0, cut, self.rows):
+                yield joined_batches.take(np.arange(start, start + self.rows))
+            queue = [joined_batches.take(np.arange(cut, count))]
+            count -= cut
+        if count:
+            yield _join(queue)
 
     def total(self, task: Task) -> Folded:
-        """Every thread takes the next block and adds."""
-        blocks = self._of(task.split)
-        waiting, lock = iter(range(len(blocks.known))), threading.Lock()
-        stopped = threading.Event()
+        """Sum `task.part` over all blocks; each thread takes the next block and adds it."""
+        blocks = self._blocks_of(task.split)
+        queue, lock = iter(range(len(blocks.known))), threading.Lock()
+        # Totals are integers, so any order in which threads add gives the same total to the last
+        # bit.
+        stop = threading.Event()
 
         def work() -> Folded:
             total = task.zero
             while True:
                 with lock:
-                    number = next(waiting, None)
-                if number is None or stopped.is_set():
+                    number = next(queue, None)
+                if number is None or stop.is_set():
                     return total
-                records = self._sampled(blocks, number, task)
+                # No lock around the work: a block belongs to the one thread that took its number.
+                records = self._select_rows(blocks, number, task)
                 if len(records):
-                    total = added(total, _done(task, records, stopped))
-                blocks.left(number)
+                    total = added(total, _fold_block(task, records, stop))
+                blocks.drop(number)
 
         total = task.zero
-        for found in self._side_by_side(work, stopped):
-            total = added(total, found)
+        for share in self._run_threads(work, stop):
+            total = added(total, share)
         return total
 
-    def _side_by_side(self, work: Callable[[], Folded], stopped: threading.Event) -> list[Folded]:
+    def _run_threads(self, work: Callable[[], Folded], stop: threading.Event) -> list[Folded]:
         """What every thread finds; where one fails, or a signal comes, the others stop."""
         if self.threads == 1:
             return [work()]
         with ThreadPoolExecutor(self.threads) as pool:
-            begun = [pool.submit(work) for _ in range(self.threads)]
+            futures = [pool.submit(work) for _ in range(self.threads)]
             try:
-                return [one.result() for one in begun]
+                return [future.result() for future in futures]
             except BaseException:
-                stopped.set()
+                stop.set()
                 raise
 
-    def _sampled(self, blocks: _Blocks, number: int, task: Task) -> Records:
+    def _select_rows(self, blocks: _Blocks, number: int, task: Task) -> Records:
         records = blocks.records(number)
         if task.sample is EVERYTHING:
             return records
         block = blocks.known[number]
-        kept = task.sample.kept(block.first, block.span)
+        # The sample is drawn over places of the source; a split's block holds only some of them, so
+        # take the entries of those places.
+        selection = task.sample.kept(block.first, block.span)
         if task.split is not EVERYTHING:
-            kept = kept[task.split.kept(block.first, block.span)]
-        return records.take(np.flatnonzero(kept))
+            selection = selection[task.split.kept(block.first, block.span)]
+        return records.take(np.flatnonzero(selection))
 
-    def _of(self, split: Selection) -> _Blocks:
-        """The blocks of a split, cut out once."""
+    def _blocks_of(self, split: Selection) -> _Blocks:
+        """The blocks of a split, cut out at its first use and kept for later asks."""
         if not self._held:
             raise ContractError("the engine holds no records")
         if split not in self._held:
-            whole, found = self._held[EVERYTHING], _Blocks(self.spool)
-            self._held[split] = found
-            for number, block in enumerate(whole.known):
-                kept = np.flatnonzero(split.kept(block.first, block.span))
-                found.put(whole.records(number).take(kept), block.first, block.span)
-                whole.left(number)
+            # Each block keeps its places in the source, so later samples choose the same records.
+            source_blocks, split_blocks = self._held[EVERYTHING], _Blocks(self.spool)
+            self._held[split] = split_blocks
+            for number, block in enumerate(source_blocks.known):
+                rows = np.flatnonzero(split.kept(block.first, block.span))
+                split_blocks.put(source_blocks.records(number).take(rows), block.first, block.span)
+                source_blocks.drop(number)
         return self._held[split]
 
     def close(self) -> None:
-        """Remove the spools."""
+        """Remove the spools with all records in them; the engine can load again."""
         for blocks in self._held.values():
             blocks.close()
         self._held.clear()
 
 
-def _done(task: Task, records: Records, stopped: threading.Event) -> Folded:
+def _fold_block(task: Task, records: Records, stop: threading.Event) -> Folded:
     """What a block adds; where it fails, the other threads stop.
 
     Raises:
@@ -212,15 +222,16 @@ def _done(task: Task, records: Records, stopped: threading.Event) -> Folded:
     try:
         return task.part(records)
     except Exception as error:
-        told = type(error).__name__
-    stopped.set()
-    raise BlockError(told)
+        # The error itself stops here: its text or its frames may hold a record.
+        error_type = type(error).__name__
+    stop.set()
+    raise BlockError(error_type)
 
 
-def _joined(several: list[Records]) -> Records:
-    if len(several) == 1:
-        return several[0]
+def _join(batches: list[Records]) -> Records:
+    if len(batches) == 1:
+        return batches[0]
     return Records(
-        features=np.concatenate([one.features for one in several]),
-        labels=np.concatenate([one.labels for one in several]),
+        features=np.concatenate([records.features for records in batches]),
+        labels=np.concatenate([records.labels for records in batches]),
     )

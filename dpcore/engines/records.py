@@ -16,7 +16,7 @@ from dpcore.sampling.selection import EVERYTHING, Selection
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class EngineRecords:
-    """Stands for `Records` where a learner `reads` sums, folds or loops.
+    """Stands in for `Records` where a learner `reads` sums, folds or loops.
 
     Args:
         places: How many records the source has, in or out of the split.
@@ -50,6 +50,7 @@ class EngineRecords:
         return attrs.evolve(self, sample=sample)
 
     def __getattr__(self, name: str) -> NoReturn:
+        # Python asks for special names when it copies or pickles; those must fail in its own way.
         if name.startswith("__"):
             raise AttributeError(name)
         raise ContractError(
@@ -66,6 +67,8 @@ class _InPieces:
     rows: int
 
     def __call__(self, block: Records) -> Folded:
+        # The learner chose how many rows one call may take, for its memory; the engine's blocks may
+        # be larger. A fold is additive, so pieces change no total.
         pieces = block.blocks(self.rows)
         if len(pieces) == 1:
             return cast(Folded, self.part(pieces[0]))  # the engine adds it

@@ -25,8 +25,8 @@ _DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)  # of a file's pages: n
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:
-    kept: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
-    return memoryview(kept).cast("B")
+    contiguous: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
+    return memoryview(contiguous).cast("B")
 
 
 class Spool:
@@ -42,14 +42,16 @@ class Spool:
     def __init__(self, folder: Path | None) -> None:
         self._lock, self._end = threading.Lock(), 0
         self._map: mmap.mmap | None = None
-        self._own = threading.local()
-        self._told = "the system's folder for temporary files" if folder is None else str(folder)
+        self._local = threading.local()
+        self._folder = "the system's folder for temporary files" if folder is None else str(folder)
         try:
             if folder is not None:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Without a buffer, so that no copy of records lies in a file object; `pwrite` takes a
+            # position, so threads need no common one.
             self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
         except OSError as error:
-            raise self._failed(error) from None
+            raise self._spool_error(error) from None
 
     def put(self, arrays: Sequence[NDArray[Any]]) -> int:
         """Keep arrays, one behind the other; where they begin.
@@ -60,20 +62,24 @@ class Spool:
         pieces = [_bytes(array) for array in arrays if array.size]
         with self._lock:
             place = self._end
+            # Only the room is taken under the lock; threads write side by side. Places begin at
+            # pages, so that the system can drop the memory of one block alone.
             size = sum(piece.nbytes for piece in pieces)
             self._end += -(-size // _PAGE) * _PAGE
-        at = place
+        position = place
         try:
             for piece in pieces:
                 while piece.nbytes:
-                    written = os.pwrite(self._file.fileno(), piece, at)
-                    piece, at = piece[written:], at + written
+                    # A write may end early without an error, for example when the disk is nearly
+                    # full.
+                    written = os.pwrite(self._file.fileno(), piece, position)
+                    piece, position = piece[written:], position + written
         except OSError as error:
-            raise self._failed(error) from None
+            raise self._spool_error(error) from None
         return place
 
     def read(self, place: int, size: int) -> memoryview:
-        """So many bytes, in a buffer of this thread's: they hold until its next read.
+        """`size` bytes at `place`, in a buffer of this thread's, valid until its next read.
 
         One buffer for all blocks stays in the processor's cache, and its memory is not cleared anew
         by the system for each of them.
@@ -81,16 +87,16 @@ class Spool:
         Raises:
             SourceError: the file is shorter than it was.
         """
-        buffer: bytearray | None = getattr(self._own, "buffer", None)
+        buffer: bytearray | None = getattr(self._local, "buffer", None)
         if buffer is None or len(buffer) < size:
-            self._own.buffer = buffer = bytearray(size)
-        found = memoryview(buffer)[:size]
-        if os.preadv(self._file.fileno(), [found], place) != size:
-            raise SourceError(f"the spool in {self._told} is shorter than it was")
-        return found
+            self._local.buffer = buffer = bytearray(size)
+        view = memoryview(buffer)[:size]
+        if os.preadv(self._file.fileno(), [view], place) != size:
+            raise SourceError(f"the spool in {self._folder} is shorter than it was")
+        return view
 
     def mapped(self, place: int, size: int) -> memoryview:
-        """So many bytes, read when they are looked at, read-only.
+        """`size` bytes at `place`, read-only, loaded from disk when they are looked at.
 
         One mapping of the file serves all of them: making one for each block costs more than a
         pass over it. Whoever is done with bytes calls `left`, so that memory does not grow.
@@ -101,31 +107,32 @@ class Spool:
         if not size:
             return memoryview(b"")
         with self._lock:
+            # The file has grown since the last mapping; old views keep the old one alive.
             if self._map is None or place + size > len(self._map):
-                self._map = self._whole(place + size)
+                self._map = self._map_file(place + size)
             return memoryview(self._map)[place : place + size]
 
     def left(self, place: int, size: int) -> None:
         """These bytes are not looked at for a while: the system may take their memory back."""
-        whole = self._map
-        if whole is not None and size and _DROP is not None:
-            whole.madvise(_DROP, place, min(size, len(whole) - place))
+        mapping = self._map
+        if mapping is not None and size and _DROP is not None:
+            mapping.madvise(_DROP, place, min(size, len(mapping) - place))
 
-    def _whole(self, needed: int) -> mmap.mmap:
+    def _map_file(self, size: int) -> mmap.mmap:
         try:
-            found = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            mapping = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):
-            found = None
-        if found is None or len(found) < needed:
-            raise SourceError(f"the spool in {self._told} is shorter than it was")
-        return found
+            mapping = None
+        if mapping is None or len(mapping) < size:
+            raise SourceError(f"the spool in {self._folder} is shorter than it was")
+        return mapping
 
     def close(self) -> None:
         """Remove it. May be called again."""
         self._map = None  # closed with the last view of it
         self._file.close()
 
-    def _failed(self, error: OSError) -> SpoolError:
+    def _spool_error(self, error: OSError) -> SpoolError:
         return SpoolError(
-            f"records cannot be spooled to {self._told} ({error.strerror}); name another folder"
+            f"records cannot be spooled to {self._folder} ({error.strerror}); name another folder"
         )

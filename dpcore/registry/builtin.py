@@ -46,7 +46,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
-    """Mechanisms with bare names."""
+    """The core's mechanisms, by the bare name that a spec gives."""
     return Lazily(
         {
             "discrete_gaussian": ("dpcore.mechanisms.discrete_gaussian", "DiscreteGaussian"),
@@ -67,7 +67,7 @@ def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
 
 @hookimpl
 def dpcore_accountants() -> Mapping[str, type[Accountant]]:
-    """Accountants with bare names."""
+    """The core's accountants, by the bare name that a spec gives."""
     return Lazily(
         {
             "auto": ("dpcore.accounting.methods.auto", "AutoAccountant"),
@@ -83,7 +83,7 @@ def dpcore_accountants() -> Mapping[str, type[Accountant]]:
 
 @hookimpl
 def dpcore_features() -> Mapping[str, type[FeatureMap]]:
-    """Feature maps with bare names."""
+    """The core's feature maps, by the bare name that a spec gives."""
     return Lazily(
         {
             "cos_sin": ("dpcore.learning.features.cos_sin", "CosSin"),
@@ -95,13 +95,13 @@ def dpcore_features() -> Mapping[str, type[FeatureMap]]:
 
 @hookimpl
 def dpcore_events() -> Mapping[str, type[Event]]:
-    """Events with bare names."""
+    """The core's events, by the bare name that files of events and ledgers give."""
     return CORE
 
 
 @hookimpl
 def dpcore_kernels() -> Mapping[str, type[Kernel]]:
-    """Kernels with bare names."""
+    """The core's kernels, by the bare name that a spec gives."""
     return Lazily(
         {
             "exponential": ("dpcore.functions.kernels.matern", "ExponentialKernel"),
@@ -115,7 +115,7 @@ def dpcore_kernels() -> Mapping[str, type[Kernel]]:
 
 @hookimpl
 def dpcore_sources() -> Mapping[str, type[Location]]:
-    """Sources with bare names."""
+    """The core's kinds of source, by the bare name that a spec gives."""
     return Lazily(
         {
             "csv": ("dpcore.sources.csv_file", "CsvFile"),
@@ -128,7 +128,7 @@ def dpcore_sources() -> Mapping[str, type[Location]]:
 
 @hookimpl
 def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
-    """Engines with bare names."""
+    """The core's engines, by the bare name that an operator gives."""
     return Lazily(
         {
             "local": ("dpcore.engines.choice", "Local"),
@@ -138,7 +138,7 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
 
 @hookimpl
 def dpcore_metrics() -> Mapping[str, type[Metric]]:
-    """Metrics with bare names."""
+    """The core's metrics, by the bare name that a spec gives."""
     means, rates = "dpcore.learning.metrics.means", "dpcore.learning.metrics.rates"
     losses = "dpcore.learning.metrics.losses"
     return Lazily(
@@ -165,5 +165,6 @@ def dpcore_metrics() -> Mapping[str, type[Metric]]:
 @hookimpl
 def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
     """The commands of the core: what a run, its replay, its ledger and its plugins need."""
+    # From the one table that help prints too, so that no command is missing in either.
     homes = {name: home.split(":") for name, (home, _) in COMMANDS.items()}
     return Lazily({name: (f"dpcore.cli.{file}", word) for name, (file, word) in homes.items()})

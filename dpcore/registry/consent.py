@@ -39,16 +39,16 @@ def candidate(name: str) -> Installed:
     Raises:
         RegistryError: none does, or several do.
     """
-    found = [plugin for plugin in installed() if plugin.name == name]
-    if not found:
-        others = {plugin.name for plugin in installed()}
+    candidates = [plugin for plugin in installed() if plugin.name == name]
+    if not candidates:
+        names = {plugin.name for plugin in installed()}
         raise RegistryError(
-            f"no installed distribution announces plugin {name}{nearest(name, others)}"
+            f"no installed distribution announces plugin {name}{nearest(name, names)}"
         )
-    if len(found) > 1:
-        both = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin in found)
-        raise RegistryError(f"plugin name {name} is claimed by {both}: uninstall one of them")
-    return found[0]
+    if len(candidates) > 1:
+        claimants = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin in candidates)
+        raise RegistryError(f"plugin name {name} is claimed by {claimants}: uninstall one of them")
+    return candidates[0]
 
 
 def inspect(plugin: Installed) -> Names:
@@ -57,6 +57,8 @@ def inspect(plugin: Installed) -> Names:
     Raises:
         RegistryError: it cannot be imported or breaks the hooks' rules.
     """
+    # Importing runs the plugin's code. A process of its own holds no records, and what the import
+    # changes in globals ends with it.
     child = subprocess.run(
         [sys.executable, "-c", _INSPECT, plugin.name, plugin.value],
         capture_output=True,
@@ -67,6 +69,7 @@ def inspect(plugin: Installed) -> Names:
     lines = child.stdout.strip().splitlines()
     if child.returncode != 0 or not lines:
         raise RegistryError(f"plugin {plugin.name} cannot be imported: its process ended early")
+    # The last line is ours; a plugin may print others while it is imported.
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise RegistryError(answer["error"])
@@ -77,6 +80,8 @@ def inspect(plugin: Installed) -> Names:
 def admit(plugin: Installed, provides: Names) -> None:
     """Record consent to exactly this distribution, entry point, version and components."""
     packaged = Index.packaged().entries.get(plugin.name)
+    # Names in specs begin with the plugin's name, so a stranger under a packaged name would run in
+    # the place of a component that somebody has reviewed.
     if packaged is not None and not plugin.matches(packaged):
         raise RegistryError(
             f"plugin {plugin.name} is {packaged.distribution} in the packaged registry; "
@@ -89,6 +94,7 @@ def admit(plugin: Installed, provides: Names) -> None:
         entries[plugin.name] = Entry(
             distribution=plugin.distribution,
             entry_point=plugin.value,
+            # Consent is to the version that was looked at: the next one has to be admitted again.
             version=f"=={plugin.version}",
             provides=msgspec.convert(provides, Provides),
         )
@@ -98,11 +104,14 @@ def admit(plugin: Installed, provides: Names) -> None:
 def _require_new_commands(plugin: str, names: Sequence[str]) -> None:
     """Refuse commands that the core or an admitted plugin has under the same name."""
     registry = Registry.default()
-    others = [entry for name, entry in registry.entries.items() if name != plugin]
-    taken = {*COMMANDS, *(word for entry in others for word in entry.provides.commands)} & {*names}
-    if taken:
+    other_entries = [entry for name, entry in registry.entries.items() if name != plugin]
+    clashes = {
+        *COMMANDS,
+        *(word for entry in other_entries for word in entry.provides.commands),
+    } & {*names}
+    if clashes:
         raise RegistryError(
-            f"plugin {plugin} brings commands that dpcore has already: {', '.join(sorted(taken))}"
+            f"plugin {plugin} brings commands that dpcore has already: {', '.join(sorted(clashes))}"
         )
 
 
@@ -114,9 +123,9 @@ def withdraw(name: str) -> None:
     """
     user, packaged = Index.user(), Index.packaged()
     if name not in user.entries and name not in packaged.entries:
-        admitted = {*user.entries, *packaged.entries}
+        names = {*user.entries, *packaged.entries}
         raise RegistryError(
-            f"plugin {name} is not admitted, so there is nothing to disable{near(name, admitted)}"
+            f"plugin {name} is not admitted, so there is nothing to disable{near(name, names)}"
         )
     entries = {n: entry for n, entry in user.entries.items() if n != name}
     disabled = user.disabled | ({name} if name in packaged.entries else frozenset())
@@ -136,6 +145,8 @@ def _write(entries: Mapping[str, Entry], disabled: frozenset[str]) -> None:
     path = user_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Written anew as a whole and in sorted order, so that a user can compare two versions of
+        # it.
         head = "# Plugins this user admits or disables; written by `dpcore plugins`.\n"
         path.write_text(head + yaml.safe_dump(content, sort_keys=False), "utf-8")
     except OSError as error:

@@ -25,16 +25,16 @@ class _Registered(Others):
     registry: Registry | None
 
     def names(self) -> list[str]:
-        return self._own.names(EVENT)
+        return self._registry_apart.names(EVENT)
 
     def named(self, name: str) -> type[Event]:
-        found: type[Event] = self._own.component(EVENT, name)
-        return found
+        event_class: type[Event] = self._registry_apart.component(EVENT, name)
+        return event_class
 
     def name_of(self, made: type[Event]) -> str | None:
-        return self._own.name_of(EVENT, made)
+        return self._registry_apart.name_of(EVENT, made)
 
     @cached_property
-    def _own(self) -> Registry:
+    def _registry_apart(self) -> Registry:
         """A registry of its own: what is imported to name an event is not what a run used."""
         return Registry.default() if self.registry is None else attrs.evolve(self.registry)

@@ -22,7 +22,7 @@ DISABLED = "disabled"
 
 
 class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Component names by kind."""
+    """The component names that an index admits of one plugin, by kind."""
 
     learners: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
@@ -40,11 +40,11 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evidence: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
-        """Names of one kind."""
+        """The admitted names of one kind, in the order of the file."""
         return tuple(getattr(self, kind.plural))
 
     def to_dict(self) -> Names:
-        """As `Loaded.provides` states it."""
+        """The names by kind, in the form of `Loaded.provides`, for comparison with it."""
         provided: Names = {kind.plural: sorted(self.of(kind)) for kind in KINDS if self.of(kind)}
         return provided | ({COMMAND.plural: self.commands} if self.commands else {})
 
@@ -68,7 +68,7 @@ class Index:
 
     @classmethod
     def of(cls, node: Node) -> Index:
-        """From a parsed file.
+        """Read an index from a parsed file.
 
         Raises:
             SpecError: at the misfit.
@@ -80,20 +80,22 @@ class Index:
     def _of(cls, node: Node) -> Index:
         if not isinstance(node.value, dict):
             raise SpecError("needs a mapping from plugin names to entries")
-        entries, off = {}, set()
+        entries, disabled_names = {}, set()
         for name, child in node.value.items():
             if child.value == DISABLED:
-                off.add(name)
+                disabled_names.add(name)
                 continue
             with below(name):
                 entries[name] = convert(child, Entry)
                 try:
+                    # Parsed here for its error alone: a range that is no range must fail at its
+                    # line, not when the plugin is first used.
                     SpecifierSet(entries[name].version)
                 except InvalidSpecifier:
                     raise ParameterError(
                         "a plugin", "a version range", "version", entries[name].version
                     ) from None
-        return cls(entries, frozenset(off))
+        return cls(entries, frozenset(disabled_names))
 
     @classmethod
     @cache  # a file of the package: it is the same for ever
@@ -104,7 +106,7 @@ class Index:
 
     @classmethod
     def user(cls) -> Index:
-        """The user's file; empty if there is none."""
+        """The index in the user's file; empty if there is no file, or nothing in it."""
         path = user_file()
         if not path.exists() or not path.read_text("utf-8").strip():
             return cls({}, frozenset())

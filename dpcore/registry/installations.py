@@ -43,15 +43,20 @@ def installed(plugin: str | None = None) -> tuple[Installed, ...]:
 
     Those that go by one name if `plugin` is given: the metadata of others are not parsed.
     """
-    found: dict[tuple[str, str, str], Installed] = {}
+    plugins: dict[tuple[str, str, str], Installed] = {}
     for dist in metadata.distributions():
-        for announced in _announced(dist, plugin):
-            key = (announced.name, canonicalize_name(announced.distribution), announced.value)
-            found.setdefault(key, announced)
-    return tuple(sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution)))
+        # One distribution may stand on the path twice; the first one wins, as with imports.
+        for announcement in _read_announcements(dist, plugin):
+            key = (
+                announcement.name,
+                canonicalize_name(announcement.distribution),
+                announcement.value,
+            )
+            plugins.setdefault(key, announcement)
+    return tuple(sorted(plugins.values(), key=lambda plugin: (plugin.name, plugin.distribution)))
 
 
-def _announced(dist: metadata.Distribution, plugin: str | None) -> list[Installed]:
+def _read_announcements(dist: metadata.Distribution, plugin: str | None) -> list[Installed]:
     """What one distribution announces; nothing where its own files are malformed.
 
     Anybody's distribution may be installed: what cannot be read is nobody's plugin, and whoever
@@ -68,6 +73,7 @@ def _announced(dist: metadata.Distribution, plugin: str | None) -> list[Installe
         if not points:
             return []
         name, version, origin = dist.name, dist.version, _origin(dist)
+        # Imports take the earlier one, so only what that one announces would run.
         first = metadata.distribution(name)
         if first.read_text(_POINTS) != dist.read_text(_POINTS) or first.version != version:
             return []  # hidden by one of the same name that stands earlier on the path
@@ -105,24 +111,27 @@ def find(plugin: str, entry: Entry) -> Installed:
     Raises:
         RegistryError: it is not installed, another claims its name, or its version is out of range.
     """
-    named = installed(plugin)
-    if len({canonicalize_name(found.distribution) for found in named}) > 1:
-        both = " and ".join(sorted(f"{f.distribution} {f.version}" for f in named))
-        raise RegistryError(f"plugin name {plugin} is claimed by {both}: uninstall one of them")
-    if not named:
+    # Two distributions under one name: refuse, since which of them would run depends on the path.
+    candidates = installed(plugin)
+    if len({canonicalize_name(match.distribution) for match in candidates}) > 1:
+        claimants = " and ".join(sorted(f"{f.distribution} {f.version}" for f in candidates))
+        raise RegistryError(
+            f"plugin name {plugin} is claimed by {claimants}: uninstall one of them"
+        )
+    if not candidates:
         raise RegistryError(not_installed(plugin, entry))
-    found = named[0]
-    if not found.matches(entry):
+    match = candidates[0]
+    if not match.matches(entry):
         raise RegistryError(
             f"plugin {plugin} is admitted as {entry.distribution} ({entry.entry_point}), but "
-            f"{found.distribution} ({found.value}) is installed under that name"
+            f"{match.distribution} ({match.value}) is installed under that name"
         )
-    if not SpecifierSet(entry.version).contains(found.version, prereleases=True):
+    if not SpecifierSet(entry.version).contains(match.version, prereleases=True):
         raise RegistryError(
-            f"plugin {plugin}: version {entry.version} is admitted, {found.version} is installed"
+            f"plugin {plugin}: version {entry.version} is admitted, {match.version} is installed"
         )
-    _require_siblings(plugin, found.distribution)
-    return found
+    _require_siblings(plugin, match.distribution)
+    return match
 
 
 def _require_siblings(plugin: str, distribution: str) -> None:
@@ -131,10 +140,10 @@ def _require_siblings(plugin: str, distribution: str) -> None:
     Raises:
         RegistryError: one that it needs is missing, or of a version that it does not admit.
     """
-    ours = {"dpcore", *(entry.distribution for entry in Index.packaged().entries.values())}
+    sibling_names = {"dpcore", *(entry.distribution for entry in Index.packaged().entries.values())}
     for line in metadata.requires(distribution) or ():
         requirement = Requirement(line)
-        if requirement.name not in ours or requirement.marker is not None:
+        if requirement.name not in sibling_names or requirement.marker is not None:
             continue
         try:
             version = metadata.version(requirement.name)
@@ -153,6 +162,8 @@ def import_plugin(plugin: str, value: str) -> ModuleType:
     Raises:
         RegistryError: importing it fails, whatever the reason.
     """
+    # By the value that was admitted, not by the installed metadata: the two were compared before,
+    # and this is the one that the user consented to.
     point = metadata.EntryPoint(plugin, value, GROUP)
     try:
         module = point.load()

@@ -41,11 +41,13 @@ class Loaded:
         return self.components[kind.plural]
 
     def provides(self) -> Names:
-        """Names by kind, sorted; kinds without any are left out."""
-        return {kind: sorted(found) for kind, found in self.components.items() if found}
+        """Names by kind, sorted; a kind without names is left out."""
+        return {
+            kind: sorted(components) for kind, components in self.components.items() if components
+        }
 
     def consented(self) -> Names:
-        """The same with a line of help for each command, which is imported for it."""
+        """What `provides` returns, and a line of help for each command, imported for it."""
         commands = self.of(COMMAND)
         lines = {name: help_line(commands[name]) for name in sorted(commands)}
         return {**self.provides(), **({COMMAND.plural: lines} if lines else {})}
@@ -57,6 +59,7 @@ def load(module: ModuleType, plugin: str) -> Loaded:
     Raises:
         RegistryError: a hook is unknown, raises, or returns something else than its kind.
     """
+    # A manager for each plugin: one that is broken, or that names an unknown hook, fails alone.
     manager = pluggy.PluginManager("dpcore")
     manager.add_hookspecs(hookspecs)
     try:
@@ -88,16 +91,19 @@ def _call(manager: pluggy.PluginManager, hook: str, plugin: str) -> Mapping[str,
 
 
 def _ask(manager: pluggy.PluginManager, kind: Kind, plugin: str) -> Mapping[str, type[Any]]:
-    found = _call(manager, kind.hook, plugin)
-    if isinstance(found, Lazily):
-        return found  # its classes are imported when they are asked for; a test checks ours
-    for name, component in found.items():
+    answer = _call(manager, kind.hook, plugin)
+    if isinstance(answer, Lazily):
+        return answer  # its classes are imported when they are asked for; a test checks ours
+    for name, component in answer.items():
         if not isinstance(name, str):
             raise RegistryError(f"plugin {plugin}: {kind.hook} must map names, has a {type(name)}")
+        # The class is checked now, so that a wrong one is a fault of the plugin and not of a spec.
         if not kind.accepts(component):
-            needed = f"a subclass of {kind.base.__name__}" if kind.base else "a function"
-            raise RegistryError(f"plugin {plugin}: {name!r} is no {kind.name}: {needed} was needed")
-    return dict(found)
+            requirement = f"a subclass of {kind.base.__name__}" if kind.base else "a function"
+            raise RegistryError(
+                f"plugin {plugin}: {name!r} is no {kind.name}: {requirement} was needed"
+            )
+    return dict(answer)
 
 
 def _first_line(error: Exception) -> str:

@@ -14,7 +14,7 @@ Shelf = Literal["examples", "experiments", "methods", "theory"]
 
 def shipped(registry: Registry, shelf: Shelf) -> dict[str, Any]:
     """Everything on one shelf by name, sorted; plugins that cannot be loaded are passed over."""
-    found: dict[str, Any] = {}
+    items: dict[str, Any] = {}
     for plugin in sorted({*registry.modules, *registry.entries}):
         if plugin in registry.disabled:
             continue
@@ -22,8 +22,8 @@ def shipped(registry: Registry, shelf: Shelf) -> dict[str, Any]:
             loaded: Mapping[str, Any] = getattr(registry.load(plugin), shelf)
         except RegistryError:
             continue  # told to whoever asks for one of its components by name
-        found.update(loaded)
-    return dict(sorted(found.items()))
+        items.update(loaded)
+    return dict(sorted(items.items()))
 
 
 def one(registry: Registry, shelf: Shelf, what: str, name: str) -> Any:
@@ -32,14 +32,15 @@ def one(registry: Registry, shelf: Shelf, what: str, name: str) -> Any:
     Raises:
         RegistryError: nothing does.
     """
-    found = shipped(registry, shelf)
-    if name not in found:
-        raise RegistryError(unknown(what, name, found))
-    return found[name]
+    items = shipped(registry, shelf)
+    if name not in items:
+        raise RegistryError(unknown(what, name, items))
+    return items[name]
 
 
 def beside(spec: Path) -> list[Path]:
     """The spec and every file of its folder that it names, such as a table of points."""
     text = spec.read_text("utf-8")
-    others = (p for p in sorted(spec.parent.iterdir()) if p.is_file() and p != spec)
-    return [spec, *(other for other in others if other.name in text)]
+    # By name in the text: a spec's paths are relative to its folder, whatever key holds them.
+    files = (p for p in sorted(spec.parent.iterdir()) if p.is_file() and p != spec)
+    return [spec, *(file for file in files if file.name in text)]

@@ -53,13 +53,17 @@ class Registry:
         """
         packaged, user = Index.packaged(), Index.user()
         for name, entry in user.entries.items():
-            ours = packaged.entries.get(name)
-            if ours is not None and (ours.distribution, ours.entry_point) != (
+            # The user's file may not replace a packaged plugin by another distribution.
+            packaged_entry = packaged.entries.get(name)
+            if packaged_entry is not None and (
+                packaged_entry.distribution,
+                packaged_entry.entry_point,
+            ) != (
                 entry.distribution,
                 entry.entry_point,
             ):
                 raise RegistryError(
-                    f"plugin {name} is {ours.distribution} in the packaged registry and "
+                    f"plugin {name} is {packaged_entry.distribution} in the packaged registry and "
                     f"{entry.distribution} in {user_file()}; remove the latter"
                 )
         return cls(
@@ -80,12 +84,15 @@ class Registry:
             RegistryError: nobody admitted provides it, its plugin is not installed, disabled,
                 broken, of another version, or two provide it.
         """
+        # Names come from the indexes, so looking one up imports no plugin but its owner.
         owners = [owner for owner, names in self._names(kind).items() if name in names]
         if not owners:
-            raise RegistryError(self._unknown(kind, name))
+            raise RegistryError(self._explain_unknown(kind, name))
         if len(owners) > 1:
-            both = " and ".join(self._distribution(owner) for owner in owners)
-            raise RegistryError(f"{kind.name} {name!r} is provided by {both}: disable one of them")
+            claimants = " and ".join(self._distribution(owner) for owner in owners)
+            raise RegistryError(
+                f"{kind.name} {name!r} is provided by {claimants}: disable one of them"
+            )
         return self.load(owners[0]).of(kind)[name]
 
     def names(self, kind: Kind) -> list[str]:
@@ -101,11 +108,11 @@ class Registry:
             if not names:
                 continue
             try:
-                found = self.load(owner).of(kind)
+                components = self.load(owner).of(kind)
             except RegistryError:
                 continue  # reported to whoever asks for one of its components by name
-            for name, provided in sorted(found.items()):
-                if provided is component:
+            for name, candidate in sorted(components.items()):
+                if candidate is component:
                     return name
         return None
 
@@ -121,8 +128,9 @@ class Registry:
 
     def versions(self) -> dict[str, str]:
         """Distributions whose components were used, with their versions."""
-        used = [self.entries[p].distribution for p in self._loaded if p in self.entries]
-        return {name: metadata.version(name) for name in sorted(["dpcore", *used])}
+        # Only plugins that were loaded are in here: these versions are what a run depended on.
+        distributions = [self.entries[p].distribution for p in self._loaded if p in self.entries]
+        return {name: metadata.version(name) for name in sorted(["dpcore", *distributions])}
 
     def provides(self, kind: Kind, name: str) -> bool:
         """Whether somebody admitted provides a component of this name, installed or not."""
@@ -130,12 +138,13 @@ class Registry:
 
     def known(self, kind: Kind) -> list[Any]:
         """Everything of a kind that installed plugins provide; no run's versions depend on it."""
-        apart = Registry(self.entries, self.disabled, self.modules)
-        found = []
+        # In another registry, because what is loaded in this one counts as used by the run.
+        other_registry = Registry(self.entries, self.disabled, self.modules)
+        components = []
         for name in self.names(kind):
             with suppress(RegistryError):  # its plugin is not installed, or broken
-                found.append(apart.component(kind, name))
-        return found
+                components.append(other_registry.component(kind, name))
+        return components
 
     def _names(self, kind: Kind) -> dict[str, Iterable[str]]:
         names: dict[str, Iterable[str]] = {
@@ -155,16 +164,19 @@ class Registry:
             return load(self.modules[plugin], plugin)
         entry = self.entries.get(plugin)
         if entry is None:
-            known = {*self.entries, *self.modules}
-            raise RegistryError(f"no plugin {shown(plugin)} is admitted{nearest(plugin, known)}")
+            names = {*self.entries, *self.modules}
+            raise RegistryError(f"no plugin {shown(plugin)} is admitted{nearest(plugin, names)}")
+        # Check distribution, value and version first: importing is already running its code.
         find(plugin, entry)
         loaded = load(import_plugin(plugin, entry.entry_point), plugin)
+        # Consent was to these components: a new one could be chosen by a spec without being
+        # admitted.
         difference = _difference(entry.provides.to_dict(), loaded.provides())
         if difference:
             raise RegistryError(f"plugin {plugin} does not provide what was admitted: {difference}")
         return loaded
 
-    def _unknown(self, kind: Kind, name: str) -> str:
+    def _explain_unknown(self, kind: Kind, name: str) -> str:
         for plugin in sorted(self.disabled):
             entry = self.entries.get(plugin)
             if entry and name in entry.provides.of(kind):
@@ -172,22 +184,24 @@ class Registry:
                     f"{kind.name} {name!r} belongs to plugin {plugin}, which is disabled; "
                     f"enable it with `dpcore plugins enable {plugin}`"
                 )
+        # Nobody admitted provides the name; an installed plugin of that prefix is the likely way
+        # out.
         prefix = name.split(".")[0]
-        for found in installed():
-            if found.name not in self.entries and found.name.replace("-", "_") == prefix:
+        for match in installed():
+            if match.name not in self.entries and match.name.replace("-", "_") == prefix:
                 return (
-                    f"no admitted plugin provides {kind.name} {name!r}; plugin {found.name} "
-                    f"({found.distribution} {found.version}) is installed but not admitted: "
-                    f"look at it with `dpcore plugins enable {found.name}`"
+                    f"no admitted plugin provides {kind.name} {name!r}; plugin {match.name} "
+                    f"({match.distribution} {match.version}) is installed but not admitted: "
+                    f"look at it with `dpcore plugins enable {match.name}`"
                 )
         return f"no admitted plugin provides {kind.name} {name!r}{nearest(name, self.names(kind))}"
 
 
-def _difference(admitted: Names, found: Names) -> str:
+def _difference(consented: Names, provided: Names) -> str:
     parts = []
-    for kind in sorted({*admitted, *found}):
-        missing = sorted({*admitted.get(kind, [])} - {*found.get(kind, [])})
-        extra = sorted({*found.get(kind, [])} - {*admitted.get(kind, [])})
+    for kind in sorted({*consented, *provided}):
+        missing = sorted({*consented.get(kind, [])} - {*provided.get(kind, [])})
+        extra = sorted({*provided.get(kind, [])} - {*consented.get(kind, [])})
         if missing:
             parts.append(f"{kind} missing: {', '.join(missing)}")
         if extra:

@@ -67,15 +67,20 @@ class Predictions(ShownModel):
         Raises:
             SourceError: at a point that was not asked about.
         """
-        known = {row.tobytes(): value for row, value in zip(self.points, self.values, strict=True)}
+        values_by_point = {
+            row.tobytes(): value for row, value in zip(self.points, self.values, strict=True)
+        }
+        # Adding 0.0 turns -0.0 into 0.0: the two are equal as numbers but not as bytes.
         rows = np.ascontiguousarray(self.domain.encode(table) + 0.0)
-        asked = [known.get(row.tobytes()) for row in rows]
-        if None in asked:
-            raise SourceError(f"point {asked.index(None) + 1} is not among the published ones")
-        return np.array(asked, dtype=self.values.dtype)
+        predictions = [values_by_point.get(row.tobytes()) for row in rows]
+        if None in predictions:
+            raise SourceError(
+                f"point {predictions.index(None) + 1} is not among the published ones"
+            )
+        return np.array(predictions, dtype=self.values.dtype)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Both arrays."""
+        """The points and the predictions at them, by the names of their files."""
         return {"points": self.points, "predictions": self.values}
 
 
@@ -90,12 +95,12 @@ class Serving(Scheduled):
     @property
     def publishes(self) -> ReleaseKind:
         """Predictions where points are named, else a function for whoever opens it."""
-        named = self.release.predictions_at is not None
-        return ReleaseKind.PREDICTIONS if named else ReleaseKind.FUNCTION
+        has_points = self.release.predictions_at is not None
+        return ReleaseKind.PREDICTIONS if has_points else ReleaseKind.FUNCTION
 
     @property
     def ask(self) -> Ask:
-        """The only one."""
+        """The only ask of the release: a function is one query."""
         (ask,) = self.asks.values()
         return ask
 
@@ -113,21 +118,27 @@ class Serving(Scheduled):
         return cast(FunctionQuery, self.ask.query)
 
     def points(self, tables: Mapping[str, Table]) -> NDArray[np.float64]:
-        """The table's rows, encoded."""
+        """The rows of this release's table, encoded, shape (n, p).
+
+        Raises:
+            RequestError: there is no such table, it is empty, or it holds more different points
+                than are paid for.
+        """
         if self.name not in tables:
             raise RequestError(
                 f"points are needed for {self.name!r}, a function: predict at some, or open it",
                 field="predictions_at",
             )
         encoded = self.part.encode(tables[self.name])
-        different = np.unique(encoded, axis=0).shape[0]
-        if different < 1:
+        # The mechanism pays for different points, since an oracle repeats its answer at an old one.
+        count = np.unique(encoded, axis=0).shape[0]
+        if count < 1:
             raise RequestError(
                 "a function release needs points to predict at, or an open oracle", "predictions_at"
             )
-        if different > self.most_points:
+        if count > self.most_points:
             raise RequestError(
-                f"{different} points were given, {self.most_points} are paid for", "predictions_at"
+                f"{count} points were given, {self.most_points} are paid for", "predictions_at"
             )
         return encoded
 
@@ -139,15 +150,18 @@ class Serving(Scheduled):
         """
         query = self._query
         try:
-            own, (private, public) = held.own(query, 1), self.private(held)
-            fit = partial(private, frozen(query), held.records, public, own)
-            function: Expansion = held.reuse.once(self.learner, query, public, own, fit)
+            # One fit may serve several releases; each of them adds noise of its own in its oracle.
+            coins, (private, public) = held.own(query, 1), self.private(held)
+            fit = partial(private, frozen(query), held.records, public, coins)
+            function: Expansion = held.reuse.once(self.learner, query, public, coins, fit)
             cause = "a wrong shape, kernel or no number" if query.unfit(function) else ""
         except Exception as error:
+            # The text of an error may quote a record, so only its type is told.
             cause = type(error).__name__
         if cause:
-            told = f"the private computation of {query.name!r} failed ({cause})"
-            raise ReleaseError(told) from None
+            # `from None` below: a chained traceback would show what the message hides.
+            message = f"the private computation of {query.name!r} failed ({cause})"
+            raise ReleaseError(message) from None
         return function
 
     def oracle(self, function: Expansion, held: Conversation, opened: int = 1) -> Oracle:
@@ -163,6 +177,8 @@ class Serving(Scheduled):
     def answers(self, held: Conversation) -> Iterator[Answer]:
         """One answer that holds all of them: rows of (encoded point, centred prediction)."""
         assert held.points is not None, "a function is asked about points"
+        # The points travel with the answers, so that a published run can be replayed without its
+        # file.
         rows = held.points + 0.0
         oracle = self.oracle(self.function(held), held)
         value = np.column_stack([rows, oracle.ask(rows)])
@@ -171,29 +187,34 @@ class Serving(Scheduled):
     def retold(
         self, coins: PublicCoins, values: Sequence[NDArray[Any]]
     ) -> tuple[Predictions, tuple[Answer, ...]]:
-        """What one served answer says."""
+        """The published predictions, and the answer, from one array of (point, prediction) rows."""
         domain = self.part
         if len(values) != 1 or values[0].ndim != 2 or values[0].shape[1] != domain.width + 1:
             raise ReplayError(f"release {self.name}: needs one array of points and answers")
         (rows,) = values
         points = np.ascontiguousarray(rows[:, :-1])
-        found = Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
-        told = Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism)
-        return found, (told,)
+        model = Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
+        answer = Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism)
+        return model, (answer,)
 
     def without_noise(self, held: Conversation) -> None:
-        """None."""
+        """None: a function has no model without noise that could be published."""
 
     def evaluated(
         self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """What stand-in oracles answer, as many as it takes; and the function there."""
-        function, domain, most = self.function(held), self.part, self.most_points
-        rows, back = np.unique(domain.encode(holdout.table()) + 0.0, axis=0, return_inverse=True)
+        """Answers of stand-in oracles on the hold-out, and the exact function there, shape (n,)."""
+        function, domain, batch_size = self.function(held), self.part, self.most_points
+        # The same point has one answer, as in a published run; an oracle that is used up is
+        # followed by one with fresh noise.
+        rows, inverse = np.unique(domain.encode(holdout.table()) + 0.0, axis=0, return_inverse=True)
         answers = [
-            self.oracle(function, held, 1 + start // most).ask(rows[start : start + most])
-            for start in range(0, rows.shape[0], most)
+            self.oracle(function, held, 1 + start // batch_size).ask(
+                rows[start : start + batch_size]
+            )
+            for start in range(0, rows.shape[0], batch_size)
         ]
-        back = back.reshape(-1)
-        private = domain.uncentre(np.concatenate(answers)[back])
-        return private, domain.uncentre(function(rows)[back])
+        # numpy 2.0 returns the inverse in another shape than versions before and after.
+        inverse = inverse.reshape(-1)
+        private = domain.uncentre(np.concatenate(answers)[inverse])
+        return private, domain.uncentre(function(rows)[inverse])

@@ -38,19 +38,19 @@ class HoldOut(ABC):
         return "HoldOut(private)"
 
     def table(self) -> Table:
-        """All columns in memory."""
+        """Every declared column of the whole hold-out in memory, by name."""
         tables = [table for table, _ in self.batches()]
         names = tables[0] if tables else {}
         return {name: joined([cells(table[name]) for table in tables]) for name in names}
 
     def labels(self) -> NDArray[Any]:
-        """All labels in memory."""
+        """All labels of the hold-out in memory, in the file's units, shape (n,)."""
         return joined([labels for _, labels in self.batches()])
 
 
 @attrs.frozen(eq=False, repr=False)
 class HoldOutInMemory(HoldOut):
-    """Of a table in memory: one batch, however small."""
+    """The hold-out of a table in memory: one batch, however small."""
 
     columns: Table
     truth: NDArray[Any]
@@ -59,12 +59,12 @@ class HoldOutInMemory(HoldOut):
         return int(self.truth.size)
 
     def batches(self) -> Iterator[Batch]:
-        """The one."""
+        """All columns and labels as the only batch."""
         yield self.columns, self.truth
 
 
 class SpooledHoldOut(HoldOut):
-    """Of a source: batches on disk, in a file without a name that goes with this object.
+    """The hold-out of a source: batches on disk, in a nameless file that goes with this object.
 
     Args:
         domain: What labels are encoded by.
@@ -74,14 +74,17 @@ class SpooledHoldOut(HoldOut):
     def __init__(self, domain: Domain, folder: Path | None) -> None:
         self._domain, self._spool, self._records = domain, Spool(folder), 0
         self._places: list[tuple[int, int]] = []
+        # The finalizer holds the spool, not this object, so the file closes when the object goes.
         weakref.finalize(self, self._spool.close)
 
     def add(self, table: Table, records: int) -> None:
-        """One batch more.
+        """Append a batch of `records` records; an empty one is dropped.
 
         Raises:
             SpoolError: the disk is full, or fails.
         """
+        # An empty batch would have arrays of unknown types, and reading it back would change the
+        # types of joined columns.
         if records:
             self._places.append(_put(self._spool, table))
             self._records += records
@@ -90,7 +93,7 @@ class SpooledHoldOut(HoldOut):
         return self._records
 
     def batches(self) -> Iterator[Batch]:
-        """As they were added."""
+        """Every batch in the order in which it was added, read back from disk."""
         for place, size in self._places:
             table: Table = pickle.loads(self._spool.read(place, size))  # noqa: S301  # own bytes
             yield table, truth_of(self._domain, table)
@@ -107,7 +110,7 @@ class KeptPart(Part):
     def __init__(self, part: Part, names: tuple[str, ...], folder: Path | None) -> None:
         self._part, self._names, self._spool = part, names, Spool(folder)
         self._places: list[tuple[int, int]] = []
-        self._whole = False
+        self._is_complete = False
         weakref.finalize(self, self._spool.close)
 
     @property
@@ -116,23 +119,25 @@ class KeptPart(Part):
         return True
 
     def batches(self) -> Iterator[Columns]:
-        """From the part itself; then from what was kept."""
-        if self._whole:
+        """The first time from the part itself, which is copied to disk; then from that copy."""
+        if self._is_complete:
             for place, size in self._places:
                 yield pickle.loads(self._spool.read(place, size))  # noqa: S301  # own bytes
             return
+        # The first pass copies the declared columns while the caller reads. A pass that breaks off
+        # never counts as complete, so nobody reads half a part.
         for batch in self._part.batches():
             table = named(batch)
-            kept = {name: cells(table[name]) for name in self._names if name in table}
-            self._places.append(_put(self._spool, kept))
+            columns = {name: cells(table[name]) for name in self._names if name in table}
+            self._places.append(_put(self._spool, columns))
             yield batch
-        self._whole = True
+        self._is_complete = True
 
 
 def _put(spool: Spool, table: Table) -> tuple[int, int]:
     """Where a table lies, and how many bytes it has."""
-    kept = np.frombuffer(pickle.dumps(table, protocol=5), dtype=np.uint8)
-    return spool.put([kept]), kept.nbytes
+    content = np.frombuffer(pickle.dumps(table, protocol=5), dtype=np.uint8)
+    return spool.put([content]), content.nbytes
 
 
 def truth_of(domain: Domain, table: Table) -> NDArray[Any]:
@@ -146,7 +151,9 @@ def joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     """One column; cells of several types stay what each is."""
     if not pieces:
         return np.zeros(0)
+    # Concatenating mixed types would turn numbers into text, and then labels would not match what
+    # records were encoded from.
     if len({piece.dtype for piece in pieces}) == 1:
         return np.concatenate(pieces)
-    listed = [cell for piece in pieces for cell in piece.tolist()]
-    return np.fromiter(listed, dtype=object, count=len(listed))
+    items = [cell for piece in pieces for cell in piece.tolist()]
+    return np.fromiter(items, dtype=object, count=len(items))

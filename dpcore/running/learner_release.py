@@ -44,34 +44,50 @@ class Conversing(Scheduled):
 
     @property
     def publishes(self) -> ReleaseKind:
-        """Parameters, or tables of numbers."""
+        """Parameters where the learner predicts, else statistics: tables of numbers."""
         return ReleaseKind.PARAMETERS if self.learner.predicts else ReleaseKind.STATISTICS
 
     def points(self, tables: Mapping[str, Table]) -> None:
-        """None."""
+        """None: parameters predict anywhere, so points are refused with a `RequestError`."""
         if self.name in tables:
             raise RequestError(f"points came for {self.name!r}, which publishes parameters")
 
     def answers(self, held: Conversation) -> Iterator[Answer]:
-        """Ask, compute, release, update, until the learner has no more to ask."""
+        """Ask, compute, release, update, until the learner has no more to ask.
+
+        Raises:
+            ContractError: a query is not planned, or the mechanism returns no finite array of its
+                shape.
+            ReleaseError: a private function failed where the bound does not cover that.
+        """
+        # Two instances: the private function works on one copy, the state machine on another, so
+        # nothing that the former stores in itself reaches the model.
         private, facts = self.private(held)
         speaker, public = self._speaker(held.coins)
         asks = _Asks(self.asks)
         state: State = speaker.start(public)
-        while (asked := speaker.ask(state)) is not None:
-            query = frozen(asked)
+        while (question := speaker.ask(state)) is not None:
+            # A copy that nobody can write to: the private function cannot change the ask that the
+            # public part goes on with.
+            query = frozen(question)
             ask, number = asks.next(query)
-            own, seen = held.own(query, number), held.seen(query, number)
-            compute = partial(_computed, private, frozen(query), seen, facts, own)
-            value, cause = held.reuse.once(self.learner, query, facts, own, compute)
-            value = _statistic(value, cause, ask)
-            released = held.door(ask, query, value, held.noise(query, number))
-            if np.shape(released) != query.shape:
+            coins, records = held.own(query, number), held.seen(query, number)
+            # Equal releases on the same records share one computation, never the noise: the
+            # mechanism below draws from the stream of this release and this ask.
+            compute = partial(_compute_statistic, private, frozen(query), records, facts, coins)
+            value, cause = held.reuse.once(self.learner, query, facts, coins, compute)
+            value = _require_statistic(value, cause, ask)
+            noisy_value = held.door(ask, query, value, held.noise(query, number))
+            # Check the output of the mechanism, which may come from a plugin. Neither check looks
+            # at the statistic, so what it raises is post-processing.
+            if np.shape(noisy_value) != query.shape:
                 owner = type(ask.mechanism).__name__
                 raise ContractError(f"{owner} changed the shape of {query.name}")
-            if not np.isfinite(released).all():
+            if not np.isfinite(noisy_value).all():
                 raise ContractError(f"{type(ask.mechanism).__name__} released what is no number")
-            answer = _answer(ask, query, number, released)
+            # From here on the learner holds the released value alone; the statistic is out of its
+            # reach.
+            answer = _answer(ask, query, number, noisy_value)
             state = speaker.update(state, answer)
             held.progress()
             yield answer
@@ -79,36 +95,40 @@ class Conversing(Scheduled):
     def retold(
         self, coins: PublicCoins, values: Sequence[NDArray[Any]]
     ) -> tuple[Published, tuple[Answer, ...]]:
-        """By the learner's state machine."""
+        """The model and its asks, from the learner's state machine and the released values."""
         learner, public = self._speaker(coins)
-        asks, waiting = _Asks(self.asks), iter(values)
-        told: list[Answer] = []
+        asks, queue = _Asks(self.asks), iter(values)
+        answers: list[Answer] = []
         state: State = learner.start(public)
-        while (asked := learner.ask(state)) is not None:
-            query = frozen(asked)
+        while (question := learner.ask(state)) is not None:
+            query = frozen(question)
             ask, number = asks.next(query)
-            value = next(waiting, None)
+            value = next(queue, None)
+            # Too few or misshapen values: this transcript belongs to another plan, so no model
+            # follows from it.
             if value is None or value.shape != query.shape:
                 raise ReplayError(f"release {self.name}: no fitting answer to {query.name!r}")
             answer = _answer(ask, query, number, value)
             state = learner.update(state, answer)
-            told.append(answer)
-        if next(waiting, None) is not None:
+            answers.append(answer)
+        if next(queue, None) is not None:
             raise ReplayError(f"release {self.name}: more answers than the learner asks for")
-        return learner.model(state), tuple(told)
+        return learner.model(state), tuple(answers)
 
     def evaluated(
         self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The model's, and those of the same learner from exact answers; batch by batch."""
-        without = cast(Model, self.without_noise(held))
-        private = joined([model.predict(table) for table, _ in holdout.batches()])
-        return private, joined([without.predict(table) for table, _ in holdout.batches()])
+        """Predictions of the model, and of the same learner from exact answers; batch by batch."""
+        noiseless_model = cast(Model, self.without_noise(held))
+        predictions = joined([model.predict(table) for table, _ in holdout.batches()])
+        return predictions, joined(
+            [noiseless_model.predict(table) for table, _ in holdout.batches()]
+        )
 
     def without_noise(self, held: Conversation) -> Published:
-        """PRIVATE: the same learner's, from exact answers."""
-        exact = [answer.value for answer in self.answers(attrs.evolve(held, door=wide_open))]
-        return self.rebuild(held.coins, exact)
+        """PRIVATE: the model that the same learner builds from exact answers."""
+        exact_values = [answer.value for answer in self.answers(attrs.evolve(held, door=wide_open))]
+        return self.rebuild(held.coins, exact_values)
 
     def _speaker(self, coins: PublicCoins) -> tuple[Learner, Public]:
         learner, part = self.before.copy()
@@ -124,9 +144,9 @@ def _answer(ask: Ask, query: Query, number: int, value: NDArray[Any]) -> Answer:
 class _Asks:
     """The planned asks, counted down."""
 
-    def __init__(self, planned: Mapping[str, Ask]) -> None:
-        self._planned = planned
-        self._asked: Counter[str] = Counter()
+    def __init__(self, asks: Mapping[str, Ask]) -> None:
+        self._asks = asks
+        self._counts: Counter[str] = Counter()
 
     def next(self, query: Query) -> tuple[Ask, int]:
         """The plan of this ask and its number.
@@ -134,11 +154,13 @@ class _Asks:
         Raises:
             ContractError: the query is not planned as it is, or was asked too often.
         """
-        ask = self._planned.get(query.name)
+        ask = self._asks.get(query.name)
+        # The guarantee composes the planned asks alone, so another query or one more ask would not
+        # be paid for.
         if ask is None or query != ask.query:  # `args` are no part of equality
             raise ContractError(f"the query {query.name!r} was asked but not planned like this")
-        self._asked[query.name] += 1
-        number = self._asked[query.name]
+        self._counts[query.name] += 1
+        number = self._counts[query.name]
         if number > ask.query.at_most:
             raise ContractError(
                 f"the query {query.name!r} was planned for {ask.query.at_most} asks, one more came"
@@ -146,7 +168,7 @@ class _Asks:
         return ask, number
 
 
-def _computed(
+def _compute_statistic(
     private: Private, query: Query, records: Records, public: Public, secret: LearnerCoins
 ) -> tuple[NDArray[Any] | Exact, str]:
     """PRIVATE: the statistic, checked, and why it failed if it did.
@@ -154,6 +176,8 @@ def _computed(
     The cause of a failure may hold values of records, so that only its type is told.
     """
     try:
+        # SystemExit is caught too: whether a process ends, and with which text, must not depend on
+        # records.
         value = private(query, records, public, secret)
         if isinstance(value, Exact) and value.shape == query.shape:
             return value, ""
@@ -165,7 +189,7 @@ def _computed(
         return np.empty(0), type(error).__name__
 
 
-def _statistic(value: NDArray[Any] | Exact, cause: str, ask: Ask) -> NDArray[Any] | Exact:
+def _require_statistic(value: NDArray[Any] | Exact, cause: str, ask: Ask) -> NDArray[Any] | Exact:
     """PRIVATE: a copy of the value; 0 stands for a failure only where the bound covers that.
 
     An exact sum stays one for mechanisms that take integers.
@@ -178,6 +202,8 @@ def _statistic(value: NDArray[Any] | Exact, cause: str, ask: Ask) -> NDArray[Any
         return value if ask.mechanism.takes_integers else value.floats()
     if not cause:
         return value.copy()
+    # Publishing 0 on failure moves the statistic between neighbours, so it is allowed only where
+    # the bound's theorem counts that move.
     if ask.sensitivity.covers_fallback:
         return np.asarray(query.nothing())
     raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None

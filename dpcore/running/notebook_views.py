@@ -22,30 +22,34 @@ _HEADINGS = ("release", "query", "numbers", "times", "distance", "sensitivity", 
 
 def plan_sheet(schedule: Schedule, guarantee: Guarantee) -> Sheet:
     """The guarantee in short, and every query with its noise."""
-    rows = [(one.name, *_cells(ask)) for one in schedule.releases for ask in one.asks.values()] + [
-        ("evaluation", *_cells(ask)) for ask in schedule.look
-    ]
+    rows = [
+        (scheduled.name, *_cells(ask))
+        for scheduled in schedule.releases
+        for ask in scheduled.asks.values()
+    ] + [("evaluation", *_cells(ask)) for ask in schedule.look]
     table = Listing.of(_HEADINGS, rows)
     return Sheet(title=f"Plan: {guarantee.short}", tables=(table,))
 
 
 def _cells(ask: Ask) -> tuple[object, ...]:
-    query, moved = ask.query, ask.sensitivity
-    told: object = moved.value if isinstance(moved, Sensitivity) else type(moved).__name__
+    query, sensitivity = ask.query, ask.sensitivity
+    change: object = (
+        sensitivity.value if isinstance(sensitivity, Sensitivity) else type(sensitivity).__name__
+    )
     return (
         query.name,
         query.real_size,
         query.at_most,
         str(query.distance),
-        told,
-        _noise(ask.mechanism),
+        change,
+        _describe_noise(ask.mechanism),
     )
 
 
-def _noise(mechanism: AnyMechanism) -> str:
+def _describe_noise(mechanism: AnyMechanism) -> str:
     """`Gaussian(noise_multiplier=3.73)`: its fields, numbers by six digits."""
     kind: Any = type(mechanism)  # frozen attrs classes, as every component
-    fields = {one.name: getattr(mechanism, one.name) for one in attrs.fields(kind)}
+    fields = {field.name: getattr(mechanism, field.name) for field in attrs.fields(kind)}
     inner = ", ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in fields.items()
@@ -56,7 +60,7 @@ def _noise(mechanism: AnyMechanism) -> str:
 
 def released_sheet(title: str, models: Mapping[str, Published], guarantee: Guarantee) -> Sheet:
     """What was published by name, and the guarantee in full."""
-    rows = [(name, described(one)) for name, one in models.items()]
+    rows = [(name, described(model)) for name, model in models.items()]
     table = Listing.of(("release", "published"), rows)
     return Sheet(
         title=f"{title}: {guarantee.short}",

@@ -44,7 +44,7 @@ class Opened:
 
     @property
     def holdout(self) -> Table:
-        """The whole hold-out in memory."""
+        """Every declared column of the hold-out in memory, by name, in the file's units."""
         return self.held.table()
 
     @property
@@ -71,7 +71,7 @@ class Encoding:
             MisfitError: a record does not fit.
             SourceError: a column is missing.
         """
-        table = _declared(self.domain, batch)
+        table = _require_columns(self.domain, batch)
         if self.refuse:
             require_fit_of_batch(self.domain, table)
         return self.domain.project(table)
@@ -84,28 +84,39 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         SourceError: a column is missing, the number of records is not the declared one, or a
             record does not fit and the request refuses that.
     """
-    domain, table = request.domain, _declared(request.domain, table)
+    domain, table = request.domain, _require_columns(request.domain, table)
     if request.on_invalid == "refuse":
         require_fit(domain, table)
-    used = None
+    # Where a person is the unit, bound each person's records first: which ones stay is drawn in
+    # secret, so the order of the file says nothing about it.
+    usage = None
     if domain.people is not None:
-        used = bounded(table[domain.people.column], domain.people.records, _tags(secret))
-        table = {name: cells(table[name])[used.rows] for name in domain.rules}
+        usage = bounded(table[domain.people.column], domain.people.records, _tags(secret))
+        table = {name: cells(table[name])[usage.rows] for name in domain.rules}
+    # Projection maps each record into the domain by itself; every later bound relies on that.
     records = domain.project(table)
     count = len(records)
     _require_count(domain, count)
+    # A secret order: learners that read in file order, or blocks, get no information from places.
     order = secret.runtime("shuffle").permutation(count)
-    if used is not None:
-        persons = used.codes[used.rows]
+    if usage is not None:
+        # Split by persons: one coin for each, so that a neighbour changes one side of the split
+        # alone.
+        persons = usage.codes[usage.rows]
         records = attrs.evolve(records, persons=persons)
-        kept_out = (secret.runtime("split").uniform(used.persons) < request.holdout)[persons][order]
-        holdout, train = order[kept_out], order[~kept_out]
+        is_out = (secret.runtime("split").uniform(usage.persons) < request.holdout)[persons][order]
+        holdout, train = order[is_out], order[~is_out]
+    # The number of records is private, so each record gets a coin of its own: a cut at a share of
+    # the count would move other records when one is added.
     elif request.adjacency.membership:
-        kept_out = (secret.runtime("split").uniform(count) < request.holdout)[order]
-        holdout, train = order[kept_out], order[~kept_out]
+        is_out = (secret.runtime("split").uniform(count) < request.holdout)[order]
+        holdout, train = order[is_out], order[~is_out]
     else:
+        # The count is public, so the split may have exact sizes.
         cut = held_out(count, request.holdout)
         holdout, train = order[:cut], order[cut:]
+    # The hold-out keeps cells as they are in the file: a model encodes them itself, as it would for
+    # anyone who uses it later.
     labels = records.labels[holdout]
     held = HoldOutInMemory(
         {name: cells(table[name])[holdout] for name in domain.rules},
@@ -123,19 +134,25 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     Raises:
         SourceError: as `open_table`.
     """
-    domain, read = request.domain, source.parts()
+    domain, source_parts = request.domain, source.parts()
     if request.holdout:
+        # Records are read twice, to load and to hold out, so a stream must be copied at the first
+        # pass. Without a hold-out nothing is copied.
         names, folder = tuple(domain.read), engine.spool
-        read = [p if p.readable_again else KeptPart(p, names, folder) for p in read]
-    parts = _bounded(read, domain)
+        source_parts = [p if p.readable_again else KeptPart(p, names, folder) for p in source_parts]
+    # A source that is longer than declared stops while it is read, not after it filled the disk.
+    parts = _bound_parts(source_parts, domain)
     encoding = _encoding(request)
     if domain.people is not None:
         return _open_persons(request, domain.people, parts, secret, engine)
+    # Places in the source are counts of parts added up, so the same secret words name the same
+    # records here and on every machine.
     counts = engine.load(parts, encoding)
     count = sum(counts)
     _require_count(domain, count)
-    out = _kept_out(request.holdout, request.adjacency, count, secret)
-    held = _NONE if out is None else _read(domain, parts, counts, out, engine.spool)
+    # The split is a rule over places, not a list: the engine applies it where the records are.
+    out = _select_holdout(request.holdout, request.adjacency, count, secret)
+    held = _NONE if out is None else _read_holdout(domain, parts, counts, out, engine.spool)
     train = EngineRecords(
         engine=engine,
         places=count,
@@ -148,30 +165,34 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
 def _open_persons(
     request: Request, people: People, parts: Sequence[Part], secret: SecretCoins, engine: Engine
 ) -> Opened:
-    """The same by persons: whose records are is read with them, chosen from at the end."""
+    """Open a source where a person is the unit: read identifiers too, bound persons at the end."""
     domain, bounding = request.domain, Bounding(people.records, _tags(secret))
-    watched = [_Watched(part, people.column, bounding) for part in parts]
-    counts = engine.load(watched, _encoding(request))
+    # The identifiers are read in this process as the records pass; the engine keeps none of them.
+    watched_parts = [_Watched(part, people.column, bounding) for part in parts]
+    counts = engine.load(watched_parts, _encoding(request))
+    # Bounding needs all identifiers, so it is decided after the load; records that are over a
+    # person's bound stay in the engine but take part in nothing.
     used = bounding.used(sum(counts))
     _require_count(domain, used.rows.size)
-    out = np.zeros(used.persons, dtype=np.bool_)
+    # One coin per person, in the order in which persons first appear: persons are held out whole.
+    is_out = np.zeros(used.persons, dtype=np.bool_)
     held: HoldOut = _NONE
     if request.holdout:
         words = secret.runtime("split").by_place
-        out = Coins.chance(words, request.holdout).kept(0, used.persons)
-        held = _read(domain, parts, counts, OfPersons(used, out), engine.spool)
+        is_out = Coins.chance(words, request.holdout).kept(0, used.persons)
+        held = _read_holdout(domain, parts, counts, OfPersons(used, is_out), engine.spool)
     train = EngineRecords(
         engine=engine,
         places=sum(counts),
         count=used.rows.size - len(held),
-        split=OfPersons(used, ~out),
+        split=OfPersons(used, ~is_out),
         used=used,
     )
     return Opened(train=train, held=held)
 
 
 def _tags(secret: SecretCoins) -> Words:
-    """By which a person's records are chosen, for a whole run."""
+    """The secret words by which a person's records are chosen, the same for a whole run."""
     return secret.runtime("people").by_place
 
 
@@ -181,18 +202,19 @@ def in_memory(source: Source, domain: Domain) -> Table:
     Raises:
         SourceError: it cannot be read.
     """
-    return _gathered(_bounded(source.parts(), domain))
+    return _gather(_bound_parts(source.parts(), domain))
 
 
-def _gathered(parts: Sequence[Part]) -> Table:
+def _gather(parts: Sequence[Part]) -> Table:
     """Every column in the pieces that it was read in: nothing is converted."""
-    found: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     for part in parts:
         for batch in part.batches():
             for name, column in named(batch).items():
-                found.setdefault(str(name), []).append(column)
+                columns.setdefault(str(name), []).append(column)
     return {
-        name: held[0] if len(held) == 1 else Pieces(tuple(held)) for name, held in found.items()
+        name: pieces[0] if len(pieces) == 1 else Pieces(tuple(pieces))
+        for name, pieces in columns.items()
     }
 
 
@@ -201,12 +223,12 @@ class _Bounded(Part):
     """A part that ends where there are more records than are declared of the whole source."""
 
     part: Part
-    most: int
+    upper_bound: int
     column: str
 
     @property
     def stays(self) -> bool:
-        """As the part itself."""
+        """Whether the part that this one wraps stays in this process."""
         return self.part.stays
 
     def batches(self) -> Iterator[Columns]:
@@ -214,14 +236,16 @@ class _Bounded(Part):
         for batch in self.part.batches():
             columns = named(batch)
             count += len(cells(columns[self.column])) if self.column in columns else 0
-            if count > self.most:
-                raise SourceError(f"more than the {self.most} records that are declared")
+            # The declared limit is public and is in the message; by how much the source exceeds it
+            # is not.
+            if count > self.upper_bound:
+                raise SourceError(f"more than the {self.upper_bound} records that are declared")
             yield batch
 
 
 @attrs.frozen(eq=False, repr=False)
 class _Watched(Part):
-    """A part whose records are told to a bounding as they are read, in the order of the source."""
+    """A part whose identifiers go to a bounding as they are read, in the order of the source."""
 
     part: Part
     column: str
@@ -229,7 +253,7 @@ class _Watched(Part):
 
     @property
     def stays(self) -> bool:
-        """Yes: whose the records are is told to a bounding of this process."""
+        """Yes: the identifiers go to a bounding that this process holds."""
         return True
 
     def batches(self) -> Iterator[Columns]:
@@ -237,22 +261,32 @@ class _Watched(Part):
             columns = named(batch)
             if self.column not in columns:
                 raise SourceError(f"column {self.column!r} is missing")
+            # Added batch by batch, so the order of identifiers is that of the places of records.
             self.bounding.add(columns[self.column])
             yield columns
 
 
-def _bounded(parts: Sequence[Part], domain: Domain) -> Sequence[Part]:
-    most = None if domain.people is not None else domain.at_most  # of persons, those that are used
-    return parts if most is None else [_Bounded(part, most, _counted(domain)) for part in parts]
+def _bound_parts(parts: Sequence[Part], domain: Domain) -> Sequence[Part]:
+    # Where persons are declared, the limit is about the records that are used, known at the end.
+    upper_bound = None if domain.people is not None else domain.at_most
+    return (
+        parts
+        if upper_bound is None
+        else [_Bounded(part, upper_bound, _counting_column(domain)) for part in parts]
+    )
 
 
-def _declared(domain: Domain, table: Columns) -> Table:
-    """By name; every declared column is there."""
-    found: Table = named(table)
-    absent = [name for name in domain.read if name not in found]
+def _require_columns(domain: Domain, table: Columns) -> Table:
+    """The columns by name.
+
+    Raises:
+        SourceError: a declared column is missing.
+    """
+    columns: Table = named(table)
+    absent = [name for name in domain.read if name not in columns]
     if absent:
         raise SourceError(f"column {absent[0]!r} is missing")
-    return found
+    return columns
 
 
 def _encoding(request: Request) -> Encoding:
@@ -260,6 +294,8 @@ def _encoding(request: Request) -> Encoding:
 
 
 def _require_count(domain: Domain, count: int) -> None:
+    # A declared count is public, so a mismatch may be told. Of a limit the real count is private
+    # and stays out of the message.
     if domain.exact is not None and count == 0:
         raise SourceError(
             f"{domain.exact} records are declared, the source has none (a file of a header and no "
@@ -271,11 +307,13 @@ def _require_count(domain: Domain, count: int) -> None:
         raise SourceError(f"at most {domain.limit} records are declared, the source has more")
 
 
-def _kept_out(
+def _select_holdout(
     share: float, adjacency: Adjacency, count: int, secret: SecretCoins
 ) -> Selection | None:
     """The hold-out: a coin for each record, or the smallest of the words that shuffle a table."""
     if adjacency.membership:
+        # The same named streams as for a table, so a run in blocks holds out the records that the
+        # same run in memory does.
         words = secret.runtime("split").by_place
         return Coins.chance(words, share) if share else None
     cut = held_out(count, share)
@@ -283,38 +321,41 @@ def _kept_out(
     return Smallest.of(words, cut, count) if cut else None
 
 
-def _read(
+def _read_holdout(
     domain: Domain,
     parts: Sequence[Part],
     counts: Sequence[int],
-    chosen: Selection,
+    selection: Selection,
     folder: Path | None,
 ) -> HoldOut:
     """PRIVATE: the declared columns of the chosen records, read once more."""
-    held = SpooledHoldOut(domain, folder)
-    for first, batch, rows in _placed(parts, counts, _counted(domain)):
-        kept = np.flatnonzero(chosen.kept(first, rows))
-        held.add({name: cells(batch[name])[kept] for name in domain.rules}, kept.size)
-    return held
+    holdout = SpooledHoldOut(domain, folder)
+    for first, batch, rows in _locate_batches(parts, counts, _counting_column(domain)):
+        # Only held-out rows reach the spool, and only the declared columns of them.
+        indices = np.flatnonzero(selection.kept(first, rows))
+        holdout.add({name: cells(batch[name])[indices] for name in domain.rules}, indices.size)
+    return holdout
 
 
-def _counted(domain: Domain) -> str:
+def _counting_column(domain: Domain) -> str:
     """A declared column, by whose cells records are counted."""
     return list(domain.rules)[-1]
 
 
-def _placed(
+def _locate_batches(
     parts: Sequence[Part], counts: Sequence[int], column: str
 ) -> Iterator[tuple[int, Columns, int]]:
     """Batches with the place of their first record, and how many they have."""
-    before = 0
+    offset = 0
     for part, count in zip(parts, counts, strict=True):
-        first = before
+        first = offset
         for batch in part.batches():
             table = named(batch)
             rows = len(cells(table[column]))
             yield first, table, rows
             first += rows
-        before += count
-        if first != before:
+        offset += count
+        # Places would no longer mean the records that were loaded, so held-out records could be
+        # among the learners' too.
+        if first != offset:
             raise SourceError("a part of the source has changed since it was read")

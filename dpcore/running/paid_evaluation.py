@@ -36,28 +36,35 @@ def look(
     Args:
         number: Of this "release" among the run's, so that its noise is its own.
     """
-    seen: dict[str, Held] = {}
+    views: dict[str, Held] = {}
     for ask in asks:
+        # Several metrics of one release share one pass over the hold-out; each of them still draws
+        # noise of its own.
         release = ask.query.name.split(".", 1)[0]
-        if release not in seen:
-            model, needed = cast(Model, models[release]), what.needs_probabilities
-            seen[release] = _held(model, opened, domain, stated=needed)
-        statistic = what.statistic(ask.query.name, seen[release])
+        if release not in views:
+            model, needs_probabilities = cast(Model, models[release]), what.needs_probabilities
+            views[release] = _view_holdout(
+                model, opened, domain, with_probabilities=needs_probabilities
+            )
+        statistic = what.statistic(ask.query.name, views[release])
+        # Metrics are paid like any query: their statistic leaves through the same door.
         value = door(ask, ask.query, statistic, secret.noise(number, ask.query.name, 1))
         yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
 
 
-def _held(model: Model, opened: Opened, domain: Domain, *, stated: bool) -> Held:
-    """PRIVATE: what metrics see."""
-    held = Held(
+def _view_holdout(
+    model: Model, opened: Opened, domain: Domain, *, with_probabilities: bool
+) -> Held:
+    """PRIVATE: the predictions, labels and probabilities that metrics are computed from."""
+    view = Held(
         predicted=predictions(model, opened, domain),
         truth=opened.holdout_labels,
         target=domain.labels,
     )
-    if not stated:
-        return held
-    found = [_stated(model, table, truth.size, domain) for table, truth in opened.held.batches()]
-    return attrs.evolve(held, probabilities=np.concatenate(found))
+    if not with_probabilities:
+        return view
+    pieces = [_stated(model, table, truth.size, domain) for table, truth in opened.held.batches()]
+    return attrs.evolve(view, probabilities=np.concatenate(pieces))
 
 
 def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
@@ -66,20 +73,28 @@ def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
     What a model cannot predict, or not as a finite number, counts as the middle of the range; of
     classes, as the first.
     """
-    found = [_of_batch(model, table, truth.shape, domain) for table, truth in opened.held.batches()]
-    return joined(found)
+    pieces = [
+        _predict_batch(model, table, truth.shape, domain) for table, truth in opened.held.batches()
+    ]
+    return joined(pieces)
 
 
-def _of_batch(model: Model, table: Table, shape: tuple[int, ...], domain: Domain) -> NDArray[Any]:
+def _predict_batch(
+    model: Model, table: Table, shape: tuple[int, ...], domain: Domain
+) -> NDArray[Any]:
     predicted = domain.uncentre(np.zeros(shape))
     columns = {name: np.asarray(column) for name, column in table.items()}
     for row in range(predicted.size):
-        one = {name: column[row : row + 1] for name, column in columns.items()}
+        # The sensitivity of a metric counts one record's own contribution. A model that saw the
+        # whole batch could let one record move all predictions.
+        record = {name: column[row : row + 1] for name, column in columns.items()}
         try:
-            found = domain.centre(np.asarray(model.predict(one)).reshape((1,)))
+            prediction = domain.centre(np.asarray(model.predict(record)).reshape((1,)))
         except Exception:
             continue
-        predicted[row] = domain.uncentre(found)[0]  # in the range, or one of the classes
+        # The row keeps its public default where the model failed; an error must not stop the run,
+        # since whether it comes depends on the record.
+        predicted[row] = domain.uncentre(prediction)[0]  # in the range, or one of the classes
     return predicted
 
 
@@ -88,15 +103,19 @@ def _stated(model: Model, table: Table, count: int, domain: Domain) -> NDArray[n
 
     What a model does not state, or not as shares of one whole, counts as equal shares.
     """
-    found = np.full((count, domain.classes), 1 / domain.classes)
+    shares = np.full((count, domain.classes), 1 / domain.classes)
     columns = {name: np.asarray(column) for name, column in table.items()}
     for row in range(count):
-        one = {name: column[row : row + 1] for name, column in columns.items()}
+        record = {name: column[row : row + 1] for name, column in columns.items()}
         try:
-            stated = np.asarray(probabilities(model, domain, one), dtype=np.float64).reshape(-1)
+            answer = np.asarray(probabilities(model, domain, record), dtype=np.float64).reshape(-1)
         except Exception:
             continue
-        whole = stated.shape == (domain.classes,) and np.all((stated >= 0) & (stated <= 1))
-        if whole and abs(stated.sum() - 1) < 1e-6:
-            found[row] = stated
-    return found
+        # NaN fails both comparisons, so it leaves equal shares like anything else that is no
+        # distribution.
+        is_distribution = answer.shape == (domain.classes,) and np.all(
+            (answer >= 0) & (answer <= 1)
+        )
+        if is_distribution and abs(answer.sum() - 1) < 1e-6:
+            shares[row] = answer
+    return shares

@@ -73,7 +73,7 @@ class Outcome(Shown):
         Raises:
             ValueError: there are several, or none.
         """
-        (model,) = [one for one in self.models.values() if isinstance(one, Model)]
+        (model,) = [published for published in self.models.values() if isinstance(published, Model)]
         return model
 
     def sheet(self) -> Sheet:
@@ -123,23 +123,24 @@ class Plan(Shown):
         Raises:
             ImportError: dpcore-report or matplotlib is not installed.
         """
+        # matplotlib is imported here alone, so that a plan needs no plotting library.
         curves = sibling("report", "plots.curves", "Plan.plot")
-        left, right = curves.axes_or_new(axes, 2)
-        curve, told = self.curve(), self.guarantee
-        curves.draw_curve(left, curve, told.epsilon, told.delta)
-        curves.draw_trade_off(right, curve)
-        return left, right
+        curve_axes, trade_off_axes = curves.axes_or_new(axes, 2)
+        curve, guarantee = self.curve(), self.guarantee
+        curves.draw_curve(curve_axes, curve, guarantee.epsilon, guarantee.delta)
+        curves.draw_trade_off(trade_off_axes, curve)
+        return curve_axes, trade_off_axes
 
     @property
     def request(self) -> Request:
-        """What was priced."""
+        """The request that was priced: domain, budget, adjacency and releases."""
         return self.schedule.request
 
     @property
     def most_asks(self) -> int:
-        """How many answers a run may publish."""
+        """The largest number of answers that a run may publish."""
         releases = self.schedule.releases
-        return sum(ask.query.at_most for one in releases for ask in one.asks.values())
+        return sum(ask.query.at_most for scheduled in releases for ask in scheduled.asks.values())
 
     def run(
         self,
@@ -170,7 +171,7 @@ class Plan(Shown):
                 without looking at the records.
             reservation: What `reserve` spent for this run. The guarantee is committed to its
                 ledger before anything is returned.
-            replaying: Where that is tried: in this process, or in one that saw no record.
+            replaying: Where that replay happens: in this process, or in one that saw no record.
 
         Raises:
             SourceError: the table does not fit the domain.
@@ -182,20 +183,24 @@ class Plan(Shown):
                 sealed plan, anything failed once the records were opened.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
+        # Whatever can be refused by public facts is refused first: after `begin` the budget is
+        # spent, whether or not the run succeeds.
         encoded = self.encode_points({} if points is None else points)
         if engine is not None:
             self.require_fit(engine)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
+        # Secret coins serve one run. Noise that is drawn twice from one stream could be subtracted.
         secret.begin()
         sealed = self.request.sealed
         step = _nothing if sealed else progress  # of a sealed run no more is told than its end
-        with LocalEngine() if engine is None else contextlib.nullcontext(engine) as holding:
+        # An engine of the caller's stays open; one that is made here is closed, and its spools go.
+        with LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder:
             work = partial(
-                self._released,
+                self._release_records,
                 table,
-                holding,
+                holder,
                 secret,
                 door,
                 step,
@@ -212,14 +217,15 @@ class Plan(Shown):
             RequestError: a learner needs all records in one memory, and the engine holds them in
                 several; the engine is not ready; or it tells its progress, and the run is sealed.
         """
-        for number, one in enumerate(self.schedule.releases):
-            reads = one.learner.reads_of(one.part)
-            if one.release.of is not None:
+        for number, entry in enumerate(self.schedule.releases):
+            reads = entry.learner.reads_of(entry.part)
+            if entry.release.of is not None:
                 continue  # the hold-out is in this memory
             if not (reads.in_blocks or engine.one_memory):
+                # The location makes the error point at the learner's line of the spec.
                 with below("releases", number, "learner"):
                     raise RequestError(
-                        f"{one.name}: {type(one.learner).__name__} reads {reads.value}, which "
+                        f"{entry.name}: {type(entry.learner).__name__} reads {reads.value}, which "
                         f"needs all records in one memory, and {type(engine).__name__} holds them "
                         f"in several: use the local engine, or a learner that reads sums"
                     )
@@ -227,7 +233,7 @@ class Plan(Shown):
             raise RequestError("a sealed run shows no progress: make the engine without")
         engine.ready()
 
-    def _released(
+    def _release_records(
         self,
         table: Table | Source,
         engine: Engine,
@@ -239,30 +245,39 @@ class Plan(Shown):
         replaying: Replaying,
     ) -> Outcome:
         """PRIVATE inside: from the records to what is published."""
+        # Where a bound fails with a probability over the public coins, they are drawn anew for each
+        # run, after the spec is fixed.
         coins = PublicCoins.draw() if self.coins is None else self.coins.again()
-        with replaying.of(self.schedule.releases, coins.again()) as replayed:
+        # The replay starts before a record is opened, so its copies cannot hold one; it compares
+        # before anything leaves this block.
+        with replaying.of(self.schedule.releases, coins.again()) as replay:
             opened = open_records(self.schedule, table, secret, engine)
             answers = release(
                 self.schedule, opened.train, coins, secret, door, progress, encoded, opened
             )
-            retold = replayed(answers)
+            retold = replay(answers)
         guarantee = self._guarantee(secret)
         if door is not through_mechanism:
+            # Fail closed: an outcome keeps its guarantee only through the one private door.
             guarantee = guarantee.void("the answers did not come from the mechanism")
         names = [scheduled.name for scheduled in self.schedule.releases]
-        given = dict(zip(names, answers, strict=True))
-        values = {name: tuple(a.value for a in group) for name, group in given.items()}
-        if self.schedule.look and (what := self.request.look) is not None:
+        answers_by_release = dict(zip(names, answers, strict=True))
+        values = {name: tuple(a.value for a in group) for name, group in answers_by_release.items()}
+        # The paid look comes last: it may use the models, and no model may use it.
+        if self.schedule.look and (private_look := self.request.look) is not None:
             asks, number = self.schedule.look, len(names)
             domain = self.request.domain
-            shown = self.rebuild(values, coins.again())  # these see the hold-out, and are dropped
-            given[RELEASE] = tuple(look(what, asks, shown, opened, domain, secret, number, door))
+            # Other objects than the published ones: these see the hold-out, and are dropped.
+            look_models = self.rebuild(values, coins.again())
+            answers_by_release[RELEASE] = tuple(
+                look(private_look, asks, look_models, opened, domain, secret, number, door)
+            )
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
         return Outcome(
             models=dict(zip(names, retold.models, strict=True)),
             arrays=dict(zip(names, retold.arrays, strict=True)),
-            answers=given,
+            answers=answers_by_release,
             guarantee=guarantee,
             coins=coins,
             opened=opened,
@@ -291,22 +306,26 @@ class Plan(Shown):
             SourceError: the table does not fit the domain.
             ReleaseError: a private function failed.
         """
+        # An oracle's answers depend on questions that come later, so there is no transcript to
+        # replay yet.
         match self.schedule.releases:
-            case (Serving() as served,):
+            case (Serving() as serving,):
                 pass
             case _:
                 raise ContractError("only a plan of one function release can be opened; run it")
+        # Secure coins that the caller holds could be used for a second oracle, and the difference
+        # of two answers with equal noise is exact.
         if secret is not None and secret.secure:
             raise ContractError("an oracle draws secret coins of its own: give none")
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
-        work = partial(self._opened, served, table, secret, reservation)
+        work = partial(self._open_oracle, serving, table, secret, reservation)
         return silenced(work) if self.request.sealed else work()
 
-    def _opened(
+    def _open_oracle(
         self,
-        served: Serving,
+        serving: Serving,
         table: Table,
         secret: SecretCoins,
         reservation: Reservation | None,
@@ -314,13 +333,14 @@ class Plan(Shown):
         """PRIVATE inside: from the records to an oracle."""
         coins = PublicCoins.draw() if self.coins is None else self.coins.again()
         opened = open_records(self.schedule, table, secret)
+        # Only the learners' part reaches the oracle; a hold-out is dropped here.
         records = cast(Records, opened.train)  # a function's records are in memory
-        held = Conversation(number=0, records=records, coins=coins, secret=secret)
-        oracle = served.oracle(served.function(held), held)
+        conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
+        oracle = serving.oracle(serving.function(conversation), conversation)
         guarantee = self._guarantee(secret)
         if reservation is not None:
             guarantee = reservation.commit(guarantee)
-        return Predictor(domain=served.part, oracle=oracle, guarantee=guarantee)
+        return Predictor(domain=serving.part, oracle=oracle, guarantee=guarantee)
 
     def charge(self) -> Charge:
         """Everything a run of this plan may cost, for a ledger.
@@ -333,12 +353,14 @@ class Plan(Shown):
         asks = self.schedule.asks
         events = tuple((ask.event(), ask.query.at_most) for ask in asks)
         domain = self.request.domain
+        # Two charges against one ledger add up only if neighbours mean the same in both. By adding
+        # or replacing records they do; other relations need the declared domain as their frame.
         declared = domain.people or attrs.evolve(domain, exact=None, limit=None)
-        framed = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
+        needs_frame = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
         return Charge(
             events=events,
             failures=failure_over_coins(asks),
-            frame=repr(declared) if framed else "",
+            frame=repr(declared) if needs_frame else "",
             assumptions=tuple(a.name for a in self.guarantee.assumptions),
         )
 
@@ -348,8 +370,8 @@ class Plan(Shown):
         """Spend this plan's whole charge, before any record is opened.
 
         Args:
-            ledger: Where.
-            what: What for, in a few public words.
+            ledger: The ledger that pays.
+            what: What the run is for, in a few public words.
             uncovered: Looks at the records that the run will take and that nothing accounts for.
 
         Raises:
@@ -359,6 +381,8 @@ class Plan(Shown):
         return ledger.reserve(self.charge(), what, uncovered)
 
     def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:
+        # A ledger's entries are claims about real releases. A rehearsal must not be recorded as
+        # one.
         if not secret.secure or door is not through_mechanism:
             raise ContractError("known coins or another door guarantee nothing a ledger could hold")
         reservation.begin(self.charge())
@@ -374,18 +398,20 @@ class Plan(Shown):
             SourceError: a column is missing.
         """
         names = {scheduled.name for scheduled in self.schedule.releases}
+        # A misspelt release name must not pass silently: the run would end without its predictions
+        # after the budget is spent.
         if unknown := sorted({*tables} - names):
             raise RequestError(f"points came for {unknown[0]!r}, which is no release of the plan")
-        found = {}
+        encoded = {}
         for number, scheduled in enumerate(self.schedule.releases):
             with below("releases", number):
-                found[scheduled.name] = scheduled.points(tables)
-        return found
+                encoded[scheduled.name] = scheduled.points(tables)
+        return encoded
 
     def rebuild(
         self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins
     ) -> dict[str, Published]:
-        """The models that released answers determine, by release name.
+        """Rebuild the models that released answers determine, by release name.
 
         Raises:
             ReplayError: the answers do not fit the plan.

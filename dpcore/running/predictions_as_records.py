@@ -57,18 +57,22 @@ def evaluated_domain(
             message="a release `of` another one needs a hold-out: add evaluate: {holdout: SHARE}",
         )  # fmt: skip
     columns: dict[str, Column] = {**domain.columns, **domain.groups}
-    taken = {PREDICTED, SCORE} & {*columns, domain.target}
-    if taken:
+    clashes = {PREDICTED, SCORE} & {*columns, domain.target}
+    if clashes:
         raise ParameterError(
-            "a release of another one", "other names of columns", "columns", min(taken),
+            "a release of another one", "other names of columns", "columns", min(clashes),
             "data.domain.columns",
         )  # fmt: skip
+    # A prediction is projected as a label is, so it lies in the declared range or among the
+    # declared classes, and bounds on labels hold for it.
     labels = domain.labels
     columns[PREDICTED] = (
         Categories(labels.values) if isinstance(labels, Classes) else Range(labels.low, labels.high)
     )
     if scored and domain.classes == 2:
         columns[SCORE] = Range(0.0, 1.0)
+    # The number of held-out records follows from two public numbers; where the count is private it
+    # stays undeclared.
     exact = None if domain.exact is None else held_out(domain.exact, share)
     return attrs.evolve(domain, columns=columns, groups={}, norm=None, exact=exact)
 
@@ -85,11 +89,11 @@ def evaluated_records(part: Domain, model: Model, opened: Opened, domain: Domain
         part: That domain. domain: Of the run's records.
         model: As rebuilt from the answers; it sees the hold-out and is dropped.
     """
-    predicted, held = predictions(model, opened, domain), opened.holdout
+    predicted, holdout = predictions(model, opened, domain), opened.holdout
     empty = {name: np.zeros(0) for name in domain.rules}  # of no records, no columns were read
-    table: dict[str, Any] = {**empty, **held, PREDICTED: predicted}
+    table: dict[str, Any] = {**empty, **holdout, PREDICTED: predicted}
     if SCORE in part.columns:
-        table[SCORE] = _scores(model, held, domain, predicted.size)
+        table[SCORE] = _scores(model, holdout, domain, predicted.size)
     return part.project(table)
 
 
@@ -97,15 +101,18 @@ def _scores(
     model: Model, holdout: Mapping[str, Any], domain: Domain, count: int
 ) -> NDArray[np.float64]:
     """PRIVATE: one row at a time, as `predictions`; what has no score is in the middle."""
-    found = np.full(count, 0.5)
+    # A model sees one row at a time, and an exception moves its own row alone: otherwise one record
+    # could change the scores of others, and the bound would not hold.
+    scores = np.full(count, 0.5)
     if not isinstance(model, ScoringModel):
-        return found
+        return scores
     for row in range(count):
-        one = {name: np.asarray(column)[row : row + 1] for name, column in holdout.items()}
+        record = {name: np.asarray(column)[row : row + 1] for name, column in holdout.items()}
         try:
-            score = float(np.asarray(model.score(domain.encode(one))).reshape(()))
+            score = float(np.asarray(model.score(domain.encode(record))).reshape(()))
         except Exception:
             continue
         if np.isfinite(score):
-            found[row] = (1 + min(max(score, -1.0), 1.0)) / 2
-    return found
+            # Scores in [-1, 1] go to [0, 1], clipped first, as the declared range says.
+            scores[row] = (1 + min(max(score, -1.0), 1.0)) / 2
+    return scores

@@ -25,25 +25,37 @@ def certified(schedule: Schedule, stated: Guarantee) -> Curve:
         NoClaimError: no epsilon can be stated at any delta.
     """
     request = schedule.request
-    empty = request.accountant
-    composed = compose(schedule.asks, AutoAccountant(request.adjacency) if empty is None else empty)
+    accountant = request.accountant
+    # Without a named accountant each delta takes the tightest bound that any method certifies.
+    composed = compose(
+        schedule.asks, AutoAccountant(request.adjacency) if accountant is None else accountant
+    )
+    # Sensitivity bounds may fail over the public coins with probability gamma in all, and a union
+    # bound adds gamma to every delta.
     gamma = failure_over_coins(schedule.asks)
-    left = request.budget.left_beside(gamma)
-    least = composed.epsilon(left).lower
-    if least > stated.epsilon:
+    remaining_delta = request.budget.left_beside(gamma)
+    # A certified lower end above the stated epsilon proves the lock wrong, whatever the rounding.
+    lower_bound = composed.epsilon(remaining_delta).lower
+    if lower_bound > stated.epsilon:
         raise ReplayError(
             f"the lock states epsilon = {stated.epsilon:.6g}, and its noise costs at least "
-            f"{least:.6g}: dpcore check on the spec tells what is right"
+            f"{lower_bound:.6g}: dpcore check on the spec tells what is right"
         )
-    found = {}
-    for one in sorted({*_SMALL, *_LARGE, *([left] if left > 0 else [])}):
-        total = one if gamma == 0.0 else float(np.nextafter(one + np.nextafter(gamma, 1.0), 1.0))
-        if total >= 1.0:
+    upper_ends = {}
+    for delta in sorted({*_SMALL, *_LARGE, *([remaining_delta] if remaining_delta > 0 else [])}):
+        # `nextafter` twice, on gamma and on the sum, so the float is above the real delta + gamma.
+        total_delta = (
+            delta if gamma == 0.0 else float(np.nextafter(delta + np.nextafter(gamma, 1.0), 1.0))
+        )
+        if total_delta >= 1.0:
             continue
         try:
-            found[stated.delta if one == left else total] = composed.epsilon(one).upper
+            upper_ends[stated.delta if delta == remaining_delta else total_delta] = (
+                composed.epsilon(delta).upper
+            )
+        # At very small delta some events state no epsilon at all; the curve then begins later.
         except NoClaimError:
             continue
-    if not found:
+    if not upper_ends:
         raise NoClaimError("no epsilon can be stated at any delta")
-    return Curve(deltas=np.array([*found]), epsilons=np.array([*found.values()]))
+    return Curve(deltas=np.array([*upper_ends]), epsilons=np.array([*upper_ends.values()]))

@@ -35,7 +35,7 @@ def through_mechanism(
 
 
 def wide_open(ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream) -> NDArray[Any]:
-    """No privacy at all: the release without its noise, for the operator's comparison only."""
+    """The release without its noise: no privacy at all, for the operator's comparison alone."""
     return ask.noiseless(np.asarray(value), query)
 
 
@@ -70,11 +70,11 @@ class Conversation:
     progress: Callable[[], None] = _nothing
 
     def own(self, query: Query, number: int) -> LearnerCoins:
-        """The private function's coins for one ask."""
+        """The coins that the private function may use in one ask, by query and its number."""
         return self.secret.learner(self.number, query.name, number)
 
     def noise(self, query: Query, number: int) -> Stream:
-        """The mechanism's stream for one ask."""
+        """The stream from which the mechanism draws the noise of one ask; nobody else reads it."""
         return self.secret.noise(self.number, query.name, number)
 
     def seen(self, query: Query, number: int) -> Records:
@@ -83,16 +83,24 @@ class Conversation:
         Of a table the places are those after the secret shuffle, behind an engine those in the
         source: another draw of the same law.
         """
+        # Amplification by sampling assumes that each ask draws its own sample, in secret: the
+        # stream is named by release, query and number, and no learner sees it.
         if query.sampling is None:
             return self.records
-        drawn = self.secret.sampling(self.number, query.name, number)
+        stream = self.secret.sampling(self.number, query.name, number)
         if isinstance(self.records, EngineRecords):
-            held: EngineRecords = self.records
-            if held.used is not None:
-                persons = query.sampling.chosen_persons(drawn.by_place, held.used)
-                return cast(Records, held.sampled(persons))
-            chosen = query.sampling.chosen(drawn.by_place, held.places, len(held), held.split)
-            return cast(Records, held.sampled(chosen))
+            engine_records: EngineRecords = self.records
+            # Where a person is the unit, the scheme draws persons, and all records of a person come
+            # or go together: the amplification theorem counts neighbours by the unit.
+            if engine_records.used is not None:
+                persons = query.sampling.chosen_persons(stream.by_place, engine_records.used)
+                return cast(Records, engine_records.sampled(persons))
+            selection = query.sampling.chosen(
+                stream.by_place, engine_records.places, len(engine_records), engine_records.split
+            )
+            return cast(Records, engine_records.sampled(selection))
+        # A scheme that draws single records would amplify less than its event says, because one
+        # person has several records.
         if self.records.persons is not None and not query.sampling.by_person:
             raise ContractError(f"{type(query.sampling).__name__} draws no persons")
-        return query.sampling.draw(self.records, drawn)
+        return query.sampling.draw(self.records, stream)

@@ -29,18 +29,18 @@ from dpcore.randomness import PublicCoins
 from dpcore.running.schedule import Scheduled
 
 Answers = Sequence[Sequence[Answer]]
-"""By release, in order of asking."""
+"""All answers of a run: by release, and within a release in order of asking."""
 
 
 @attrs.frozen(kw_only=True)
 class Retold:
-    """What the answers alone give, and is to be published.
+    """What the answers alone determine, and what the run therefore publishes.
 
     Args:
         models: One for each release.
-        arrays: What they told when they were compared: a model that tells another thing later
-            would not be found out.
-        note: Why they were not tried in a clean process, or empty.
+        arrays: Of each model, as they were when they were compared: a model that returns other
+            arrays later would go unnoticed.
+        note: Why the answers were not replayed in a clean process, or empty.
     """
 
     models: tuple[Published, ...]
@@ -60,13 +60,16 @@ _START = (
 
 
 class Replaying(ABC):
-    """Where a run is told again."""
+    """Where a run is replayed from its answers."""
 
     @abstractmethod
     def of(
         self, releases: tuple[Scheduled, ...], coins: PublicCoins
     ) -> AbstractContextManager[Replayed]:
-        """Begin, before any record is opened; what is given replays or raises `ReleaseError`."""
+        """Begin, before any record is opened.
+
+        The function that it yields replays a run, or raises `ReleaseError`.
+        """
 
 
 class Here(Replaying):
@@ -74,24 +77,26 @@ class Here(Replaying):
 
     @contextlib.contextmanager
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
-        """From copies."""
+        """Yield a function that replays the answers in this process, on copies of the releases."""
 
-        def replayed(answers: Answers) -> Retold:
-            return _again(releases, coins, answers)[0]
+        def replay(answers: Answers) -> Retold:
+            return _replay(releases, coins, answers)[0]
 
-        yield replayed
+        yield replay
 
 
 class CleanProcess(Replaying):
     """In a process of its own, and in this one.
 
-    What cannot be imported there by its name (a learner of `__main__`) is told again here only.
+    What cannot be imported there by its name (a learner of `__main__`) is replayed here only.
     """
 
     @contextlib.contextmanager
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
-        """Starts the process, which waits for the answers."""
+        """Start the process now; yield a function that sends it the answers and compares."""
         try:
+            # The bytes are written before any record is opened, so nothing that a private function
+            # does later can reach them.
             plan = pickle.dumps((releases, coins))
             child = subprocess.Popen(
                 [sys.executable, "-c", _START, json.dumps(sys.path)],
@@ -101,18 +106,22 @@ class CleanProcess(Replaying):
             )
         except Exception as error:  # whatever a field of a third party's class raises
             cause = type(error).__name__
-            with HERE.of(releases, coins) as here:
-                yield lambda answers: attrs.evolve(here(answers), note=_note(cause))
+            with HERE.of(releases, coins) as replay_here:
+                yield lambda answers: attrs.evolve(replay_here(answers), note=_note(cause))
             return
 
-        def replayed(answers: Answers) -> Retold:
-            retold, told = _again(releases, coins, answers)
-            values = [[answer.value for answer in given] for given in answers]
-            sent = pickle.dumps((plan, values))
-            found = json.loads(child.communicate(sent)[0] or b'["none"]')
-            if found[0] == "unknown":
-                return attrs.evolve(retold, note=_note(found[1]))
-            if found != ["told", told]:
+        def replay(answers: Answers) -> Retold:
+            retold, digests = _replay(releases, coins, answers)
+            # The child gets the released values alone. They passed the mechanism, so it never holds
+            # anything that the noise does not protect.
+            values = [[answer.value for answer in group] for group in answers]
+            message = pickle.dumps((plan, values))
+            reply = json.loads(child.communicate(message)[0] or b'["none"]')
+            # The child cannot import the plan: that is no fault of the learner, so the run goes on
+            # with the replay of this process, and a note says which checks are missing.
+            if reply[0] == "unknown":
+                return attrs.evolve(retold, note=_note(reply[1]))
+            if reply != ["told", digests]:
                 raise ReleaseError(
                     "in a process that saw no record, the answers give other asks or another "
                     "model than here: a private function left something in a global or a class "
@@ -122,8 +131,9 @@ class CleanProcess(Replaying):
             return retold
 
         try:
-            yield replayed
+            yield replay
         finally:
+            # No child outlives the run, whether it answered, failed or was never asked.
             child.kill()
             child.communicate()
 
@@ -138,52 +148,57 @@ def _note(cause: str) -> str:
     )
 
 
-def _again(
+def _replay(
     releases: tuple[Scheduled, ...], coins: PublicCoins, answers: Answers
 ) -> tuple[Retold, Told]:
-    """The models with their arrays, and digests.
+    """Rebuild all models from the answers; the models with their arrays, and their digests.
 
     Raises:
         ReleaseError: the public part asked, or asks, something else than the answers determine.
     """
     models, arrays, digests = [], [], []
-    for scheduled, given in zip(releases, answers, strict=True):
+    for scheduled, group in zip(releases, answers, strict=True):
         try:
-            model, told = scheduled.retold(coins, [answer.value for answer in given])
-            asked = transcript(told)
-            same = asked == transcript(given)
+            # Any exception counts as a difference, and its text stays here: it may quote an object
+            # into which a private function put records.
+            model, asks = scheduled.retold(coins, [answer.value for answer in group])
+            digest = transcript(asks)
+            is_same = digest == transcript(group)
         except Exception:
-            same = False
-        if not same:
+            is_same = False
+        if not is_same:
             raise ReleaseError(
                 f"the public part of the release {scheduled.name!r} does not follow from its "
                 f"answers; nothing is released"
             ) from None
         models.append(settled(model))
+        # Read each array once: a model that returns another one next time would pass the comparison
+        # and publish something else.
         arrays.append(told_once(models[-1]))
-        digests.append([published(models[-1], arrays[-1]), asked])
+        digests.append([published(models[-1], arrays[-1]), digest])
     return Retold(models=tuple(models), arrays=tuple(arrays)), digests
 
 
 def answer() -> None:
-    """What the clean process does: read a plan and answers, tell their digests."""
+    """The clean process: read a plan and answers from standard input, print their digests."""
     with os.fdopen(os.dup(1), "wb") as out, open(os.devnull, "wb") as nothing:
+        # Standard output carries the digests alone, so everything else that prints goes nowhere.
         os.dup2(nothing.fileno(), 1)  # whatever plugins print
-        out.write(json.dumps(_answer(sys.stdin.buffer)).encode())
+        out.write(json.dumps(_rebuild_and_digest(sys.stdin.buffer)).encode())
 
 
-def _answer(sent: IO[bytes]) -> list[Any]:
-    plan, values = pickle.load(sent)  # noqa: S301  # from the process that started this one
+def _rebuild_and_digest(stream: IO[bytes]) -> list[Any]:
+    plan, values = pickle.load(stream)  # noqa: S301  # from the process that started this one
     try:
         releases, coins = pickle.loads(plan)  # noqa: S301  # the same
     except Exception as error:
         return ["unknown", type(error).__name__]
     try:
-        told = []
-        for scheduled, given in zip(releases, values, strict=True):
-            model, asked = scheduled.retold(coins, given)
+        digests = []
+        for scheduled, group in zip(releases, values, strict=True):
+            model, asks = scheduled.retold(coins, group)
             model = settled(model)
-            told.append([published(model, told_once(model)), transcript(asked)])
-        return ["told", told]
+            digests.append([published(model, told_once(model)), transcript(asks)])
+        return ["told", digests]
     except Exception:
         return ["failed"]

@@ -26,7 +26,7 @@ class Reuse:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bytes, ...], Any] = {}
+        self._values: dict[tuple[bytes, ...], Any] = {}
 
     def once(
         self,
@@ -42,13 +42,17 @@ class Reuse:
             learner: Before any copy of it has seen records.
             secret: What `compute` has; if it reads them, its result is not kept.
         """
+        # The secret coins are no part of the key: a result that depended on them is never stored.
         facts = (public.domain, public.coins.key, public.mu)
         once = query.args is not None or query.sampling is not None
         key = () if once else fingerprint(learner, query, *facts)
-        if key in self._known:
-            known: Value = self._known[key]
-            return known
-        found = compute()
+        if key in self._values:
+            value: Value = self._values[key]
+            return value
+        result = compute()
+        # A computation that read its secret coins must be done again, with the coins of its own
+        # ask: two releases with common randomness would no longer compose as independent
+        # mechanisms.
         if key and not secret.read:
-            self._known[key] = found
-        return found
+            self._values[key] = result
+        return result

@@ -38,6 +38,7 @@ def open_records(
     """
     if not isinstance(records, Source):
         return open_table(schedule.request, records, secret)
+    # One learner that needs all rows decides for the run, since all releases share one split.
     if engine is None or not schedule.reads.in_blocks:
         return open_table(schedule.request, in_memory(records, schedule.request.domain), secret)
     return open_source(schedule.request, records, secret, engine)
@@ -72,15 +73,23 @@ def release(
         door=door,
         progress=progress,
     )
-    asked = {} if points is None else points
-    given: dict[str, tuple[Answer, ...]] = {}
-    for number, one in enumerate(schedule.releases):
-        held = attrs.evolve(first, number=number, points=asked.get(one.name))
-        if (about := one.release.of) is not None:
+    points_by_release = {} if points is None else points
+    answers: dict[str, tuple[Answer, ...]] = {}
+    for number, scheduled in enumerate(schedule.releases):
+        # The number names the streams of each release, so no two releases share coins or noise.
+        conversation = attrs.evolve(
+            first, number=number, points=points_by_release.get(scheduled.name)
+        )
+        if (subject := scheduled.release.of) is not None:
             assert opened is not None, "a release of another one needs the hold-out"
-            values = [answer.value for answer in given[about]]
-            model = cast(Model, schedule.named(about).rebuild(coins.again(), values))
-            seen = evaluated_records(one.part, model, opened, schedule.request.domain)
-            held = attrs.evolve(held, records=seen, reuse=Reuse())  # other records, nothing kept
-        given[one.name] = tuple(one.answers(held))
-    return tuple(given.values())
+            # Adaptive composition: the later release may depend on released answers, and on the
+            # earlier private side through nothing else. So the model is rebuilt from these values.
+            values = [answer.value for answer in answers[subject]]
+            model = cast(Model, schedule.named(subject).rebuild(coins.again(), values))
+            holdout_records = evaluated_records(
+                scheduled.part, model, opened, schedule.request.domain
+            )
+            # These are other records, so nothing that was computed before may be used again.
+            conversation = attrs.evolve(conversation, records=holdout_records, reuse=Reuse())
+        answers[scheduled.name] = tuple(scheduled.answers(conversation))
+    return tuple(answers.values())

@@ -54,12 +54,12 @@ class Scheduled(ABC):
 
     @property
     def name(self) -> str:
-        """The release's."""
+        """The name of the release, by which answers and models are found."""
         return self.release.name
 
     @property
     def learner(self) -> AnyLearner:
-        """The release's."""
+        """The learner that the release names."""
         return self.release.learner
 
     def public(self, coins: PublicCoins) -> Public:
@@ -68,6 +68,8 @@ class Scheduled(ABC):
 
     def private(self, held: Conversation) -> tuple[Private, Public]:
         """PRIVATE: the private function and its public facts: copies, and coins of its own."""
+        # The copies come from bytes written before any record was opened: what the private function
+        # leaves in them is lost with them.
         learner, part = self.before.copy()
         public = Public(domain=part, coins=held.hidden, mu=self.mu)
         return self.stand_in or learner.compute, public
@@ -75,14 +77,14 @@ class Scheduled(ABC):
     @property
     @abstractmethod
     def publishes(self) -> ReleaseKind:
-        """What leaves a run."""
+        """What a run publishes of it: parameters, statistics, predictions or a function."""
 
     @abstractmethod
     def points(self, tables: Mapping[str, Table]) -> NDArray[np.float64] | None:
-        """The encoded points it is asked about, of tables by release name.
+        """The encoded points at which a function is asked, shape (n, p); None for other releases.
 
         Raises:
-            ContractError: there are none, too many, or some that it has no use for.
+            RequestError: there are none, too many, or some that it has no use for.
         """
 
     @abstractmethod
@@ -109,8 +111,9 @@ class Scheduled(ABC):
 
     def forecast(self, coins: PublicCoins) -> tuple[str, ...]:
         """How wide its error bars will be, one sentence each, by public facts alone."""
-        known = {name: ask.spread for name, ask in self.asks.items() if ask.query.args is None}
-        spreads = {name: spread for name, spread in known.items() if spread is not None}
+        # A query with `args` follows earlier answers, so nothing can be forecast of it.
+        candidates = {name: ask.spread for name, ask in self.asks.items() if ask.query.args is None}
+        spreads = {name: spread for name, spread in candidates.items() if spread is not None}
         return self.learner.forecast(self.public(coins), spreads)
 
     @abstractmethod
@@ -140,13 +143,17 @@ class Schedule:
     @property
     def reads(self) -> Reads:
         """How the records are read by the learner that needs most; a hold-out is in memory."""
+        # Releases `of` another one read the hold-out, which is in memory, so they do not count
+        # here.
         return Reads.most(
-            one.learner.reads_of(one.part) for one in self.releases if one.release.of is None
+            scheduled.learner.reads_of(scheduled.part)
+            for scheduled in self.releases
+            if scheduled.release.of is None
         )
 
     def named(self, name: str) -> Scheduled:
-        """The release of a name."""
-        return next(one for one in self.releases if one.name == name)
+        """The first release of that name."""
+        return next(scheduled for scheduled in self.releases if scheduled.name == name)
 
     @property
     def in_blocks(self) -> bool:
@@ -156,4 +163,7 @@ class Schedule:
     @property
     def asks(self) -> tuple[Ask, ...]:
         """Every ask of every release, then the look's."""
-        return tuple(ask for one in self.releases for ask in one.asks.values()) + self.look
+        # The look comes last, as in the run itself; statements of cost list asks in this order.
+        return (
+            tuple(ask for scheduled in self.releases for ask in scheduled.asks.values()) + self.look
+        )

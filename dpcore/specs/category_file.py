@@ -23,7 +23,7 @@ def with_lists(node: Node, folder: Path | None) -> Node:
     Raises:
         SpecError: a file is missing, too large or no text, or they list too many in all.
     """
-    return _Reader(folder).changed(node, ("data", "domain"))
+    return _Reader(folder).with_columns_read(node, ("data", "domain"))
 
 
 @attrs.define
@@ -31,9 +31,9 @@ class _Reader:
     """Where the files stand, and how many categories may still come."""
 
     folder: Path | None
-    left: int = MOST_LISTED - MOST_NODES
+    remaining: int = MOST_LISTED - MOST_NODES
 
-    def changed(self, node: Node, path: tuple[str, ...]) -> Node:
+    def with_columns_read(self, node: Node, path: tuple[str, ...]) -> Node:
         """`node` with the columns and the target below `path` read; what is no mapping stays."""
         if not isinstance(node.value, dict):
             return node
@@ -41,22 +41,23 @@ class _Reader:
         for key in path[:1]:
             if key in value:
                 with below(key):
-                    value[key] = self.changed(value[key], path[1:])
+                    value[key] = self.with_columns_read(value[key], path[1:])
+        # An empty path is the domain itself: the target first, then columns and groups.
         if not path and "target" in value:
             with below("target"):
-                value["target"] = self.listed(value["target"])
+                value["target"] = self.with_categories(value["target"])
         for part in () if path else ("columns", "groups"):
             columns = value.get(part)
             if columns is None or not isinstance(columns.value, dict):
                 continue
-            listed = {}
+            columns_read = {}
             for name, column in columns.value.items():
                 with below(part, name):
-                    listed[name] = self.listed(column)
-            value[part] = attrs.evolve(columns, value=listed)
+                    columns_read[name] = self.with_categories(column)
+            value[part] = attrs.evolve(columns, value=columns_read)
         return attrs.evolve(node, value=value)
 
-    def listed(self, column: Node) -> Node:
+    def with_categories(self, column: Node) -> Node:
         """`column` with its list, if it names a file."""
         if not isinstance(column.value, dict) or _KEY not in column.value:
             return column
@@ -65,14 +66,15 @@ class _Reader:
         if not isinstance(name, str) or "categories" in column.value:
             raise SpecError("needs the path of a file, and no 'categories' beside it", _KEY)
         texts = _lines(Path(name) if self.folder is None else self.folder / name, name)
-        self.left -= len(texts)
-        if self.left < 0:
+        # The limit is on all files together: a lock holds their lists, and must itself be readable.
+        self.remaining -= len(texts)
+        if self.remaining < 0:
             raise SpecError(f"more than {MOST_LISTED - MOST_NODES} categories in all", _KEY)
         entries: list[Node] = [attrs.evolve(node, value=text) for text in texts]
-        rest = {key: value for key, value in column.value.items() if key != _KEY}
+        fields = {key: value for key, value in column.value.items() if key != _KEY}
         keys = {**column.keys, "categories": (node.line, node.column)}
         return attrs.evolve(
-            column, value={**rest, "categories": attrs.evolve(node, value=entries)}, keys=keys
+            column, value={**fields, "categories": attrs.evolve(node, value=entries)}, keys=keys
         )
 
 
@@ -86,6 +88,7 @@ def _lines(path: Path, name: str) -> list[str]:
         if path.exists() and not path.is_file():  # a pipe would be waited for
             raise SpecError(f"{shown(name)}: not a regular file", _KEY)
         with path.open("rb") as file:
+            # One byte more than allowed tells a file that is too large without reading all of it.
             raw = file.read(LARGEST_FILE + 1)
         texts = [line.strip(" \t") for line in raw.decode("utf-8-sig").splitlines()]
     except OSError as error:

@@ -43,6 +43,7 @@ def _kind_of(hint: Any) -> Kind | None:
     options = typing.get_args(hint) if _is_union(hint) else (hint,)
     for option in options:
         for kind in COMPONENTS:
+            # The kinds have different base classes, so at most one accepts a type.
             if kind.accepts(option):
                 return kind
     return None
@@ -73,6 +74,7 @@ def _hints(component: type[Any]) -> dict[str, Any]:
         field.name: typing.Optional[field.type] if is_free(field) else field.type  # noqa: UP045  # a run-time type
         for field in attrs.fields(component)
     }
+    # A class of the same module, so that names in annotations resolve as they do there.
     holder = type(
         "Fields", (), {"__annotations__": annotations, "__module__": component.__module__}
     )
@@ -81,13 +83,14 @@ def _hints(component: type[Any]) -> dict[str, Any]:
 
 def struct_of(component: type[Any], kind: Kind, name: str) -> type[msgspec.Struct]:
     """The strict struct of a component's mapping form; inner components are references."""
+    # `name` admits this component's own name alone, so a mapping cannot pass for another one.
     fields: list[tuple[str, Any, Any]] = [(NAME, typing.Literal[name], msgspec.NODEFAULT)]
     for field, hint, default, inner in _fields(component):
         if inner is not None:
             reference = {"$ref": f"#/$defs/{inner.definition}"}
             if _several(hint):
-                listed = {"type": "array", "items": reference}
-                hint = typing.Annotated[list[Any], msgspec.Meta(extra_json_schema=listed)]
+                array_schema = {"type": "array", "items": reference}
+                hint = typing.Annotated[list[Any], msgspec.Meta(extra_json_schema=array_schema)]
             else:
                 hint = typing.Annotated[Any, msgspec.Meta(extra_json_schema=reference)]
         fields.append((field, hint, default))
@@ -102,6 +105,7 @@ def bind(node: Node, kind: Kind, registry: Registry) -> Any:
     Raises:
         SpecError: with the path of the misfit below `node`, and the nearest valid name.
     """
+    # A bare name is short for a mapping with the name alone.
     if isinstance(node.value, str):
         node = attrs.evolve(node, value={NAME: node})
     elif not isinstance(node.value, dict):
@@ -116,15 +120,19 @@ def bind(node: Node, kind: Kind, registry: Registry) -> Any:
         if not isinstance(name, str):
             raise SpecError(f"needs text, got {shown(name)}")
         component = registry.component(kind, name)
+    # Types and keys are checked for the whole mapping before any inner component is made, so the
+    # error is at the outermost misfit.
     struct = convert(node, struct_of(component, kind, name))
     arguments = {}
     for field, hint, _, inner in _fields(component):
         if field in fields:
-            given = fields[field]
+            field_node = fields[field]
             with below(field):
-                bound = _inner(given, inner, registry, _several(hint)) if inner else None
+                bound = _bind_inner(field_node, inner, registry, _several(hint)) if inner else None
             arguments[field] = bound if inner else getattr(struct, field)
     try:
+        # The component's own validators have the last word; what they raise gets the place of the
+        # node.
         return component(**arguments)
     except (TypeError, ValueError) as error:
         if isinstance(error, ParameterError):
@@ -132,15 +140,15 @@ def bind(node: Node, kind: Kind, registry: Registry) -> Any:
         raise SpecError(f"{kind.name} {name} does not take these values: {error}") from None
 
 
-def _inner(node: Node, kind: Kind, registry: Registry, several: bool) -> Any:
+def _bind_inner(node: Node, kind: Kind, registry: Registry, several: bool) -> Any:
     """The component or components that a field holds."""
     if not several:
         return bind(node, kind, registry)
-    found = []
-    for number, one in enumerate(typing.cast(list[Node], node.value)):
+    components = []
+    for number, entry in enumerate(typing.cast(list[Node], node.value)):
         with below(number):
-            found.append(bind(one, kind, registry))
-    return tuple(found)
+            components.append(bind(entry, kind, registry))
+    return tuple(components)
 
 
 def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -160,17 +168,18 @@ def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], di
         (reference,), inner = msgspec.json.schema_components(
             [struct_of(component, kind, name)], ref_template="#/$defs/{name}"
         )
-        own = inner[reference["$ref"].rpartition("/")[2]]
-        annotate(own, component)
+        definition = inner[reference["$ref"].rpartition("/")[2]]
+        annotate(definition, component)
         if kind is MECHANISM:
-            own["properties"]["share"] = SHARE
-        own["description"] = summary(component)
-        own["properties"][NAME]["description"] = summary(component)
+            definition["properties"]["share"] = SHARE
+        definition["description"] = summary(component)
+        definition["properties"][NAME]["description"] = summary(component)
         definitions.update(inner)
-        if own["required"] == [NAME]:
+        if definition["required"] == [NAME]:
+            # A component without required fields may be written as its bare name.
             bare.append(name)
-        named = {"properties": {NAME: {"const": name}}, "required": [NAME]}
-        cases.append({"if": named, "then": reference})
+        has_name = {"properties": {NAME: {"const": name}}, "required": [NAME]}
+        cases.append({"if": has_name, "then": reference})
     names = [case["if"]["properties"][NAME]["const"] for case in cases]
     article = f"The name of a {kind.name}, or a mapping with it and its fields."
     return {

@@ -72,18 +72,19 @@ def declared(node: Node) -> Declared:
     domain = declared_domain(node, text.data)
     adjacency = declared_adjacency(text, domain)
     holdout = text.evaluate.holdout if text.evaluate else 0.0
+    # Refuse a split that the declared count and unit do not admit, before a component is looked up.
     part_domain(domain, adjacency, holdout)
-    swept: tuple[Point, ...] = (Point(node, {}),)
+    sweep_points: tuple[Point, ...] = (Point(node, {}),)
     if text.sweep:
         with below("sweep", "grid"):
-            swept = points(node, child(node, "sweep", "grid"))
+            sweep_points = points(node, child(node, "sweep", "grid"))
     return Declared(
         text=text,
         domain=domain,
         adjacency=adjacency,
         budget=declared_budget(text.budget),
         holdout=holdout,
-        points=swept,
+        points=sweep_points,
         on_invalid=_on_invalid(text),
     )
 
@@ -101,6 +102,7 @@ def declared_adjacency(text: SpecText, domain: Domain) -> Adjacency:
     Raises:
         SpecError: it is not about whole records, and people are declared.
     """
+    # A declared person lifts the relation from one record to all records of one person.
     if domain.people is None:
         return _of_records(text)
     with below("adjacency"):
@@ -137,26 +139,27 @@ def _domain(here: Node, data: DataText) -> Domain:
         raise SpecError(
             f"the target {shown(data.target)} may not be a feature too", "columns", key=data.target
         )
-    labels = _labelled(here, data)
-    read = {}
+    labels = _target_labels(here, data)
+    features = {}
     for name, column in columns.value.items():
         with below("columns", name):
-            read[name] = _column(column)
-    grouped = _grouped(here, [*read, data.target])
+            features[name] = _column(column)
+    group_columns = _groups(here, [*features, data.target])
+    # A private count is not in the domain at all, so nothing that is priced can depend on it.
     exact, limit = _count(domain)
     return Domain(
-        columns=read,
+        columns=features,
         target=data.target,
         labels=labels,
         exact=exact,
         limit=limit,
         norm=domain.norm,
-        people=_people(domain, [*read, *grouped, data.target]),
-        groups=grouped,
+        people=_people(domain, [*features, *group_columns, data.target]),
+        groups=group_columns,
     )
 
 
-def _grouped(here: Node, used: Sequence[str | None]) -> dict[str, Column]:
+def _groups(here: Node, reserved_names: Sequence[str | None]) -> dict[str, Column]:
     """`data.domain.groups`.
 
     Raises:
@@ -164,44 +167,44 @@ def _grouped(here: Node, used: Sequence[str | None]) -> dict[str, Column]:
     """
     if "groups" not in cast(dict[str, Node], here.value):
         return {}
-    given, found = child(here, "groups"), {}
-    if not isinstance(given.value, dict):
+    node, groups = child(here, "groups"), {}
+    if not isinstance(node.value, dict):
         raise SpecError("needs a mapping of columns", "groups")
-    for name, column in given.value.items():
+    for name, column in node.value.items():
         with below("groups", name):
-            if name in used:
+            if name in reserved_names:
                 raise SpecError(f"{shown(name)} is a feature or the target: it is there already")
-            found[name] = _column(column)
-    return found
+            groups[name] = _column(column)
+    return groups
 
 
-def _people(domain: DomainText, used: Sequence[str | None]) -> People | None:
+def _people(domain: DomainText, reserved_names: Sequence[str | None]) -> People | None:
     """Raises SpecError at a column that is a feature or the target."""
-    if (told := domain.people) is None:
+    if (text := domain.people) is None:
         return None
-    if told.column in used:
+    if text.column in reserved_names:
         raise SpecError(
-            f"needs a column that is neither feature nor target, got {shown(told.column)}",
+            f"needs a column that is neither feature nor target, got {shown(text.column)}",
             ("people", "column"),
         )
-    return People(column=told.column, records=told.records)
+    return People(column=text.column, records=text.records)
 
 
-def _labelled(here: Node, data: DataText) -> Range | Classes | None:
+def _target_labels(here: Node, data: DataText) -> Range | Classes | None:
     """The target's labels, where there is a target.
 
     Raises:
         SpecError: its column is named and not described, or the reverse.
     """
-    described = "target" in cast(dict[str, Node], here.value)
-    if described != (data.target is not None):
-        lacking = (
+    has_labels = "target" in cast(dict[str, Node], here.value)
+    if has_labels != (data.target is not None):
+        need = (
             "a range or classes, as data.target names a column"
             if data.target
             else ("data.target, the name of the column that it describes")
         )
-        raise SpecError(f"needs {lacking}; a domain without a target leaves both out", "target")
-    return _labels(child(here, "target")) if described else None
+        raise SpecError(f"needs {need}; a domain without a target leaves both out", "target")
+    return _labels(child(here, "target")) if has_labels else None
 
 
 def _count(domain: DomainText) -> tuple[int | None, int | None]:
@@ -224,16 +227,17 @@ def _labels(node: Node) -> Range | Classes:
 
 def _column(node: Node) -> Column:
     value = node.value
+    # The key decides the form, so an error names that form's keys and not all forms at once.
     if isinstance(value, dict) and "categories" in value:
-        listed = convert(node, CategoriesColumn)
-        return Categories(tuple(listed.categories), listed.default)
+        text = convert(node, CategoriesColumn)
+        return Categories(tuple(text.categories), text.default)
     if isinstance(value, dict) and "texts" in value:
         return Texts(convert(node, TextsColumn).texts)
     if isinstance(value, dict) and "dates" in value:
         return _dates(convert(node, DatesColumn))
     if isinstance(value, dict):
-        ranged = convert(node, RangeColumn)
-        return Range(*ranged.range, ranged.default, ranged.missing)
+        range_text = convert(node, RangeColumn)
+        return Range(*range_text.range, range_text.default, range_text.missing)
     if isinstance(value, list):
         texts = [entry.value for entry in value if isinstance(entry.value, str)]
         numbers = [
@@ -241,6 +245,8 @@ def _column(node: Node) -> Column:
             for entry in value
             if isinstance(entry.value, int | float) and not isinstance(entry.value, bool)
         ]
+        # A list is short for categories if it holds texts alone, and for a range if it holds two
+        # numbers; a bool is no number here although Python says so.
         if value and len(texts) == len(value):
             return Categories(tuple(texts))
         if len(numbers) == len(value) == 2:
@@ -253,16 +259,17 @@ def _column(node: Node) -> Column:
 
 def _dates(text: DatesColumn) -> Dates:
     """Raises SpecError at an end that is no date."""
-    found = [day(end) for end in text.dates]
-    for number, end in enumerate(found):
+    ends = [day(end) for end in text.dates]
+    for number, end in enumerate(ends):
         if math.isnan(end):
             raise SpecError("needs a date such as 2020-01-31", ("dates", str(number)))
-    if not found[0] < found[1]:
+    # Dates are days as numbers, so they compare and scale like the ends of a range.
+    if not ends[0] < ends[1]:
         raise SpecError("needs two dates, the earlier one first", "dates")
     default = None if text.default is None else day(text.default)
-    if default is not None and not found[0] <= default <= found[1]:
+    if default is not None and not ends[0] <= default <= ends[1]:
         raise SpecError("needs a date between the two", "default")
-    return Dates(found[0], found[1], default, text.missing)
+    return Dates(ends[0], ends[1], default, text.missing)
 
 
 def declared_budget(text: BudgetText) -> PrivacyBudget:
@@ -272,12 +279,13 @@ def declared_budget(text: BudgetText) -> PrivacyBudget:
         SpecError: at the parameter that is impossible, or where the form is none of the three.
     """
     with below("budget"):
-        given = {name for name in ("epsilon", "rho", "mu") if getattr(text, name) is not None}
-        if given == {"epsilon"} and text.epsilon is not None:
+        # Exactly one of the three, so that the meaning of delta is never in doubt.
+        keys = {name for name in ("epsilon", "rho", "mu") if getattr(text, name) is not None}
+        if keys == {"epsilon"} and text.epsilon is not None:
             return PrivacyBudget(epsilon=text.epsilon, delta=text.delta or 0.0)
-        if given == {"mu"} and text.mu is not None and text.delta is not None:
+        if keys == {"mu"} and text.mu is not None and text.delta is not None:
             return PrivacyBudget.from_mu(text.mu, text.delta)
-        if given == {"rho"} and text.rho is not None and text.delta is not None:
+        if keys == {"rho"} and text.rho is not None and text.delta is not None:
             return PrivacyBudget.from_rho(text.rho, text.delta)
         raise SpecError("needs {epsilon, [delta]}, {rho, delta} or {mu, delta}")
 
@@ -288,6 +296,8 @@ def _on_invalid(text: SpecText) -> Literal["refuse", "project"]:
     Raises:
         SpecError: a sealed run is asked to refuse or to evaluate.
     """
+    # Refusing a record tells one bit about it to whoever started the run. A sealed run may tell
+    # nothing but what it publishes.
     if not text.sealed:
         return text.on_invalid or "refuse"
     if text.on_invalid == "refuse":

@@ -47,11 +47,13 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
         raise SpecError(
             "evaluates predictions of a target, and the domain declares none", "evaluate"
         )
+    # A hold-out without metrics is legitimate only if a release `of` another one reads it.
     if text.metrics is None:
-        _require_told(said)
+        _require_reader(said)
         return Evaluated()
     groups = None
     if text.by is not None:
+        # Each group's metric would be one more query on the hold-out, which no look prices.
         if text.private is not None:
             raise SpecError(
                 "the operator alone sees metrics by group here; to publish them, add a release "
@@ -59,21 +61,22 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
                 ("evaluate", "by"),
             )
         groups = Groups.of(said.domain, (text.by,) if isinstance(text.by, str) else tuple(text.by))
-    listed, found = child(node, "evaluate", "metrics"), {}
-    for number, entry in enumerate(cast(list[Node], listed.value)):
+    # Names must differ, because answers and files are found by them.
+    metric_nodes, metrics_by_name = child(node, "evaluate", "metrics"), {}
+    for number, entry in enumerate(cast(list[Node], metric_nodes.value)):
         with below("evaluate", "metrics", number):
             metric: Metric = bind(entry, METRIC, registry)
             name = entry.value if isinstance(entry.value, str) else _name(entry)
-            if name in found:
+            if name in metrics_by_name:
                 raise SpecError(f"{name} stands twice")
             _require(name, metric, said.domain, registry, grouped=groups is not None)
-            found[name] = metric
-    return Evaluated(metrics=found, groups=groups)
+            metrics_by_name[name] = metric
+    return Evaluated(metrics=metrics_by_name, groups=groups)
 
 
-def _require_told(said: Declared) -> None:
+def _require_reader(declaration: Declared) -> None:
     """Raise `SpecError` where a hold-out is there for nothing."""
-    text = said.text
+    text = declaration.text
     assert text.evaluate is not None, "there is a hold-out"
     for key in ("private", "by"):
         if getattr(text.evaluate, key) is not None:
@@ -95,21 +98,21 @@ def _require(
     """Raise `SpecError` where a metric does not fit."""
     if not metric.about(domain.labels):
         kind = f"{domain.classes} classes" if domain.classes else "a range"
-        raise SpecError(f"{name} does not fit a target that is {kind}{_fitting(domain, registry)}")
+        raise SpecError(f"{name} does not fit a target that is {kind}{_hint(domain, registry)}")
     if metric.needs_groups and not grouped:
         raise SpecError(f"{name} is about groups: name their columns under evaluate.by")
 
 
-def _fitting(domain: Domain, registry: Registry) -> str:
+def _hint(domain: Domain, registry: Registry) -> str:
     """The metrics that defaults can make and that are about the target."""
-    made = {name: registry.component(METRIC, name) for name in registry.names(METRIC)}
-    plain = [
+    metrics = {name: registry.component(METRIC, name) for name in registry.names(METRIC)}
+    names = [
         name
-        for name, one in made.items()
-        if all(field.default is not attrs.NOTHING for field in attrs.fields(one) if field.init)
-        and one().about(domain.labels)
+        for name, metric in metrics.items()
+        if all(field.default is not attrs.NOTHING for field in attrs.fields(metric) if field.init)
+        and metric().about(domain.labels)
     ]
-    return f"; valid: {', '.join(sorted(plain))}" if plain else ""
+    return f"; valid: {', '.join(sorted(names))}" if names else ""
 
 
 def require_measurable(looks: Evaluated, request: Request) -> None:
@@ -117,20 +120,26 @@ def require_measurable(looks: Evaluated, request: Request) -> None:
     for number, (name, metric) in enumerate(looks.metrics.items()):
         for release in request.releases:
             learner = release.learner
-            lacking = ""
+            need = ""
+            # The law of a score's noise is known only where the score is linear in one noisy
+            # answer.
             if metric.needs_law and learner.predicts and not learner.linear:
-                lacking = "a score that is linear in one noisy answer"
-            elif metric.needs_probabilities and learner.predicts and not _stating(learner, request):
-                lacking = "probabilities of classes"
-            if lacking:
+                need = "a score that is linear in one noisy answer"
+            elif (
+                metric.needs_probabilities
+                and learner.predicts
+                and not _has_probabilities(learner, request)
+            ):
+                need = "probabilities of classes"
+            if need:
                 raise SpecError(
-                    f"{name} needs {lacking}, which {type(learner).__name__} (release "
+                    f"{name} needs {need}, which {type(learner).__name__} (release "
                     f"{release.name!r}) does not give; leave it out",
                     ("evaluate", "metrics", str(number)),
                 )
 
 
-def _stating(learner: AnyLearner, request: Request) -> bool:
+def _has_probabilities(learner: AnyLearner, request: Request) -> bool:
     """Whether a learner's models state probabilities of the target's classes."""
     by_scores = request.domain.classes == 2 and (learner.linear or learner.scores)
     return learner.probabilities or by_scores

@@ -13,16 +13,17 @@ _CODE = re.compile(r":math:`([^`]*)`|`([^`]*)`")
 
 def arguments(owner: type[Any]) -> dict[str, str]:
     """What the docstrings of a class and its parents say of each argument, in plain text."""
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
+    # Parents first, so that a class's own words replace those that it inherits.
     for base in reversed(owner.__mro__[:-1]):
         section = _SECTION.search(inspect.cleandoc(base.__doc__ or "") + "\n")
         if section is None:
             continue
         parts = _ENTRY.split(section[1])[1:]
         for names, text in zip(parts[::2], parts[1::2], strict=True):
-            plain = _CODE.sub(lambda match: match[1] or match[2], " ".join(text.split()))
-            found |= dict.fromkeys(names.split(", "), plain)
-    return found
+            description = _CODE.sub(lambda match: match[1] or match[2], " ".join(text.split()))
+            descriptions |= dict.fromkeys(names.split(", "), description)
+    return descriptions
 
 
 def summary(owner: type[Any]) -> str:
@@ -33,7 +34,7 @@ def summary(owner: type[Any]) -> str:
 
 def annotate(schema: dict[str, Any], owner: type[Any]) -> None:
     """Give the properties of an object's schema their hover texts."""
-    said = arguments(owner)
+    descriptions = arguments(owner)
     for name, part in schema.get("properties", {}).items():
-        if name in said:
-            part["description"] = said[name]
+        if name in descriptions:
+            part["description"] = descriptions[name]

@@ -36,6 +36,7 @@ def requested(said: Declared, node: Node, registry: Registry, looks: Evaluated) 
         SpecError: a component is unknown or does not take what it is given.
     """
     text, points = said.text, said.points
+    # A paid look is part of the request, because its metrics share the budget of the releases.
     look = None
     if text.evaluate and text.evaluate.private:
         with below("evaluate"):
@@ -69,30 +70,33 @@ def location_of(node: Node, registry: Registry) -> Location | str:
     Raises:
         SpecError: it is neither, or the component does not take what it is given.
     """
-    given = child(node, "data", "source")
+    source = child(node, "data", "source")
     with below("data", "source"):
-        if isinstance(given.value, str) and given.value:
-            return given.value
-        if not isinstance(given.value, dict):
-            raise SpecError(f"needs text, or a mapping with a source, got {shown(given.plain())}")
-        if NAME not in given.value:
-            names = [key for key in given.value if key in registry.names(SOURCE)]
+        if isinstance(source.value, str) and source.value:
+            return source.value
+        if not isinstance(source.value, dict):
+            raise SpecError(f"needs text, or a mapping with a source, got {shown(source.plain())}")
+        if NAME not in source.value:
+            names = [key for key in source.value if key in registry.names(SOURCE)]
             if len(names) != 1:
                 valid = ", ".join(registry.names(SOURCE))
                 raise SpecError(f"needs the key of one source, or its name; valid: {valid}")
-            named = attrs.evolve(given.value[names[0]], value=names[0])
-            given = attrs.evolve(given, value={NAME: named, **given.value})
-        return cast(Location, bind(given, SOURCE, registry))
+            name_node = attrs.evolve(source.value[names[0]], value=names[0])
+            source = attrs.evolve(source, value={NAME: name_node, **source.value})
+        return cast(Location, bind(source, SOURCE, registry))
 
 
-def _releases(swept: tuple[Point, ...], registry: Registry) -> tuple[Release, ...]:
+def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, ...]:
     """Every release of every point; the points of a sweep are numbered in their names."""
-    found: list[Release] = []
-    for number, point in enumerate(swept, start=1):
+    made_releases: list[Release] = []
+    for number, point in enumerate(points, start=1):
         for keys, node in releases(point.node):
+            # Each point has its own copy of the text, so errors point at the value that the sweep
+            # puts in.
             with placed(point.node), below(*keys):
                 release = _release(node, registry)
-                if len(swept) > 1:
+                if len(points) > 1:
+                    # A release `of` another one follows that release's own point.
                     about = None if release.of is None else f"{release.of}-{number}"
                     release = attrs.evolve(
                         release,
@@ -100,10 +104,10 @@ def _releases(swept: tuple[Point, ...], registry: Registry) -> tuple[Release, ..
                         point=dict(point.values),
                         of=about,
                     )
-                if any(release.name == other.name for other in found):
+                if any(release.name == earlier.name for earlier in made_releases):
                     raise SpecError(f"two releases are called {release.name!r}", "name")
-                found.append(release)
-    return tuple(found)
+                made_releases.append(release)
+    return tuple(made_releases)
 
 
 def _release(node: Node, registry: Registry) -> Release:
@@ -112,14 +116,18 @@ def _release(node: Node, registry: Registry) -> Release:
     with below("learner"):
         learner = bind(parts["learner"], LEARNER, registry)
     bound = None
+    # Left out, the bound is the learner's own. A bound of another learner is refused here, because
+    # its theorem says nothing about this one.
     if "bound" in parts:
         with below("bound"):
             bound = bind(parts["bound"], BOUND, registry)
             if not bound.is_about(learner):
-                named = getattr(bound, "learner", None)
-                about = (named and registry.name_of(LEARNER, named)) or "another"
-                ours = registry.name_of(LEARNER, type(learner))
-                raise SpecError(f"it is about learner {about}, the learner is {ours}")
+                learner_class = getattr(bound, "learner", None)
+                learner_name = (
+                    learner_class and registry.name_of(LEARNER, learner_class)
+                ) or "another"
+                own_name = registry.name_of(LEARNER, type(learner))
+                raise SpecError(f"it is about learner {learner_name}, the learner is {own_name}")
     with below("mechanism"):
         mechanism, shares = _mechanism(parts["mechanism"], registry)
     return Release(
@@ -142,13 +150,15 @@ def _mechanism(
         return bind(node, MECHANISM, registry), {}
     mechanisms: dict[str, Mechanism] = {}
     shares: dict[str, float] = {}
-    for query, given in node.value.items():
+    for query, entry in node.value.items():
         with below(query):
-            if isinstance(given.value, dict) and "share" in given.value:
-                rest = dict(given.value)
-                shares[query] = _share(rest.pop("share"))
-                given = attrs.evolve(given, value=rest)
-            mechanisms[query] = bind(given, MECHANISM, registry)
+            if isinstance(entry.value, dict) and "share" in entry.value:
+                # `share` belongs to the release, so it is taken out before the mechanism's strict
+                # struct reads the mapping.
+                fields = dict(entry.value)
+                shares[query] = _share(fields.pop("share"))
+                entry = attrs.evolve(entry, value=fields)
+            mechanisms[query] = bind(entry, MECHANISM, registry)
     return mechanisms, shares
 
 

@@ -59,12 +59,14 @@ def with_rules(node: Node, registry: Registry | None) -> Node:
     if not isinstance(node.value, dict):
         return node
     value = dict(node.value)
+    # Only these parts may hold a rule: what the domain declares is an input of rules, never their
+    # result.
     reader = _Reader(_records(node), registry)
     for key in _WHERE:
         if key in value:
             with below(key):
-                value[key] = reader.changed(value[key])
-    return attrs.evolve(node, value=value) if reader.found else node
+                value[key] = reader.replace_rules(value[key])
+    return attrs.evolve(node, value=value) if reader.has_rules else node
 
 
 def _records(node: Node) -> int | None:
@@ -82,33 +84,35 @@ class _Reader:
 
     records: int | None
     registry: Registry | None
-    found: bool = False
+    has_rules: bool = False
 
-    def changed(self, node: Node) -> Node:
+    def replace_rules(self, node: Node) -> Node:
         """`node` with the rules in it replaced."""
         if isinstance(node.value, list):
             entries = []
             for number, entry in enumerate(node.value):
                 with below(number):
-                    entries.append(self.changed(entry))
+                    entries.append(self.replace_rules(entry))
             return attrs.evolve(node, value=entries)
         if not isinstance(node.value, dict):
             return node
+        # The number stands where the rule stood, so an error about it points at the rule.
         if RULE in node.value:
-            self.found = True
+            self.has_rules = True
             return attrs.evolve(node, value=self.number(node.value), keys={})
         inner = {}
         for key, entry in node.value.items():
             with below(key):
-                inner[key] = self.changed(entry)
+                inner[key] = self.replace_rules(entry)
         return attrs.evolve(node, value=inner)
 
-    def number(self, given: dict[str, Node]) -> int | float:
-        """What a rule chooses."""
+    def number(self, rule: dict[str, Node]) -> int | float:
+        """The number that a rule chooses, an integer where `whole` says so."""
+        # Imported late: a spec without rules is read without a registry.
         from dpcore.registry.plugin_files import one
         from dpcore.registry.registry import Registry
 
-        plain = {key: entry.plain() for key, entry in given.items()}
+        plain = {key: entry.plain() for key, entry in rule.items()}
         registry = Registry.default() if self.registry is None else self.registry
         with below(RULE):
             statement: Statement = one(registry, "theory", "statement", str(plain[RULE]))
@@ -116,17 +120,18 @@ class _Reader:
             {key: self._parameter(key, value) for key, value in plain.items() if key not in _OWN}
         )
         side = self._side(values, plain)
-        chosen = self._taken(side, plain) * self._times(plain)
-        if not math.isfinite(chosen):
+        result = self._pick_number(side, plain) * self._times(plain)
+        if not math.isfinite(result):
             raise SpecError("the rule has no finite number for these values", RULE)
-        whole = plain.get(WHOLE, False)
-        if not isinstance(whole, bool):
+        rounds_up = plain.get(WHOLE, False)
+        if not isinstance(rounds_up, bool):
             raise SpecError("needs true or false", WHOLE)
-        return math.ceil(chosen) if whole else chosen
+        return math.ceil(result) if rounds_up else result
 
     def _parameter(self, key: str, value: Any) -> int | float:
         """A number, or the public number of records."""
         if value == RECORDS:
+            # A number that depends on a private count would be published in the lock.
             if self.records is None:
                 raise SpecError("the number of records is private here: give a public number", key)
             return self.records
@@ -141,7 +146,7 @@ class _Reader:
             raise SpecError(f"needs {' or '.join(values)}, got {shown(which)}", WHICH)
         return values[cast(str, which)]
 
-    def _taken(self, side: dict[str, float], plain: dict[str, Any]) -> float:
+    def _pick_number(self, side: dict[str, float], plain: dict[str, Any]) -> float:
         take = plain.get(TAKE, next(iter(side)) if len(side) == 1 else None)
         if take not in side:
             raise SpecError(

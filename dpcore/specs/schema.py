@@ -29,14 +29,18 @@ _RULED = (
 def json_schema(registry: Registry) -> dict[str, Any]:
     """The JSON Schema of a spec with every admitted and installed component."""
     schema, definitions = spec_schema()
-    for named in (ACCOUNTANT, EVENT):
-        definitions[named.definition] = {"enum": registry.names(named)}
+    for kind_of_name in (ACCOUNTANT, EVENT):
+        definitions[kind_of_name.definition] = {"enum": registry.names(kind_of_name)}
     for kind in (LEARNER, BOUND, MECHANISM, FEATURES, KERNEL, METRIC):
         definitions[kind.definition], inner = component_schema(kind, registry)
         definitions.update(inner)
-    for name, own in definitions.items():
-        if name.startswith(_RULED) and "properties" in own:
-            own["properties"] = {key: _or_rule(one) for key, one in own["properties"].items()}
+    for name, definition in definitions.items():
+        # A rule may stand for any number below the budget and the releases, and nowhere else.
+        if name.startswith(_RULED) and "properties" in definition:
+            definition["properties"] = {
+                key: _or_rule(property_schema)
+                for key, property_schema in definition["properties"].items()
+            }
     definitions["rule"] = RULES
     definitions[SOURCE.definition], inner = _source_schema(registry)
     definitions.update(inner)
@@ -48,30 +52,41 @@ def json_schema(registry: Registry) -> dict[str, Any]:
     }
 
 
-def _or_rule(own: dict[str, Any]) -> dict[str, Any]:
+def _or_rule(schema: dict[str, Any]) -> dict[str, Any]:
     """A number's schema that takes a rule of choice, too; any other as it is."""
-    cases = own.get("anyOf", [own])
+    cases = schema.get("anyOf", [schema])
     types = {case.get("type") for case in cases}
+    # A rule yields a number, so it stands only where nothing but a number (or null) fits.
     if not types <= {"number", "integer", "null"} or types == {"null"}:
-        return own
-    told: dict[str, Any] = {key: own[key] for key in ("description", "default") if key in own}
-    return {**told, "if": {"type": "object"}, "then": {"$ref": "#/$defs/rule"}, "else": own}
+        return schema
+    annotations: dict[str, Any] = {
+        key: schema[key] for key in ("description", "default") if key in schema
+    }
+    return {
+        **annotations,
+        "if": {"type": "object"},
+        "then": {"$ref": "#/$defs/rule"},
+        "else": schema,
+    }
 
 
 def _source_schema(registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of `data.source`: a text, or a component whose name may be left out beside its own key."""
-    named, inner = component_schema(SOURCE, registry)
-    short = []
-    for case in named["then"]["allOf"]:
-        own = inner[case["then"]["$ref"].rpartition("/")[2]]
+    schema, inner = component_schema(SOURCE, registry)
+    short_forms = []
+    for case in schema["then"]["allOf"]:
+        definition = inner[case["then"]["$ref"].rpartition("/")[2]]
         name = case["if"]["properties"]["name"]["const"]
-        if name in own["properties"]:
-            rest = {key: value for key, value in own["properties"].items() if key != "name"}
-            required = [key for key in own["required"] if key != "name"]
-            short.append({**own, "properties": rest, "required": required})
-    mapping = {"if": {"required": ["name"]}, "then": named["then"], "else": {"anyOf": short}}
+        if name in definition["properties"]:
+            # Each source's own key tells which one it is, so the name is not needed beside it.
+            properties = {
+                key: value for key, value in definition["properties"].items() if key != "name"
+            }
+            required = [key for key in definition["required"] if key != "name"]
+            short_forms.append({**definition, "properties": properties, "required": required})
+    mapping = {"if": {"required": ["name"]}, "then": schema["then"], "else": {"anyOf": short_forms}}
     return {
-        "description": named["description"],
+        "description": schema["description"],
         "if": {"type": "object"},
         "then": mapping,
         "else": {"type": "string", "minLength": 1},

@@ -62,7 +62,7 @@ class Spec:
 
     @property
     def folder(self) -> Path | None:
-        """What its paths are relative to."""
+        """The folder that its paths are relative to; None where the spec is no file."""
         return None if self.path is None else self.path.parent
 
     def price(self, coins: PublicCoins | None = None, *, reproduce: bool = False) -> Plan:
@@ -104,10 +104,11 @@ class Spec:
         except DpcoreError as error:
             node = self.points[0].node
             match error.steps:
+                # Pricing counts releases over all points; the file has those of one point.
                 case ("releases", number, *rest) if int(number) < len(self.request.releases):
-                    point, own = divmod(int(number), len(releases(node)))
+                    point, index = divmod(int(number), len(releases(node)))
                     node = self.points[point].node
-                    error.steps = (*releases(node)[own][0], *rest)
+                    error.steps = (*releases(node)[index][0], *rest)
             place(error, node)
             raise
 
@@ -122,44 +123,55 @@ def load_spec(path: Path | str, registry: Registry | None = None) -> Spec:
 
 
 def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec:
-    """The same from text, with paths relative to nowhere."""
+    """Read and validate a spec from text; its paths are relative to no folder.
+
+    Raises:
+        SpecError: at name:line:column.
+    """
     return _spec(parse(text, name), None, registry)
 
 
 def spec_of_plain(data: Any, name: str, registry: Registry | None = None) -> Spec:
-    """The same from plain data, such as a lock's."""
+    """Read and validate a spec from plain data, such as a lock's.
+
+    Raises:
+        SpecError: the data are no valid spec.
+    """
     return _spec(of_plain(data, name), None, registry)
 
 
 def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:
     with placed(node):
+        # Category lists first, then rules: both leave plain values, so the lock holds what was
+        # priced and needs no other file.
         node = with_lists(node, None if path is None else path.parent)
         node = with_rules(node, registry)
-        said = declared(node)
-        return _with_components(said, node, path, registry)
+        declaration = declared(node)
+        return _with_components(declaration, node, path, registry)
 
 
 def _with_components(
-    said: Declared, node: Node, path: Path | None, registry: Registry | None
+    declaration: Declared, node: Node, path: Path | None, registry: Registry | None
 ) -> Spec:
     from dpcore.registry.registry import Registry
     from dpcore.specs.evaluate_key import evaluated, require_measurable
     from dpcore.specs.requested import location_of, requested
 
     registry = Registry.default() if registry is None else registry
+    # Imported late: a spec with a wrong key is refused before any plugin is loaded.
     source = location_of(node, registry)
-    looks = evaluated(said, node, registry)
-    request = requested(said, node, registry, looks)
+    looks = evaluated(declaration, node, registry)
+    request = requested(declaration, node, registry, looks)
     require_measurable(looks, request)
     return Spec(
         text=node.plain(),
-        points=said.points,
+        points=declaration.points,
         request=request,
         source=source,
         path=path,
-        csv=said.text.data.csv,
+        csv=declaration.text.data.csv,
         metrics=looks.metrics if request.look is None else {},
         groups=looks.groups,
-        ledger=said.text.ledger,
+        ledger=declaration.text.ledger,
         registry=registry,
     )

@@ -44,36 +44,39 @@ def points(spec: Node, grid: Node) -> tuple[Point, ...]:
                 raise SpecError("needs a list of values")
         if path.split(".")[0] not in ("release", "releases"):
             raise SpecError(f"{shown(path)}: a path starts with release or releases", key=path)
-        _replaced(spec, path, values.value[0], grid)
+        # Try each path once before building all combinations, so that a wrong one fails at its key.
+        _replace(spec, path, values.value[0], grid)
         choices.append((path, values.value))
     if math.prod(len(values) for _, values in choices) > MOST_POINTS:
         raise SpecError(f"more than {MOST_POINTS} combinations")
-    found = []
+    combinations = []
     for combination in itertools.product(*(values for _, values in choices)):
-        node, told = spec, {}
+        node, point_values = spec, {}
         for (path, _), value in zip(choices, combination, strict=True):
-            node = _replaced(node, path, value, grid)
-            told[path] = value.plain()
-        found.append(Point(node, told))
-    return tuple(found)
+            node = _replace(node, path, value, grid)
+            point_values[path] = value.plain()
+        combinations.append(Point(node, point_values))
+    return tuple(combinations)
 
 
-def _replaced(spec: Node, path: str, value: Node, grid: Node) -> Node:
+def _replace(spec: Node, path: str, value: Node, grid: Node) -> Node:
     """A copy of `spec` with `value` at a path of `grid` whose last key may be new."""
 
     def replace(node: Node, steps: list[str]) -> Node:
         if not steps:
             return value
-        head, *rest = steps
+        head, *tail = steps
         inner = node.value
-        if isinstance(inner, dict) and (head in inner or not rest):
-            changed = replace(inner[head], rest) if head in inner else value
+        # Copies along the path alone: points share all other nodes. The last key may be new, so
+        # that a sweep can set a field that the spec leaves to its default.
+        if isinstance(inner, dict) and (head in inner or not tail):
+            replacement = replace(inner[head], tail) if head in inner else value
             keys = {head: grid.keys[path], **node.keys}
-            return attrs.evolve(node, value={**inner, head: changed}, keys=keys)
+            return attrs.evolve(node, value={**inner, head: replacement}, keys=keys)
         if isinstance(inner, list) and head.isdecimal() and int(head) < len(inner):
             index = int(head)
-            changed = replace(inner[index], rest)
-            return attrs.evolve(node, value=[*inner[:index], changed, *inner[index + 1 :]])
+            replacement = replace(inner[index], tail)
+            return attrs.evolve(node, value=[*inner[:index], replacement, *inner[index + 1 :]])
         hint = near(head, inner) if isinstance(inner, dict) else ""
         raise SpecError(f"{shown(path)} leads nowhere at {shown(head)}{hint}", key=path)
 
@@ -85,5 +88,5 @@ def releases(spec: Node) -> list[tuple[tuple[str, ...], Node]]:
     parts = cast(dict[str, Node], spec.value)
     if "release" in parts:
         return [(("release",), parts["release"])]
-    listed = cast(list[Node], parts["releases"].value)
-    return [(("releases", str(number)), node) for number, node in enumerate(listed)]
+    entries = cast(list[Node], parts["releases"].value)
+    return [(("releases", str(number)), node) for number, node in enumerate(entries)]

@@ -36,22 +36,24 @@ def convert(node: Node, to: type[T]) -> T:
         raise _misfit(node, to, str(error)) from None
 
 
-def _misfit(node: Node, to: Any, what: str) -> SpecError:
+def _misfit(node: Node, to: Any, message: str) -> SpecError:
     """What msgspec's message is about, in our words."""
-    match = _AT.search(what)
+    # msgspec tells the path and the misfit in one sentence: take the path from it and state what
+    # was needed from the type at that path.
+    match = _AT.search(message)
     path = match["path"].partition("[...]")[0] if match else ""  # of a mapping's value: the mapping
     steps = [key or index for key, index in _STEP.findall(path)]
-    here, wanted = node, inspect.type_info(to)
+    here, info = node, inspect.type_info(to)
     for step in steps:
-        wanted, here = _inner(wanted, here, step), reached(here, [step])
-    field = _FIELD.search(what)
-    if field and "unknown" in what:
-        hint = nearest(field[1], _keys(wanted))
+        info, here = _inner(info, here, step), reached(here, [step])
+    field = _FIELD.search(message)
+    if field and "unknown" in message:
+        hint = nearest(field[1], _keys(info))
         return SpecError(f"unknown key {shown(field[1])}{hint}", steps, key=field[1])
-    if field and "missing" in what:
+    if field and "missing" in message:
         return SpecError(f"the key {field[1]!r} is missing", steps)
     got = _got(here) if steps or not isinstance(here.value, str) else "text"  # a file of records?
-    return SpecError(f"needs {needed(wanted)}, got {got}{_meant(here, wanted)}", steps)
+    return SpecError(f"needs {needed(info)}, got {got}{_hint_nearest(here, info)}", steps)
 
 
 def _options(info: inspect.Type) -> list[inspect.Type]:
@@ -59,7 +61,7 @@ def _options(info: inspect.Type) -> list[inspect.Type]:
     if isinstance(info, inspect.Metadata):
         return _options(info.type)
     types = info.types if isinstance(info, inspect.UnionType) else (info,)
-    return [one for one in types if not isinstance(one, inspect.NoneType)]
+    return [option for option in types if not isinstance(option, inspect.NoneType)]
 
 
 def _inner(info: inspect.Type, node: Node, step: str) -> inspect.Type:
@@ -78,11 +80,11 @@ def _inner(info: inspect.Type, node: Node, step: str) -> inspect.Type:
 
 def _keys(info: inspect.Type) -> list[str]:
     """Valid keys of a mapping."""
-    structs = [one for one in _options(info) if isinstance(one, inspect.StructType)]
+    structs = [option for option in _options(info) if isinstance(option, inspect.StructType)]
     return [field.encode_name for struct in structs for field in struct.fields]
 
 
-def _meant(node: Node, info: inspect.Type) -> str:
+def _hint_nearest(node: Node, info: inspect.Type) -> str:
     names = [
         str(name)
         for option in _options(info)
@@ -103,8 +105,8 @@ def _got(node: Node) -> str:
 def needed(info: inspect.Type) -> str:
     """What a type accepts, in words."""
     if isinstance(info, inspect.Metadata):
-        own = (info.extra or {}).get("needs")
-        return str(own) if own else needed(info.type)
+        phrase = (info.extra or {}).get("needs")
+        return str(phrase) if phrase else needed(info.type)
     return _or([words for option in _options(info) for words in _words(option)]) or "a value"
 
 
@@ -136,8 +138,8 @@ def _words(info: inspect.Type) -> list[str]:
 
 def _bounds(info: inspect.IntType | inspect.FloatType) -> str:
     signs = {">": info.gt, ">=": info.ge, "<": info.lt, "<=": info.le}
-    found = [f"{sign} {value:g}" for sign, value in signs.items() if value is not None]
-    return f" {' and '.join(found)}" if found else ""
+    bounds = [f"{sign} {value:g}" for sign, value in signs.items() if value is not None]
+    return f" {' and '.join(bounds)}" if bounds else ""
 
 
 def _or(words: list[str]) -> str:

@@ -31,6 +31,7 @@ def place(error: DpcoreError, node: Node) -> None:
     foreign = isinstance(error, ParameterError) and reached(node, [str(error.field)]) is node
     if error.place is not None or not about or (foreign and not error.steps):
         return
+    # An unknown key is itself at fault, so point at the key and not at the mapping.
     if error.key is not None:
         error.place = reached(node, error.steps).where_key(error.key)
     else:

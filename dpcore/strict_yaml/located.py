@@ -53,7 +53,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """FILE:LINE:COLUMN."""
+        """The place of the value as FILE:LINE:COLUMN, lines and columns from 1."""
         return f"{self.file}:{self.line}:{self.column}"
 
     def where_key(self, key: str) -> str:
@@ -67,7 +67,7 @@ class Node:
         return f"{self.file}:{line}:{column}"
 
     def plain(self) -> Any:
-        """The value without positions."""
+        """The value as plain Python data, without positions."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):
@@ -105,9 +105,10 @@ def parse(text: str, name: str) -> Node:
     Raises:
         SpecError: it is too large, or not the YAML described above.
     """
+    # Bound the work before the scanner sees the text: its time grows with the size.
     if len(text) > LARGEST_FILE:
         raise SpecError(f"larger than {LARGEST_FILE} bytes", place=name)
-    events = _counted(_events(text, name), name)
+    events = _limit_events(_events(text, name), name)
     node = None
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
@@ -129,34 +130,44 @@ def of_plain(data: Any, name: str) -> Node:
     Raises:
         SpecError: they are too many, too deep, or no spec's.
     """
-    left = MOST_LISTED
+    remaining = MOST_LISTED
 
-    def made(value: Any, depth: int) -> Node:
-        nonlocal left
-        left -= 1
-        if left < 0:
+    def make_node(value: Any, depth: int) -> Node:
+        nonlocal remaining
+        # The same bounds as for text: a lock that somebody edited must not take longer to read.
+        remaining -= 1
+        if remaining < 0:
             raise SpecError(f"more than {MOST_LISTED} keys and values", place=name)
         if depth > DEEPEST:
             raise SpecError(f"nested deeper than {DEEPEST} levels", place=name)
         if isinstance(value, dict):
-            inner = {str(key): made(one, depth + 1) for key, one in value.items()}
+            inner = {str(key): make_node(entry, depth + 1) for key, entry in value.items()}
             return Node(inner, name, 1, 1, dict.fromkeys(inner, (1, 1)))
         if isinstance(value, list):
-            return Node([made(one, depth + 1) for one in value], name, 1, 1)
+            return Node([make_node(entry, depth + 1) for entry in value], name, 1, 1)
         if isinstance(value, int) and not isinstance(value, bool):
-            _bounded(value, f"{name}:1:1")
-        return Node(_whole(value, f"{name}:1:1") if isinstance(value, str) else value, name, 1, 1)
+            _require_64_bits(value, f"{name}:1:1")
+        return Node(
+            _require_characters(value, f"{name}:1:1") if isinstance(value, str) else value,
+            name,
+            1,
+            1,
+        )
 
-    return made(data, 0)
+    return make_node(data, 0)
 
 
-def _counted(events: Iterator[yaml.Event], name: str) -> Iterator[yaml.Event]:
-    """The same, no more than may be."""
-    found = 0
+def _limit_events(events: Iterator[yaml.Event], name: str) -> Iterator[yaml.Event]:
+    """Pass events on.
+
+    Raises:
+        SpecError: there are more keys and values than a text may have.
+    """
+    count = 0
     for event in events:
         if isinstance(event, yaml.NodeEvent):
-            found += 1
-            if found > MOST_NODES:
+            count += 1
+            if count > MOST_NODES:
                 raise SpecError(
                     f"more than {MOST_NODES} keys and values; a long list of categories can stand "
                     "in a file of its own (categories_from)",
@@ -193,9 +204,9 @@ _PROBLEMS = {
 
 
 def _in_words(problem: str) -> str:
-    """PyYAML's problem, in ours."""
-    known = (words for part, words in _PROBLEMS.items() if part in problem)
-    return next(known, "the text cannot be read from here on")
+    """PyYAML's problem in words that tell what to change in the file."""
+    phrases = (words for part, words in _PROBLEMS.items() if part in problem)
+    return next(phrases, "the text cannot be read from here on")
 
 
 def _where(event: yaml.Event, name: str) -> str:
@@ -222,7 +233,7 @@ def _build(event: yaml.Event, events: Iterator[yaml.Event], name: str, depth: in
     value: Scalar | list[Node] | dict[str, Node]
     if isinstance(event, yaml.ScalarEvent):
         plain = event.implicit[0]
-        value = _resolve(event.value, where) if plain else _whole(event.value, where)
+        value = _resolve(event.value, where) if plain else _require_characters(event.value, where)
     elif isinstance(event, yaml.SequenceStartEvent):
         value = []
         while not isinstance(item := next(events), yaml.SequenceEndEvent):
@@ -231,6 +242,8 @@ def _build(event: yaml.Event, events: Iterator[yaml.Event], name: str, depth: in
         value = {}
         while not isinstance(item := next(events), yaml.MappingEndEvent):
             key = _key(item, name)
+            # YAML readers disagree on which of two equal keys wins, so a reviewer could read
+            # another budget than the program.
             if key in value:
                 raise SpecError(f"the key {shown(key)} is given twice", place=_where(item, name))
             keys[key] = _position(item)
@@ -249,17 +262,17 @@ def _key(event: yaml.Event, name: str) -> str:
         raise SpecError(f"tags are not allowed, got {shown(event.tag)}", place=where)
     if not event.value:
         raise SpecError("a key must not be empty", place=where)
-    return _whole(str(event.value), where)
+    return _require_characters(str(event.value), where)
 
 
-def _whole(text: str, where: str) -> str:
+def _require_characters(text: str, where: str) -> str:
     """Text that can be written again: an escape may hold half a character."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise SpecError("half a character (a lone surrogate) is not text", place=where)
     return text
 
 
-def _bounded(number: int, where: str) -> int:
+def _require_64_bits(number: int, where: str) -> int:
     if abs(number) >= 1 << 63:
         raise SpecError("a whole number must have fewer than 64 bits", place=where)
     return number
@@ -272,8 +285,9 @@ def _resolve(text: str, where: str) -> Scalar:
     if _TRUE.match(text) or _FALSE.match(text):
         return bool(_TRUE.match(text))
     if _INT.match(text) or _BASED.match(text):
+        # Long digits never reach `int`, whose time grows with the square of their number.
         number = int(text, 10 if _INT.match(text) else 0) if len(text) < 40 else 1 << 64
-        return _bounded(number, where)
+        return _require_64_bits(number, where)
     if _FLOAT.match(text):
         value = float(text)
         if not math.isfinite(value):

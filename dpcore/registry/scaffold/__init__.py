@@ -40,6 +40,7 @@ def write_plugin(name: str, kind: PluginKind, parent: Path) -> Path:
     inner = folder / f"dpcore_{package}"
     templates = resources.files("dpcore.registry.scaffold").joinpath("templates")
     common = templates.joinpath("common")
+    # Files that every kind of plugin has, then those of this kind, which go into its package.
     places = {
         common.joinpath("pyproject.toml.tmpl"): folder / "pyproject.toml",
         common.joinpath("README.md.tmpl"): folder / "README.md",
@@ -49,6 +50,7 @@ def write_plugin(name: str, kind: PluginKind, parent: Path) -> Path:
         if template.name.endswith(".tmpl"):
             places[template] = inner / template.name.removesuffix(".tmpl")
     try:
+        # Fails where the folder exists, so a second call never overwrites what somebody wrote.
         folder.mkdir(parents=True)
         for template, place in places.items():
             place.parent.mkdir(parents=True, exist_ok=True)
