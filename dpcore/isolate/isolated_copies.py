@@ -24,7 +24,7 @@ from dpcore.records.records import unwritable
 Thing = TypeVar("Thing")
 
 Arrays = Mapping[str, NDArray[Any]]
-"""Of one model, by name."""
+"""The arrays of one model, by name."""
 
 
 class Before(Generic[Thing]):
@@ -34,19 +34,21 @@ class Before(Generic[Thing]):
     """
 
     def __init__(self, thing: Thing) -> None:
-        self._kept: Thing | None = None
+        self._template: Thing | None = None
+        # Rebuilt once right away: a class whose bytes cannot be read back is found out before any
+        # record is opened.
         try:
             self._bytes = pickle.dumps(thing)
             pickle.loads(self._bytes)  # noqa: S301  # written in the line above
         except Exception:  # whatever a field of a third party's class raises
-            self._bytes, self._kept = b"", copy.deepcopy(thing)
+            self._bytes, self._template = b"", copy.deepcopy(thing)
 
     def copy(self) -> Thing:
         """A copy that shares nothing with an earlier one, but for what has no copies."""
         if not self._bytes:
-            return copy.deepcopy(cast(Thing, self._kept))
-        found: Thing = pickle.loads(self._bytes)  # noqa: S301  # written by this object
-        return found
+            return copy.deepcopy(cast(Thing, self._template))
+        thing: Thing = pickle.loads(self._bytes)  # noqa: S301  # written by this object
+        return thing
 
 
 def frozen(query: Query) -> Query:
@@ -58,15 +60,16 @@ def _read_only(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype != object:
         return unwritable(value)
     if isinstance(value, dict):
-        return {key: _read_only(one) for key, one in value.items()}
+        return {key: _read_only(element) for key, element in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_read_only(one) for one in value)
+        return type(value)(_read_only(element) for element in value)
     return value
 
 
 def transcript(answers: Iterable[Answer]) -> str:
     """A digest of what was asked, in order, with every byte of the asks' `args`."""
     digest = hashlib.sha256()
+    # Order and number are part of the digest: the same asks in another order differ.
     for answer in answers:
         _tell(digest, (answer.query.name, answer.number, answer.query.args))
     return digest.hexdigest()
@@ -98,6 +101,7 @@ def published(model: Published, arrays: Arrays) -> str:
 
 def _tell(digest: Any, value: Any) -> None:
     """Everything that tells two values apart, without a doubt where they are equal."""
+    # Types and lengths go in as well, so that no two values run together to the same bytes.
     if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
         array = np.ascontiguousarray(value)
         _tell(digest, (str(array.dtype), *np.shape(value)))
@@ -106,13 +110,14 @@ def _tell(digest: Any, value: Any) -> None:
         _tell(digest, [(str(key), value[key]) for key in sorted(value, key=str)])
     elif isinstance(value, list | tuple):
         digest.update(b"[%d" % len(value))
-        for one in value:
-            _tell(digest, one)
+        for element in value:
+            _tell(digest, element)
     elif isinstance(value, str | bytes | int | float | complex | None):
         text = repr(value).encode()
         digest.update(b"%s %d " % (type(value).__name__.encode(), len(text)) + text)
     elif attrs.has(type(value)):
-        own = [(f.name, getattr(value, f.name)) for f in attrs.fields(type(value)) if f.init]
-        _tell(digest, (type(value).__qualname__, own))
+        fields = [(f.name, getattr(value, f.name)) for f in attrs.fields(type(value)) if f.init]
+        _tell(digest, (type(value).__qualname__, fields))
     else:
+        # Of a class that tells nothing of its fields, the attributes are all there is to compare.
         _tell(digest, (type(value).__qualname__, getattr(value, "__dict__", None)))

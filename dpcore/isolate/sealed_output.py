@@ -24,7 +24,7 @@ def silenced(work: Callable[[], Result]) -> Result:
     Raises:
         ReleaseError: the fixed sentence, whatever `work` raised, and nothing else in its context.
     """
-    found: list[Result] = []
+    results: list[Result] = []
     with (
         no_output(),
         contextlib.redirect_stdout(io.StringIO()),
@@ -33,29 +33,31 @@ def silenced(work: Callable[[], Result]) -> Result:
     ):
         warnings.simplefilter("ignore")
         with contextlib.suppress(Exception, SystemExit):  # a context could hold records
-            found.append(work())
-    if not found:
+            results.append(work())
+    # One sentence for every failure: even its kind could depend on a record.
+    if not results:
         raise ReleaseError(SEALED_FAILURE)
-    return found[0]
+    return results[0]
 
 
 @contextlib.contextmanager
 def no_output() -> Iterator[None]:
     """Descriptors 1 and 2 lead nowhere meanwhile: compiled code and child processes use them."""
     _flush()
-    kept = []
-    with open(os.devnull, "wb") as nowhere:
+    duplicates = []
+    # Python's own streams are not enough: compiled code writes to the descriptors.
+    with open(os.devnull, "wb") as null_device:
         for descriptor in (1, 2):
             with contextlib.suppress(OSError):  # it is closed
-                kept.append((descriptor, os.dup(descriptor)))
-                os.dup2(nowhere.fileno(), descriptor)
+                duplicates.append((descriptor, os.dup(descriptor)))
+                os.dup2(null_device.fileno(), descriptor)
     try:
         yield
     finally:
         _flush()
-        for descriptor, own in kept:
-            os.dup2(own, descriptor)
-            os.close(own)
+        for descriptor, duplicate in duplicates:
+            os.dup2(duplicate, descriptor)
+            os.close(duplicate)
 
 
 def _flush() -> None:

@@ -19,11 +19,7 @@ import msgspec
 
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
-from dpcore.errors import (
-    AdjacencyError,
-    ContractError,
-    DpcoreError,
-)
+from dpcore.errors import AdjacencyError, ContractError, DpcoreError
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
@@ -33,14 +29,7 @@ from dpcore.ledger.gaussian_cover import covered, settled
 from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
 from dpcore.ledger.locations import path_of, unknown
 from dpcore.ledger.notebook_views import ledger_sheet
-from dpcore.ledger.recomputing import (
-    COMMITTED,
-    RESERVED,
-    SPENT,
-    Verified,
-    recomputed,
-    stored,
-)
+from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, Verified, recomputed, stored
 from dpcore.ledger.remaining_budget import Left
 from dpcore.ledger.total import Notion, Spent, Total
 from dpcore.notebook_view import Sheet, Shown
@@ -49,8 +38,8 @@ from dpcore.registry.registry import Registry
 from dpcore.siblings import sibling
 from dpcore.single_use import Once
 
-_KEPT = 2.0**-6  # of delta, for leaks
-_TILTED = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
+_FAILURES_SHARE = 2.0**-6  # of delta, for leaks
+_TILTED_SHARE = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
 
 
 def _now() -> str:
@@ -108,10 +97,11 @@ class Ledger(Shown):
             ParameterError: an argument is out of its range.
             LedgerError: it exists already, or cannot be written.
         """
+        # Gaussians add up exactly, but at delta = 0 they have no claim: only pure epsilons add up.
         kind: Notion = notion or ("gaussian" if delta > 0 else "basic")
         tilted = 0.0
         if failures is None and kind == "gaussian":
-            failures, tilted = delta * _KEPT, delta * _TILTED
+            failures, tilted = delta * _FAILURES_SHARE, delta * _TILTED_SHARE
         options: dict[str, Any] = {"failures": failures, "order": order}
         total = Total(
             epsilon=epsilon,
@@ -124,11 +114,13 @@ class Ledger(Shown):
         path = path_of(place)
         body = {
             "name": path.stem,
+            # Two ledgers of one name, budget and second still differ in their first row.
             "id": secrets.token_hex(16),
             "time": _now(),
             "dpcore": metadata.version("dpcore"),
             **total.written(),
         }
+        # The first row fixes the budget: no later row can change what is promised.
         journal, first = Journal.create(path, CREATED, body, shared=shared)
         return cls(
             name=path.stem,
@@ -155,6 +147,7 @@ class Ledger(Shown):
             raise unknown(place)
         with journal.reading() as transaction:
             first = next(transaction.rows(), None)
+        # The promise is read from the first row alone, and its digest is checked before.
         if first is None or not first.stands_first:
             raise LedgerError(f"{path}: the ledger's first row is missing or was changed")
         name, total = _opening(path, first)
@@ -187,22 +180,24 @@ class Ledger(Shown):
             ContractError: an event is of a class that no admitted plugin provides.
             LedgerError: the ledger cannot be written: the run may not go on.
         """
-        row, before, after, assumptions = self._charge(RESERVED, charge, what, uncovered)
+        # On disk before this returns, and the caller opens its records afterwards. So a crash can
+        # waste budget, and never leaves an answer that nobody paid for.
+        row, old_sums, new_sums, assumptions = self._charge(RESERVED, charge, what, uncovered)
         recorded = Recorded(
             ledger=self.name,
-            entry=after.charges,
+            entry=new_sums.charges,
             digest=row.digest,
             epsilon=self.total.epsilon,
             delta=self.total.delta,
             adjacency=str(self.total.adjacency),
             assumptions=assumptions,
-            left=after.left().describe(),
+            left=new_sums.left().describe(),
         )
-        warning = before.left().most_taken_by(after.left())
+        warning = old_sums.left().most_taken_by(new_sums.left())
         return Reservation(ledger=self, charge=charge, recorded=recorded, warning=warning)
 
     def spend(self, charge: Charge, what: str = "") -> Left:
-        """Spend a charge of other code than a plan's; what is left.
+        """Spend a charge of other code than a plan's, and return what is left.
 
         The ledger's promise then rests on that code, too.
 
@@ -211,39 +206,42 @@ class Ledger(Shown):
         return self._charge(SPENT, charge, what, ())[2].left()
 
     def would_leave(self, charge: Charge) -> Left:
-        """What would be left after a charge; nothing is spent.
+        """What would be left after a charge; nothing is spent or recorded.
 
         Raises:
             BudgetExceededError: it would be refused.
             ContractError: as `reserve`.
         """
+        # It raises what `reserve` would raise of an event that no admitted plugin provides.
         charge.written(self.events)
         try:
             with self._reading() as transaction:
                 self._require_frame(transaction, charge)
-                return settled(self._spent(transaction), charge)[0].left()
+                return settled(self._read_sums(transaction), charge)[0].left()
         except (BudgetExceededError, AdjacencyError) as error:
             raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
 
     def spent(self) -> Spent:
-        """Everything let through so far."""
+        """The sums of everything that the ledger has let through so far."""
         with self._reading() as transaction:
-            return self._spent(transaction)
+            return self._read_sums(transaction)
 
     def left(self) -> Left:
-        """What would still be let through."""
+        """What the ledger would still let through."""
         return self.spent().left()
 
     def sheet(self) -> Sheet:
-        """What it promises, its latest entries, and what is left."""
+        """What the ledger promises, its latest entries, and what is left of its budget."""
         return ledger_sheet(self.name, self.total, self.each_row(), self.left())
 
     def plot(self, axes: Any = None) -> Any:
         """Draw what is spent after each charge, on matplotlib's axes or new ones."""
-        (drawn,) = sibling("report", "plots.curves", "Ledger.plot").axes_or_new(axes)
+        (figure_axes,) = sibling("report", "plots.curves", "Ledger.plot").axes_or_new(axes)
         plots = sibling("report", "plots.ledgers", "Ledger.plot")
-        plots.draw_spending(drawn, [one.share for one in taken(self.total, self.each_row())])
-        return drawn
+        plots.draw_spending(
+            figure_axes, [charge.share for charge in taken(self.total, self.each_row())]
+        )
+        return figure_axes
 
     def note(self, what: str) -> None:
         """Record a look at the records that nothing accounts for; nothing is charged."""
@@ -251,37 +249,38 @@ class Ledger(Shown):
             transaction.append(UNCOVERED, {"time": _now(), "what": what})
 
     def rows(self) -> tuple[Row, ...]:
-        """Everything recorded, in order."""
+        """Every row that the ledger records, in order, in memory at once."""
         return tuple(self.each_row())
 
     def each_row(self) -> Iterator[Row]:
-        """The same, one by one: a ledger may be longer than the memory."""
+        """Every row in order, one by one: a ledger may be longer than the memory."""
         with self._reading() as transaction:
             yield from transaction.rows()
 
     def faults(self) -> list[str]:
-        """What is wrong with the file, its chain or its sums; empty if nothing is.
+        """Sentences on what is wrong with the file, its chain or its sums; empty if nothing is.
 
         Raises: as `verified`.
         """
         return list(self.verified().faults)
 
     def verified(self, progress: Callable[[int, int], None] | None = None) -> Verified:
-        """The same, with how many rows there are and what their chain ends in: one reading.
+        """The faults, the number of rows and the digest that their chain ends in, in one reading.
 
         Args:
-            progress: Told of rows that are right, and how many there are.
+            progress: Called with how many rows were right so far, and how many there are.
 
         Raises:
             LedgerError: the plugin of an event is missing or not admitted: nothing is recomputed.
         """
         try:
             with self._reading() as transaction:
-                if found := self.journal.faults():
-                    return Verified(faults=tuple(found))
-                most, told = transaction.highest, progress or (lambda done, most: None)
+                # A damaged file comes first: its rows may be read wrongly.
+                if damages := self.journal.faults():
+                    return Verified(faults=tuple(damages))
+                last, tell = transaction.highest, progress or (lambda n, last: None)
                 return recomputed(
-                    self.total, transaction.rows(), self.events, lambda done: told(done, most)
+                    self.total, transaction.rows(), self.events, lambda n: tell(n, last)
                 )
         except DamagedRowError as error:
             return Verified(faults=(error.message,))
@@ -292,14 +291,14 @@ class Ledger(Shown):
         yield f'{{\n  "ledger": {opening},\n  "rows": ['.encode()
         for number, row in enumerate(self.each_row()):
             line = {"number": row.number, "kind": row.kind, "body": row.body, "digest": row.digest}
-            told = msgspec.json.format(msgspec.json.encode(line), indent=2)
-            yield (b",\n    " if number else b"\n    ") + told.replace(b"\n", b"\n    ")
+            text = msgspec.json.format(msgspec.json.encode(line), indent=2)
+            yield (b",\n    " if number else b"\n    ") + text.replace(b"\n", b"\n    ")
         yield b"\n  ]\n}\n"
 
     def guarantee_of(self, digest: str) -> dict[str, Any] | None:
         """The guarantee that was committed for a reservation, by its digest; None without one."""
         with self._reading() as transaction:
-            return _committed(transaction, digest)
+            return _committed_guarantee(transaction, digest)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
@@ -320,45 +319,50 @@ class Ledger(Shown):
 
     def _require_origin(self, transaction: Transaction) -> None:
         first = next(transaction.rows(), None)
+        # A file put in its place would be a second budget for the same records.
         if first is None or first.digest != self.origin:
             raise LedgerError(f"{self.journal.path}: another ledger was put in its place")
 
     def _charge(
-        self, kind: str, charge: Charge, what: str, uncovered: tuple[str, ...]
+        self, kind: str, charge: Charge, purpose: str, uncovered: tuple[str, ...]
     ) -> tuple[Row, Spent, Spent, tuple[str, ...]]:
-        body = {"time": _now(), "what": what, **charge.written(self.events)}
+        body = {"time": _now(), "what": purpose, **charge.written(self.events)}
         covered(charge, self.spent())  # remembered: others need not wait while it is computed
         with self.writing() as transaction:
-            latest = transaction.last(RESERVED, SPENT)
+            latest_row = transaction.last(RESERVED, SPENT)
+            # Sums are read under the write lock: nobody spends between them and the new row.
             try:
                 self._require_frame(transaction, charge)
-                before = self._after(latest)
-                after, added = settled(before, charge)
+                old_sums = self._sums_after(latest_row)
+                new_sums, summand = settled(old_sums, charge)
             except (BudgetExceededError, AdjacencyError) as error:
+                # A refusal follows from public events and sums, so that recording it tells nothing.
                 transaction.append(REFUSED, {**body, "reason": str(error)})
                 reason = str(error)
             else:
-                earlier = () if latest is None else latest.body["all_assumptions"]
-                assumptions = tuple(sorted({*earlier, *charge.assumptions}))
-                more = {
+                names = () if latest_row is None else latest_row.body["all_assumptions"]
+                assumptions = tuple(sorted({*names, *charge.assumptions}))
+                additions = {
                     "uncovered": list(uncovered),
                     "all_assumptions": list(assumptions),
-                    "after": after.state(),
+                    "after": new_sums.state(),
                 }
-                if added != charge:
-                    more["stands_for"] = body["events"]
-                    body |= added.written(self.events)
-                row = transaction.append(kind, {**body, **more})
-                return row, before, after, assumptions
+                # The covering Gaussian is what adds up; what was asked for stands beside it.
+                if summand != charge:
+                    additions["stands_for"] = body["events"]
+                    body |= summand.written(self.events)
+                row = transaction.append(kind, {**body, **additions})
+                return row, old_sums, new_sums, assumptions
+        # Raised outside the transaction, which would else roll the recorded refusal back.
         raise BudgetExceededError(f"the ledger {self.name!r} refuses: {reason}")
 
-    def _spent(self, transaction: Transaction) -> Spent:
-        return self._after(transaction.last(RESERVED, SPENT))
+    def _read_sums(self, transaction: Transaction) -> Spent:
+        return self._sums_after(transaction.last(RESERVED, SPENT))
 
-    def _after(self, latest: Row | None) -> Spent:
+    def _sums_after(self, latest_row: Row | None) -> Spent:
         start = self.total.start()
         try:
-            return start if latest is None else stored(start, latest)
+            return start if latest_row is None else stored(start, latest_row)
         except LedgerError as error:
             raise LedgerError(f"{self.journal.path}: {error.message}") from None
 
@@ -401,7 +405,7 @@ class Reservation(Once):
         self._serve("this reservation has served a run: make another")
 
     def commit(self, guarantee: Guarantee) -> Guarantee:
-        """Put the guarantee into the ledger; the guarantee, which now names it.
+        """Put the guarantee into the ledger, and return it with the ledger's entry named in it.
 
         Raises:
             ContractError: nothing is guaranteed, the entry has a guarantee already, or another
@@ -411,20 +415,21 @@ class Reservation(Once):
         self._require_here(ContractError)
         if guarantee.status is Status.NONE:
             raise ContractError("only a guarantee is committed: what has none stays spent without")
-        found = guarantee.record(self.recorded)
+        recorded_guarantee = guarantee.record(self.recorded)
         with self.ledger.writing() as transaction:
-            if _committed(transaction, self.recorded.digest) is not None:
+            # One guarantee an entry: a second run could else claim the same charge.
+            if _committed_guarantee(transaction, self.recorded.digest) is not None:
                 raise ContractError(f"entry {self.recorded.entry} has a guarantee already")
-            body = {"reservation": self.recorded.digest, "guarantee": found.to_dict()}
+            body = {"reservation": self.recorded.digest, "guarantee": recorded_guarantee.to_dict()}
             transaction.append(COMMITTED, body)
-        return found
+        return recorded_guarantee
 
 
-def _committed(transaction: Transaction, digest: str) -> dict[str, Any] | None:
+def _committed_guarantee(transaction: Transaction, digest: str) -> dict[str, Any] | None:
     for row in transaction.of_kind(COMMITTED, digest):
         if row.body["reservation"] == digest:
-            found: dict[str, Any] = row.body["guarantee"]
-            return found
+            guarantee: dict[str, Any] = row.body["guarantee"]
+            return guarantee
     return None
 
 

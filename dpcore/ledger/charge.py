@@ -41,8 +41,10 @@ class Charge:
         for event, count in self.events:
             if not isinstance(event, Event):
                 raise ParameterError("Charge", "pairs (event, count)", "events", event)
+            # True would count as 1, and a fraction would be rounded in some sum: both are refused.
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise ParameterError("Charge", "integer counts >= 1", "count", count)
+            # A radius or a label has no meaning without the domain that declares its unit.
             if not self.frame and event.adjacency not in (ADD_REMOVE, REPLACE_ONE):
                 raise ParameterError(
                     "Charge", f"a frame for events under {event.adjacency}", "frame", self.frame
@@ -71,6 +73,7 @@ class Charge:
             "failures": write_number(self.failures),
             "frame": self.frame,
             "assumptions": list(self.assumptions),
+            # Left out where it is 0, as in rows from before there were tilted leaks.
             **({"tilted": write_number(self.tilted)} if self.tilted else {}),
         }
 

@@ -19,7 +19,7 @@ import msgspec
 
 
 class Seen(msgspec.Struct, forbid_unknown_fields=True):
-    """What the file holds."""
+    """What a counter's file holds: number and digest of the latest row that was written."""
 
     number: int
     digest: str
@@ -33,7 +33,7 @@ class Counter:
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """Where the counter is kept: `.NAME.ledger.seen` beside the ledger."""
         return self.ledger.with_name(f".{self.ledger.name}.seen")
 
     def fault(self, digest_of: Callable[[int], str | None]) -> str:
@@ -46,25 +46,26 @@ class Counter:
             OSError: the file cannot be read.
         """
         try:
-            seen = self._seen()
+            mark = self._load()
         except (msgspec.DecodeError, UnicodeError):
             return (
                 f"its counter {self.path} is damaged: remove it once `dpcore ledger verify --run` "
                 f"finds the runs that were published"
             )
-        if seen is None:
+        # No counter is no fault: a user may have removed it, as the messages here advise.
+        if mark is None:
             return ""
-        found = digest_of(seen.number)
-        if found == seen.digest:
+        digest = digest_of(mark.number)
+        if digest == mark.digest:
             return ""
-        what = "ends before that" if found is None else "has another one there"
+        state = "ends before that" if digest is None else "has another one there"
         return (
-            f"an older or another copy was put in its place: row {seen.number} was written, and "
-            f"this file {what}. Put the latest copy back. If there is none, consider all of it "
+            f"an older or another copy was put in its place: row {mark.number} was written, and "
+            f"this file {state}. Put the latest copy back. If there is none, consider all of it "
             f"spent; to go on nevertheless, remove {self.path}"
         )
 
-    def _seen(self) -> Seen | None:
+    def _load(self) -> Seen | None:
         """What the file holds; None without one."""
         try:
             content = self.path.read_bytes()
@@ -81,15 +82,17 @@ class Counter:
         Raises:
             OSError: it cannot be written.
         """
-        if (seen := self._seen()) is not None and seen.number >= number > 1:
+        # Row 1 is a new ledger's, whatever counter an older file of that name left behind.
+        if (mark := self._load()) is not None and mark.number >= number > 1:
             return  # another process came in between
-        beside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}")
-        handle = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        # Written beside and renamed, so that nobody reads half a counter.
+        temporary = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}")
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.encode(Seen(number=number, digest=digest)))
-            os.chmod(beside, mode)
-            os.replace(beside, self.path)
+            os.chmod(temporary, mode)
+            os.replace(temporary, self.path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise

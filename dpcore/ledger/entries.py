@@ -51,24 +51,25 @@ class Entry:
                 return f"spent without a guarantee{looks}"
             epsilon, delta = guarantee["epsilon"], guarantee["delta"]
             return f"({epsilon:.6g}, {delta:g}), {guarantee['status']}{looks}"
-        told = {SPENT: "spent by other code", UNCOVERED: "uncovered, not charged"}
-        return told.get(row.kind) or f"refused: {row.body['reason']}"
+        words = {SPENT: "spent by other code", UNCOVERED: "uncovered, not charged"}
+        return words.get(row.kind) or f"refused: {row.body['reason']}"
 
 
 def latest(rows: Iterable[Row], last: int) -> tuple[list[Entry], int]:
-    """The last entries, and how many there are in all."""
-    kept: deque[Row] = deque(maxlen=last)
+    """The `last` latest entries, in order, and how many there are in all."""
+    recent_rows: deque[Row] = deque(maxlen=last)
     guarantees: dict[str, Any] = {}
-    found = 0
+    count = 0
     for row in rows:
         if row.kind == COMMITTED:
             guarantees[row.body["reservation"]] = row.body["guarantee"]
         elif row.kind != CREATED:
-            found += 1
-            if len(kept) == last:
-                guarantees.pop(kept[0].digest, None)
-            kept.append(row)
-    return [Entry(row=row, guarantee=guarantees.get(row.digest)) for row in kept], found
+            count += 1
+            # A row that falls out takes its guarantee along: a ledger may outgrow the memory.
+            if len(recent_rows) == last:
+                guarantees.pop(recent_rows[0].digest, None)
+            recent_rows.append(row)
+    return [Entry(row=row, guarantee=guarantees.get(row.digest)) for row in recent_rows], count
 
 
 @attrs.frozen(kw_only=True)
@@ -95,17 +96,19 @@ def taken(total: Total, rows: Iterable[Row]) -> Iterator[Taken]:
         LedgerError: a row says none.
     """
     start = total.start()
-    whole = before = start.left()
+    budget = previous = start.left()
     for row in rows:
         if row.kind in (RESERVED, SPENT):
             left = stored(start, row).left()
-            share = max(0.0, _used(whole, left) - _used(whole, before))
+            # Rounding may make it look as if a charge gave something back: then it took nothing.
+            share = max(0.0, _share_spent(budget, left) - _share_spent(budget, previous))
             yield Taken(row=row.number, what=row.body["what"], share=share, left=left)
-            before = left
+            previous = left
 
 
-def _used(whole: Left, left: Left) -> float:
-    """Which share of the whole budget is gone."""
-    if whole.mu > 0:
-        return 1 - (left.mu / whole.mu) ** 2
-    return 1 - left.epsilon / whole.epsilon if whole.epsilon > 0 else 1.0
+def _share_spent(budget: Left, remaining: Left) -> float:
+    """Which share of the budget is spent where `remaining` is left of it, in [0, 1]."""
+    # Squares of mu are what adds up (what a Rényi budget has left is put as a mu, too).
+    if budget.mu > 0:
+        return 1 - (remaining.mu / budget.mu) ** 2
+    return 1 - remaining.epsilon / budget.epsilon if budget.epsilon > 0 else 1.0

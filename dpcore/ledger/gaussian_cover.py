@@ -53,18 +53,20 @@ def settled(spent: Spent, charge: Charge) -> tuple[Spent, Charge]:
     Raises:
         BudgetExceededError: it does not fit, as it stands or covered by a Gaussian.
     """
-    one = covered(charge, spent)
-    if one != charge:
+    cover = covered(charge, spent)
+    # The cover keeps the sum open to every kind of event, so it is tried first. Where it does not
+    # fit, the charge itself still may: by pure epsilons, or as the only one.
+    if cover != charge:
         with contextlib.suppress(BudgetExceededError):
-            return spent.spend(one), one
+            return spent.spend(cover), cover
     try:
         return spent.spend(charge), charge
     except BudgetExceededError as refusal:
-        raise BudgetExceededError(f"{_why(spent, charge)}{refusal}") from None
+        raise BudgetExceededError(f"{_explain_refusal(spent, charge)}{refusal}") from None
 
 
-def _why(spent: Spent, charge: Charge) -> str:
-    """What a refusal does not say of events that a Gaussian might have covered."""
+def _explain_refusal(spent: Spent, charge: Charge) -> str:
+    """What a refusal should add on events that a Gaussian might have covered; or nothing."""
     labels = {event.label for event, _ in charge.events if event.approximate_claim() is None}
     uncovered = sorted(labels - {event.label for event, _ in charge.events if event.gaussian_mu()})
     if not uncovered or not isinstance(spent.composed, GaussianFilter):
@@ -76,9 +78,9 @@ def _why(spent: Spent, charge: Charge) -> str:
 
 def covered(charge: Charge, spent: Spent) -> Charge:
     """The charge as one Gaussian where that keeps the ledger's sum open; else the charge itself."""
-    filtered = spent.composed
+    composed_filter = spent.composed
     adjacencies = {event.adjacency for event, _ in charge.events}
-    if not isinstance(filtered, GaussianFilter) or len(adjacencies) > 1:
+    if not isinstance(composed_filter, GaussianFilter) or len(adjacencies) > 1:
         return charge
     if all(event.gaussian_mu() is not None for event, _ in charge.events):
         return charge
@@ -86,46 +88,52 @@ def covered(charge: Charge, spent: Spent) -> Charge:
         event.pure_epsilon() is not None for event, _ in charge.events
     ):
         return charge  # stays within the sum of pure epsilons too
-    kept = float(dyadic(spent.total.failures) - spent.failures)
-    if not kept > 0:
+    # A cover costs a leak. Without room for one, the list cannot be covered.
+    room = float(dyadic(spent.total.failures) - spent.failures)
+    if not room > 0:
         return charge
-    lowered = [(*spent.total.lowered(event), count) for event, count in charge.events]
-    events = tuple((event, count) for event, _, count in lowered)
-    claimed = math.fsum(failure * count for _, failure, count in lowered) * _KEEPS
+    # An (epsilon_0, delta_0) claim is a pure event from here on, and its delta_0 is a leak.
+    terms = [(*spent.total.lowered(event), count) for event, count in charge.events]
+    events = tuple((event, count) for event, _, count in terms)
+    claim_leaks = math.fsum(failure * count for _, failure, count in terms) * _KEEPS
     (adjacency,) = adjacencies
     tilt = _Tilting.of(spent, events)
-    tilts = [None] if tilt is None or not tilt.kept > 0 else [tilt.kept / one for one in TILTED]
-    found: list[tuple[float, _Way]] = []
+    tilts = (
+        [None] if tilt is None or not tilt.room > 0 else [tilt.room / option for option in TILTED]
+    )
+    candidates: list[tuple[float, _Way]] = []
+    # A larger leak buys a smaller Gaussian. Sizes are tried in order until more leak hardly helps.
     for tilted in tilts:
-        before = math.inf
+        previous_mu = math.inf
         for share in SHARES:
-            way = _Way(kept / share, tilted)
-            mu = _mu(events, way, filtered, adjacency, tilt)
+            way = _Way(room / share, tilted)
+            mu = _covering_mu(events, way, composed_filter, adjacency, tilt)
             if mu is None:
                 continue
-            found.append((mu, way))
-            if mu > before * _ALIKE:
+            candidates.append((mu, way))
+            if mu > previous_mu * _ALIKE:
                 break  # a still larger leak would hardly cost less
-            before = mu
-    if not found:
+            previous_mu = mu
+    if not candidates:
         return charge
-    left = filtered.mu_left()
+    mu_left = composed_filter.mu_left()
 
-    def used(one: tuple[float, _Way]) -> float:
-        mu, way = one
-        more = 0.0 if tilt is None or way.tilted is None else _WORTH * way.tilted / tilt.kept
-        return (mu / left) ** 2 + way.leak / kept + more
+    def weigh(option: tuple[float, _Way]) -> float:
+        mu, way = option
+        tilted_use = 0.0 if tilt is None or way.tilted is None else _WORTH * way.tilted / tilt.room
+        return (mu / mu_left) ** 2 + way.leak / room + tilted_use
 
-    mu, way = min(found, key=used)
+    # All candidates are sound: which one is taken is a matter of economy alone.
+    mu, way = min(candidates, key=weigh)
     event = GaussianEvent(mu=mu, adjacency=adjacency)
-    failures = (charge.failures + claimed + way.leak) * _KEEPS
+    failures = (charge.failures + claim_leaks + way.leak) * _KEEPS
     tilted = 0.0 if way.tilted is None else way.tilted
     return attrs.evolve(charge, events=((event, 1),), failures=failures, tilted=tilted)
 
 
-def _power(most: float) -> float:
-    """The largest power of 4 up to it."""
-    return 4.0 ** math.floor(math.log(most, 4.0))
+def _power(upper_bound: float) -> float:
+    """The largest power of 4 that is no larger than the bound."""
+    return 4.0 ** math.floor(math.log(upper_bound, 4.0))
 
 
 @attrs.frozen
@@ -138,49 +146,56 @@ class _Way:
 
 @attrs.frozen
 class _Tilting:
-    """A ledger's tilted leaks, what it keeps for them, and the least that a list then costs."""
+    """A ledger's tilted leaks, the delta left for them, and the least squares a list costs."""
 
     tilt: Tilt
-    kept: float
-    least: float
+    room: float
+    lower_bound: float
 
     @classmethod
     def of(cls, spent: Spent, events: Events) -> "_Tilting | None":
-        """None where a ledger has none; the least holds also where none is left."""
-        tilt, kept = spent.total.tilt, float(dyadic(spent.total.tilted) - spent.tilted)
+        """A ledger's tilted leaks; None where it has none.
+
+        The lower bound holds for events also where nothing is left for further tilted leaks.
+        """
+        tilt, room = spent.total.tilt, float(dyadic(spent.total.tilted) - spent.tilted)
         if tilt is None:
             return None
-        return cls(tilt, kept, least_squares(events, tilt.slope))
+        return cls(tilt, room, least_squares(events, tilt.slope))
 
 
-def _mu(
+def _covering_mu(
     events: Events,
     way: _Way,
-    filtered: GaussianFilter,
+    budget: GaussianFilter,
     adjacency: Adjacency,
     tilting: _Tilting | None,
 ) -> float | None:
-    """Of the Gaussian that the events cost; None where none is known."""
-    whole, left = filtered.start().mu_left() ** 2, filtered.mu_left() ** 2 * _SAFE
-    least = 0.0 if tilting is None else tilting.least
+    """mu of the Gaussian that the events are charged as; None where no cover is known."""
+    total, squares = budget.start().mu_left() ** 2, budget.mu_left() ** 2 * _SAFE
+    lower_bound = 0.0 if tilting is None else tilting.lower_bound
+    # The more is assumed to stay after the list, the less the list costs; but so much must stay.
+    # Levels go down from a large remainder until cost and remainder fit together.
     for level in range(1, _LEVELS + 1):
-        rest = whole * 2.0 ** (-level / 2)
-        if rest >= left:
+        remainder = total * 2.0 ** (-level / 2)
+        if remainder >= squares:
             continue
-        if not least <= left:
+        # No cost that fits suffices for tilted leaks. The plain cover needs no such bound.
+        if not lower_bound <= squares:
             break
         tilted = None
         if tilting is not None and way.tilted is not None:
-            tilted = tilting.tilt.leak(way.tilted, rest)
+            tilted = tilting.tilt.leak(way.tilted, remainder)
         try:
-            cost = smoothed_cost(events, way.leak, rest, adjacency=adjacency, tilted=tilted)
+            cost = smoothed_cost(events, way.leak, remainder, adjacency=adjacency, tilted=tilted)
         except NoClaimError:
             return None  # nor for a smaller rest
-        mu = up(math.sqrt(max(cost, least)), roundings=4)
-        if rest + mu * mu <= left:
+        mu = up(math.sqrt(max(cost, lower_bound)), roundings=4)
+        if remainder + mu * mu <= squares:
             return mu
-        if mu * mu > left:
+        if mu * mu > squares:
             return None  # a smaller rest would only cost more
+    # At the end of a budget the list is covered by itself, whatever follows it.
     with contextlib.suppress(NoClaimError):
         return gaussian_cover(events, way.leak, adjacency=adjacency)
     return None

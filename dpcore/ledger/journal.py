@@ -102,7 +102,7 @@ class Transaction:
         for cursor in self._cursors:
             cursor.close()
 
-    def _selected(self, query: str, parameters: tuple[Any, ...]) -> sqlite3.Cursor:
+    def _select(self, query: str, parameters: tuple[Any, ...]) -> sqlite3.Cursor:
         cursor = self._connection.execute(query, parameters)
         self._cursors.append(cursor)
         return cursor
@@ -118,10 +118,11 @@ class Transaction:
         (number,) = self._connection.execute(query, kinds).fetchone()
         if number is None:
             return None
-        found = None
+        latest = None
+        # The rows after it are checked, too: the chain ends in what the next row is built on.
         for row in self._chain(number):
-            found = row if found is None else found
-        return found
+            latest = row if latest is None else latest
+        return latest
 
     def rows(self) -> Iterator[Row]:
         """All rows in order.
@@ -142,16 +143,16 @@ class Transaction:
             "ON before.number = own.number - 1 WHERE own.kind = ? AND instr(own.body, ?) > 0 "
             "ORDER BY own.number"
         )
-        for *found, before in self._selected(query, (kind, text)):
-            yield _row(tuple(found), before or "", found[0])
+        for *columns, before in self._select(query, (kind, text)):
+            yield _row(tuple(columns), before or "", columns[0])
 
     def _chain(self, start: int) -> Iterator[Row]:
         query = "SELECT digest FROM journal WHERE number = ?"
-        found = self._connection.execute(query, (start - 1,)).fetchone()
-        before = "" if found is None else found[0]
+        columns = self._connection.execute(query, (start - 1,)).fetchone()
+        before = "" if columns is None else columns[0]
         query = "SELECT * FROM journal WHERE number >= ? ORDER BY number"
-        for number, found in enumerate(self._selected(query, (start,)), start=start):
-            row = _row(found, before, number)
+        for number, columns in enumerate(self._select(query, (start,)), start=start):
+            row = _row(columns, before, number)
             yield row
             before = row.digest
 
@@ -161,6 +162,7 @@ class Transaction:
         Raises:
             LedgerError: the last row does not fit the one before it.
         """
+        # The last row is checked first: no new row may vouch for one that was changed.
         latest = self.last()
         number, before = (1, "") if latest is None else (latest.number + 1, latest.digest)
         text = canonical(body)
@@ -185,17 +187,17 @@ class Transaction:
     def digest_of(self, number: int) -> str | None:
         """What the row of a number says its digest is; None where there is no such row."""
         query = "SELECT digest FROM journal WHERE number = ?"
-        found = self._connection.execute(query, (number,)).fetchone()
-        return None if found is None else str(found[0])
+        columns = self._connection.execute(query, (number,)).fetchone()
+        return None if columns is None else str(columns[0])
 
 
-def _row(found: tuple[Any, ...], before: str, place: int) -> Row:
+def _row(columns: tuple[Any, ...], before: str, place: int) -> Row:
     """A row that stands at `place` after the row whose digest is `before`.
 
     Raises:
         DamagedRowError: it was changed, or cannot be read.
     """
-    number, kind, body, digest = found
+    number, kind, body, digest = columns
     if number != place:
         raise DamagedRowError(f"row {place} is missing: the ledger is damaged")
     if not (isinstance(kind, str) and isinstance(body, str) and isinstance(digest, str)):
@@ -235,21 +237,21 @@ class Journal:
                 f"{path}: on a network file system ({kind_of_system}), whose locks cannot be "
                 f"relied on: keep the ledger on a local disk"
             )
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             try:
-                with cls(beside)._connected(new=True) as connection:
+                with cls(temporary)._connected(new=True) as connection:
                     connection.execute(f"PRAGMA application_id = {APPLICATION}")
                     _upgrade(connection)
                 if shared:
-                    share(beside)
-                with cls(beside)._appending() as transaction:
+                    share(temporary)
+                with cls(temporary)._appending() as transaction:
                     first = transaction.append(kind, body)
-                os.link(beside, path)  # unlike a renaming, never over an existing file
+                os.link(temporary, path)  # unlike a renaming, never over an existing file
             finally:
-                beside.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
             cls(path)._count(first)
             put_on_disk(path.parent)
         except SharingError as error:
@@ -283,6 +285,7 @@ class Journal:
     @contextlib.contextmanager
     def _appending(self) -> Iterator[Transaction]:
         with self._connected() as connection:
+            # The write lock comes first: what is read in here cannot change before it is written.
             connection.execute("BEGIN IMMEDIATE")
             transaction = Transaction(connection)
             try:
@@ -331,9 +334,9 @@ class Journal:
     def faults(self) -> list[str]:
         """What is wrong with the file; empty if nothing is. Whoever reads the rows checks them."""
         with self._connected() as connection:
-            found = [row[0] for row in connection.execute("PRAGMA integrity_check")]
-            if found != ["ok"]:
-                return found
+            messages = [row[0] for row in connection.execute("PRAGMA integrity_check")]
+            if messages != ["ok"]:
+                return messages
             guards = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
             if missing := sorted({"no_change", "no_removal"} - guards):
                 return [f"the guard {missing[0]} against changes is gone"]

@@ -7,6 +7,7 @@ from dpcore.errors import ParameterError, SpecError, near
 from dpcore.registry.user_folder import data_folder
 
 SUFFIX = ".ledger"
+# No dot and no slash: a name cannot leave the folder or hide in it.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -21,6 +22,7 @@ def ledgers_folder() -> Path:
 
 def ledger_names() -> list[str]:
     """Every ledger of this user, sorted."""
+    # Names with a leading dot are counters, and ledgers that are not complete yet.
     return sorted(path.stem for path in ledgers_folder().glob(f"[!.]*{SUFFIX}"))
 
 

@@ -13,8 +13,9 @@ from dpcore.notebook_view import MOST_ROWS, Listing, Sheet, facts
 
 
 def ledger_sheet(name: str, total: Total, rows: Iterable[Row], left: Left) -> Sheet:
-    """Tables of the promise and of the latest entries."""
-    found, entries = latest(rows, MOST_ROWS)
+    """The ledger's promise and its latest entries as tables, and what is left as a sentence."""
+    recent_entries, count = latest(rows, MOST_ROWS)
+    # A promise may be shown as weaker than it is by rounding, never as stronger.
     promise = facts(
         ("epsilon", rounded_up(total.epsilon)),
         ("delta", rounded_up(total.delta)),
@@ -23,7 +24,7 @@ def ledger_sheet(name: str, total: Total, rows: Iterable[Row], left: Left) -> Sh
     )
     headings = ("row", "time", "what", "cost", "status")
     return Sheet(
-        title=f"Ledger {name!r}: {entries} entries",
-        tables=(promise, Listing.of(headings, [entry.cells for entry in found])),
+        title=f"Ledger {name!r}: {count} entries",
+        tables=(promise, Listing.of(headings, [entry.cells for entry in recent_entries])),
         sentences=(f"Left: {left.describe()}.",),
     )

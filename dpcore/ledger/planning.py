@@ -23,8 +23,8 @@ class Allowance:
     """What one label may ask for.
 
     Args:
-        label: Whose.
-        releases: How many.
+        label: Who may ask for it.
+        releases: How many releases, each at the figures below.
         mu: Of each, if all are Gaussian or covered by Gaussians; 0 where nothing is left of it.
         epsilon: What one of them costs by itself at the ledger's delta.
         pure: Epsilon of each, if all are pure; 0 where nothing is left of it.
@@ -55,11 +55,12 @@ def allowances(
         if not (math.isfinite(weight) and weight > 0):
             raise ParameterError("a ledger's plan", "finite weights > 0", label, weight)
     total = math.fsum(weights.values())
-    found = []
+    plans = []
     for label, weight in weights.items():
         part = weight / total / releases * _SAFE
+        # A part of the squares of mu is a Gaussian of its root; pure epsilons are just divided.
         mu = left.mu * math.sqrt(part)
-        found.append(
+        plans.append(
             Allowance(
                 label=label,
                 releases=releases,
@@ -68,4 +69,4 @@ def allowances(
                 pure=left.epsilon * part,
             )
         )
-    return tuple(found)
+    return tuple(plans)

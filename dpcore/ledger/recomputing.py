@@ -16,12 +16,12 @@ from dpcore.ledger.journal import LedgerError, Row
 from dpcore.ledger.total import Spent, Total
 
 RESERVED, SPENT, COMMITTED = "reserved", "spent", "committed"
-_TOLD = 1000  # rows
-_REMEMBERED = 10_000  # charges that are read once where they come again
+_PROGRESS_STEP = 1000  # rows
+_CACHE_SIZE = 10_000  # charges that are read once where they come again
 
 
 def stored(start: Spent, row: Row) -> Spent:
-    """The sums that a row of a charge says.
+    """The sums that a row of a charge has stored.
 
     Raises:
         LedgerError: it says none.
@@ -50,23 +50,25 @@ class Verified:
 def recomputed(
     total: Total, rows: Iterable[Row], events: Catalogue, progress: Callable[[int], None]
 ) -> Verified:
-    """Whether the sums and the order of rows are right.
+    """Recompute all sums from the events of the rows, and report the first fault.
 
     Args:
-        progress: Told how many rows are right, now and then.
+        progress: Called now and then with how many rows are right so far.
 
     Raises:
         LedgerError: the plugin of an event is missing or not admitted.
     """
     start = spent = total.start()
-    open_ones: set[str] = set()
+    open_reservations: set[str] = set()
     charges: dict[bytes, Charge] = {}
-    read, end = 0, ""
+    number, end = 0, ""
     for row in rows:
         fault = ""
         if row.kind in (RESERVED, SPENT):
             try:
                 spent = spent.spend(_charge(row.body, events, charges))
+                # Stored sums may be larger than these, by another platform's rounding. Smaller ones
+                # would be budget that was spent and is not counted.
                 if spent.state() != row.body["after"] and not spent.covered_by(stored(start, row)):
                     fault = f"row {row.number} spends more than it says"
             except UnknownEventError as error:
@@ -75,17 +77,18 @@ def recomputed(
                 ) from None
             except (DpcoreError, KeyError, TypeError, ValueError) as error:
                 fault = f"row {row.number} does not recompute: {error}"
-            open_ones.add(row.digest)
+            open_reservations.add(row.digest)
         elif row.kind == COMMITTED:
-            if row.body.get("reservation") not in open_ones:
+            # A guarantee comes after its reservation, and only once.
+            if row.body.get("reservation") not in open_reservations:
                 fault = f"row {row.number} commits what was not reserved, or twice"
-            open_ones.discard(row.body.get("reservation"))
+            open_reservations.discard(row.body.get("reservation"))
         if fault:
-            return Verified(faults=(fault,), rows=read, end=end)
-        read, end = row.number, row.digest
-        if read % _TOLD == 0:
-            progress(read)
-    return Verified(rows=read, end=end)
+            return Verified(faults=(fault,), rows=number, end=end)
+        number, end = row.number, row.digest
+        if number % _PROGRESS_STEP == 0:
+            progress(number)
+    return Verified(rows=number, end=end)
 
 
 def _charge(body: dict[str, Any], events: Catalogue, charges: dict[bytes, Charge]) -> Charge:
@@ -94,7 +97,8 @@ def _charge(body: dict[str, Any], events: Catalogue, charges: dict[bytes, Charge
     parts.append(body.get("tilted"))
     text = msgspec.json.encode(parts)
     if text not in charges:
-        if len(charges) >= _REMEMBERED:
+        # A ledger may be longer than the memory, so the cache is bounded.
+        if len(charges) >= _CACHE_SIZE:
             charges.clear()
         charges[text] = Charge.read(body, events)
     return charges[text]

@@ -41,7 +41,8 @@ class Left:
         )
 
     def describe(self) -> str:
-        """One clause."""
+        """What is left in one clause, to six digits: mu, epsilon and failures, or `nothing`."""
+        # The two exclude each other: each is what would fit if the other were not asked for.
         parts = []
         if self.mu > 0:
             parts.append(f"Gaussian releases of mu = {shown_down(self.mu)}")
@@ -49,15 +50,18 @@ class Left:
             parts.append(f"pure releases of epsilon = {shown_down(self.epsilon)}")
         if not parts:
             return "nothing"
-        kept = shown_down(self.failures)
-        more = f", and {kept} of delta for failures" if self.failures > 0 else ""
-        at = f"; the largest has epsilon = {shown_down(self.largest)} at delta = {self.delta!r}"
-        return " or ".join(parts) + more + (at if self.delta > 0 else "")
+        failures = shown_down(self.failures)
+        failures_clause = f", and {failures} of delta for failures" if self.failures > 0 else ""
+        largest_clause = (
+            f"; the largest has epsilon = {shown_down(self.largest)} at delta = {self.delta!r}"
+        )
+        return " or ".join(parts) + failures_clause + (largest_clause if self.delta > 0 else "")
 
 
 def shown_down(value: float) -> str:
-    """Six digits, rounded down."""
+    """A number >= 0 as text with six significant digits, never larger than the number."""
     text = f"{value:.6g}"
     if float(text) <= value:
         return text
+    # %g rounds to the nearest. Where that went up, one unit of the sixth digit is taken off.
     return f"{value - 10.0 ** (int(f'{value:e}'.split('e')[1]) - 5):.6g}"

@@ -38,13 +38,17 @@ def require_shareable(folder: Path) -> None:
     if os.name != "posix":
         raise SharingError("users can share a ledger on POSIX systems only")
     mode = folder.stat().st_mode
-    shown = f"{stat.S_IMODE(mode):04o}"
+    octal_mode = f"{stat.S_IMODE(mode):04o}"
     if mode & stat.S_IWOTH:
-        raise SharingError(f"{folder} may be written by everybody (mode {shown}): `chmod o-w` it")
+        raise SharingError(
+            f"{folder} may be written by everybody (mode {octal_mode}): `chmod o-w` it"
+        )
+    # Setgid gives new files the folder's group. The sticky bit would keep a user from removing the
+    # rollback journal that another one's crash left behind.
     if mode & stat.S_IRWXG != stat.S_IRWXG or mode & stat.S_ISVTX or not mode & stat.S_ISGID:
         raise SharingError(
             f"{folder} needs mode 2770, so that its group may add and remove files, which belong "
-            f"to the group; it has {shown}"
+            f"to the group; it has {octal_mode}"
         )
 
 
@@ -64,9 +68,10 @@ def remote(path: Path, mounts: str | None = None) -> str:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
-        at = Path(fields[1].replace("\\040", " "))
-        if place.is_relative_to(at) and len(at.parts) >= longest:
-            kind, longest = fields[2], len(at.parts)
+        mount_point = Path(fields[1].replace("\\040", " "))
+        # The longest mount point above a path holds it; of equal ones the later one counts.
+        if place.is_relative_to(mount_point) and len(mount_point.parts) >= longest:
+            kind, longest = fields[2], len(mount_point.parts)
     return kind if kind in _REMOTE else ""
 
 

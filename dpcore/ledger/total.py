@@ -106,15 +106,18 @@ class Total:
 
     @order.default
     def _order(self) -> float | None:
-        good = self.notion == "renyi" and 0 <= self.failures < self.delta < 1
-        return order_for(self.epsilon, self.delta - self.failures) if good else None
+        # None for a budget out of range, which `__attrs_post_init__` refuses in words.
+        has_order = self.notion == "renyi" and 0 <= self.failures < self.delta < 1
+        return order_for(self.epsilon, self.delta - self.failures) if has_order else None
 
     @slope.default
     def _slope(self) -> int:
-        good = self.tilted > 0 and self.failures + self.tilted < self.delta < 1
-        return slope_for(self.epsilon, self.composed_delta) if good else 0
+        has_slope = self.tilted > 0 and self.failures + self.tilted < self.delta < 1
+        return slope_for(self.epsilon, self.composed_delta) if has_slope else 0
 
     def __attrs_post_init__(self) -> None:
+        # Each notion splits delta in its own way. A split that the proof above does not have is
+        # refused before anything can be spent from it.
         if self.delta >= 1:
             raise ParameterError("ledger", "a delta in [0, 1)", "delta", self.delta)
         if self.notion == "basic" and self.failures != self.delta:
@@ -139,27 +142,32 @@ class Total:
     @property
     def composed_delta(self) -> float:
         """What is left of delta for the filter that composes, rounded down."""
-        return _less(_less(self.delta, self.failures), self.tilted)
+        # Rounded down twice: the filter never gets what the leaks may need.
+        return _subtract_down(_subtract_down(self.delta, self.failures), self.tilted)
 
     @property
     def tilt(self) -> Tilt | None:
-        """What its tilted leaks have in common; None without them."""
+        """What the ledger's tilted leaks have in common; None where it has none."""
         if not self.tilted > 0:
             return None
         return _tilt(self.slope, self.epsilon, self.composed_delta)
 
     def start(self) -> Spent:
-        """Nothing spent."""
+        """The sums of a ledger from which nothing has been spent yet."""
         return Spent(
             total=self,
             pure=BasicFilter(adjacency=self.adjacency, epsilon=self.epsilon),
-            composed=_COMPOSED[self.notion](self),
+            composed=_FILTERS[self.notion](self),
         )
 
     def lowered(self, event: Event) -> tuple[Event, float]:
-        """What the filters are asked about, and with what probability it is not what happens."""
-        known = event.pure_epsilon() is not None or _NATIVE[self.notion](event)
-        claim = None if known else event.approximate_claim()
+        """What filters add up in place of an event, and the leak, in [0, 1], that this costs.
+
+        Events with a pure epsilon, or that the notion adds up, stay as they are, without a leak.
+        """
+        # Only an event that the filter cannot add up is replaced by a pure one and a leak.
+        is_native = event.pure_epsilon() is not None or _NATIVE[self.notion](event)
+        claim = None if is_native else event.approximate_claim()
         if claim is None:
             return event, 0.0
         return PureEvent(epsilon=claim[0], adjacency=event.adjacency), claim[1]
@@ -168,11 +176,15 @@ class Total:
         """Whether `charge` and nothing else is within the total, by the core's accountants."""
         if charge.failures > self.delta:
             return False
+        # One list fixed before any answer: accountants may compose it as tightly as they can.
         accountant = AutoAccountant(self.adjacency)
         try:
             for event, count in charge.events:
                 accountant = accountant.compose(event, count)
-            return accountant.epsilon(_less(self.delta, charge.failures)).upper <= self.epsilon
+            return (
+                accountant.epsilon(_subtract_down(self.delta, charge.failures)).upper
+                <= self.epsilon
+            )
         except NoClaimError:
             return False
 
@@ -185,11 +197,11 @@ class Total:
             "notion": self.notion,
             "failures": write_number(self.failures),
             "order": None if self.order is None else write_number(self.order),
-            **self._tilted_written(),
+            **self._write_tilted(),
         }
 
-    def _tilted_written(self) -> dict[str, Any]:
-        """Nothing in a ledger without tilted leaks, as those were before there were any."""
+    def _write_tilted(self) -> dict[str, Any]:
+        """The fields of tilted leaks; none without them, as in ledgers older than those."""
         if not self.tilted > 0:
             return {}
         return {"tilted": write_number(self.tilted), "slope": self.slope}
@@ -214,7 +226,7 @@ class Total:
         )
 
     def claims(self) -> dict[str, float | str]:
-        """Epsilon, delta and adjacency, for whoever quotes them."""
+        """The promise as plain data: epsilon in nats, delta, and the adjacency's name."""
         return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.adjacency)}
 
 
@@ -231,12 +243,12 @@ def _renyi(total: Total) -> RenyiFilter:
     return RenyiFilter(
         adjacency=total.adjacency,
         epsilon=total.epsilon,
-        delta=_less(total.delta, total.failures),
+        delta=_subtract_down(total.delta, total.failures),
         order=total.order,
     )
 
 
-_COMPOSED: Mapping[Notion, Callable[[Total], Filter | None]] = {
+_FILTERS: Mapping[Notion, Callable[[Total], Filter | None]] = {
     "gaussian": _gaussian,
     "renyi": _renyi,
     "basic": lambda total: None,
@@ -249,9 +261,10 @@ _NATIVE: Mapping[Notion, Callable[[Event], bool]] = {
 }
 
 
-def _less(whole: float, part: float) -> float:
-    """whole - part, rounded down."""
-    return whole if part == 0 else math.nextafter(whole - part, 0.0)
+def _subtract_down(amount: float, part: float) -> float:
+    """amount - part, rounded down."""
+    # One step towards 0 covers what a difference of two doubles may be rounded up by.
+    return amount if part == 0 else math.nextafter(amount - part, 0.0)
 
 
 @attrs.frozen(kw_only=True)
@@ -280,20 +293,25 @@ class Spent:
             BudgetExceededError: it does not fit, or is of a kind that the notion does not add up.
             AdjacencyError: an event's claim does not cover the ledger's adjacency.
         """
+        # A claim about fewer neighbours than the ledger's would leave some of them unprotected.
         for event, _ in charge.events:
             self.total.adjacency.require_covered_by(event.adjacency, event.label)
+        # Leaks are added whichever filter lets the list through: one part of delta pays for all.
         failures = self.failures
         if charge.failures:
             failures += dyadic(charge.failures)
         tilted = self.tilted + dyadic(charge.tilted) if charge.tilted else self.tilted
         events = []
-        for given, count in charge.events:
-            event, failure = self.total.lowered(given)
+        for raw_event, count in charge.events:
+            event, failure = self.total.lowered(raw_event)
             if failure:
                 failures += dyadic(failure) * count
             events.append((event, count))
-        pure, why = _through(self.pure, events)
-        composed, why_not = _through(self.composed, events)
+        # A path must let the whole list through. One that refuses it is closed for good: the list
+        # went through another way, so that its sum no longer bounds this history.
+        pure, pure_refusal = _spend_all(self.pure, events)
+        composed, composed_refusal = _spend_all(self.composed, events)
+        # `within` forgives what the parts of delta were rounded up by, and no more.
         fits = not failures.units or failures <= within(self.total.failures)
         fits = fits and (not tilted.units or tilted <= within(self.total.tilted))
         if fits and (pure is not None or composed is not None):
@@ -305,9 +323,10 @@ class Spent:
                 charges=self.charges + 1,
                 tilted=tilted,
             )
+        # The first list is chosen before any answer, so that no history can reach both types.
         if self.charges == 0 and not charge.tilted and self.total.alone(charge):
             return attrs.evolve(self, pure=None, composed=None, charges=1)
-        reasons = dict.fromkeys([why, why_not])
+        reasons = dict.fromkeys([pure_refusal, composed_refusal])
         if not any(reasons):  # both paths were closed before
             reasons = {"an earlier list was let through alone, so that nothing may follow it": None}
         if not fits:
@@ -325,6 +344,7 @@ class Spent:
         if isinstance(self.composed, GaussianFilter):
             mu = self.composed.mu_left()
         elif isinstance(self.composed, RenyiFilter):
+            # The divergence of a Gaussian at order alpha is alpha mu^2 / 2: this is its largest mu.
             mu = math.sqrt(max(0.0, 2 * self.composed.left() / self.composed.order))
         pure = 0.0
         if self.pure is not None:
@@ -346,8 +366,8 @@ class Spent:
     def state(self) -> dict[str, Any]:
         """The sums as JSON-ready data, to the last bit."""
         return {
-            "pure": _written(self.pure),
-            "composed": _written(self.composed),
+            "pure": _write_filter(self.pure),
+            "composed": _write_filter(self.composed),
             "failures": exact.write(self.failures),
             "charges": self.charges,
             **({"tilted": exact.write(self.tilted)} if self.total.tilted > 0 else {}),
@@ -359,12 +379,13 @@ class Spent:
         Raises:
             EventTextError: they are damaged.
         """
+        # Budgets come from the first row: another row says only what was let through.
         start = self.total.start()
         try:
             return Spent(
                 total=self.total,
-                pure=_read(start.pure, state["pure"]),
-                composed=_read(start.composed, state["composed"]),
+                pure=_read_filter(start.pure, state["pure"]),
+                composed=_read_filter(start.composed, state["composed"]),
                 failures=exact.read(state["failures"]),
                 charges=int(state["charges"]),
                 tilted=exact.read(state["tilted"]) if self.total.tilted > 0 else Dyadic(0),
@@ -373,14 +394,14 @@ class Spent:
             raise EventTextError(f"sums of a {self.total.notion} ledger are needed") from None
 
 
-def _written(path: Filter | None) -> dict[str, Any] | None:
+def _write_filter(path: Filter | None) -> dict[str, Any] | None:
     if path is None:
         return None
     fields = {name: getattr(path, name) for name in path.sums}
     return {n: v if isinstance(v, int) else exact.write(v) for n, v in fields.items()}
 
 
-def _read(start: F | None, data: dict[str, Any] | None) -> F | None:
+def _read_filter(start: F | None, data: dict[str, Any] | None) -> F | None:
     if data is None:
         return None
     if start is None or data.keys() != {*start.sums}:
@@ -393,14 +414,15 @@ def _amount(path: Filter | None) -> float:
     """What a filter let through; infinite where it is closed."""
     if path is None:
         return math.inf
+    # The first of a filter's sums alone decides what is left of it.
     return float(getattr(path, path.sums[0]))
 
 
-def _at_most(amount: float, stored: float) -> bool:
-    return amount <= stored * (1 + 1e-12)
+def _at_most(amount: float, limit: float) -> bool:
+    return amount <= limit * (1 + 1e-12)
 
 
-def _through(path: F | None, events: Sequence[tuple[Event, int]]) -> tuple[F | None, str]:
+def _spend_all(path: F | None, events: Sequence[tuple[Event, int]]) -> tuple[F | None, str]:
     """The filter after all events, or None and why."""
     if path is None:
         return None, ""

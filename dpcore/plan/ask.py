@@ -66,7 +66,7 @@ class Ask:
         return self._releasing.noiseless(value, query)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is computed from it."""
+        """The fields alone, without what is computed from them."""
         return {
             name: value for name, value in vars(self).items() if name not in ("release", "spread")
         }
@@ -87,16 +87,24 @@ def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
     event = mechanism.event(query, sensitivity)
     if query.sampling is None:
         return event
+    # A record that is not drawn is not looked at: that makes one ask cheaper.
     if query.sum is None:
         return query.sampling.amplified(event)
-    absent = event
+    # Of a sum it is also known what a record moves by being drawn or not: its clip at most. Where
+    # the sensitivity is larger, as for a replacement, that second move is priced by itself.
+    absent_event = event
     if query.sum.clip < sensitivity.largest:
-        absent = mechanism.event_of_move(query, sensitivity, query.sum.clip)
-    return query.sampling.amplified_sum(event, absent)
+        absent_event = mechanism.event_of_move(query, sensitivity, query.sum.clip)
+    return query.sampling.amplified_sum(event, absent_event)
 
 
 def compose(asks: Iterable[Ask], accountant: Accountant) -> Accountant:
-    """Every ask, as often as it may be asked."""
+    """The accountant after every ask, each as often as it may be asked.
+
+    Raises:
+        NoClaimError: an event has no claim that this accountant can add up.
+    """
+    # Every ask is charged as often as it may happen, however often it does.
     for ask in asks:
         accountant = accountant.compose(ask.event(), ask.query.at_most)
     return accountant
@@ -105,4 +113,5 @@ def compose(asks: Iterable[Ask], accountant: Accountant) -> Accountant:
 def failure_over_coins(asks: Iterable[Ask]) -> float:
     """The probability, over the public coins, that some ask's bound does not hold; by addition."""
     validities = [ask.sensitivity.validity for ask in asks]
-    return math.fsum(one.gamma for one in validities if isinstance(one, OverCoins))
+    # A union bound: it needs no independence of bounds that share their coins.
+    return math.fsum(validity.gamma for validity in validities if isinstance(validity, OverCoins))

@@ -35,18 +35,22 @@ class Resources:
         """One after the other, the memory given back in between."""
         return self._with(other, max(self.memory, other.memory))
 
-    def _with(self, other: Self, memory: int) -> Resources:
+    # Work and passes always add up. The spool is shared, so that its largest size counts.
+    def _with(self, addend: Self, memory: int) -> Resources:
         return Resources(
-            memory, self.work + other.work, self.passes + other.passes, max(self.disk, other.disk)
+            memory,
+            self.work + addend.work,
+            self.passes + addend.passes,
+            max(self.disk, addend.disk),
         )
 
     def describe(self) -> str:
-        """One clause."""
+        """The estimate in one clause: memory, disk, multiplications and passes."""
         passes = f", {self.passes} {'passes' if self.passes > 1 else 'pass'} over the records"
         disk = f", {in_bytes(self.disk)} of disk" if self.disk else ""
         work = f"{in_powers(self.work)} multiplications"
-        told = f"about {in_bytes(self.memory)} of memory{disk}, {work}"
-        return told + (passes if self.passes else "")
+        text = f"about {in_bytes(self.memory)} of memory{disk}, {work}"
+        return text + (passes if self.passes else "")
 
 
 @runtime_checkable
@@ -58,14 +62,15 @@ class StatesResources(Protocol):
 
 
 def stated(component: Any, domain: Domain) -> Resources:
-    """What a component says, nothing if it says nothing."""
+    """What a component says that it needs; zeros where it says nothing."""
     if not isinstance(component, StatesResources):
         return Resources()
     return Resources(*component.resources(domain))
 
 
 def in_bytes(count: int) -> str:
-    """`1.5 GB`."""
+    """A number of bytes to three digits, in powers of 1000: `1.5 GB`."""
+    # Counts are integers of any size, larger than any float among others.
     size, unit = float(min(count, 10**300)), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
@@ -73,7 +78,7 @@ def in_bytes(count: int) -> str:
 
 
 def in_powers(count: int) -> str:
-    """`2e+09`, of a number of any size."""
+    """A number of any size to one digit: `2e+09`."""
     digits = str(count)
     if len(digits) > 300:
         return f"1e+{len(digits) - 1}"

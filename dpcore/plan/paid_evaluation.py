@@ -30,8 +30,8 @@ from dpcore.sensitivity import Sensitivity
 RELEASE = "evaluation"
 
 
-def _priced(metrics: Mapping[str, Metric]) -> dict[str, PricedMetric]:
-    found = {}
+def _require_prices(metrics: Mapping[str, Metric]) -> dict[str, PricedMetric]:
+    priced_metrics = {}
     for name, metric in metrics.items():
         if not isinstance(metric, PricedMetric):
             raise ParameterError(
@@ -39,20 +39,20 @@ def _priced(metrics: Mapping[str, Metric]) -> dict[str, PricedMetric]:
                 message=f"{name} has no price here: nothing is proved of how far one record moves "
                 f"it; by group, publish it with a release `of` the model",
             )  # fmt: skip
-        found[name] = metric
-    return found
+        priced_metrics[name] = metric
+    return priced_metrics
 
 
 @attrs.frozen(kw_only=True)
 class PrivateLook:
-    """What the hold-out is asked.
+    """Metrics that a run pays for on its hold-out, and publishes.
 
     Args:
         metrics: By name, each with a proved sensitivity.
         epsilon: What one metric of one release costs, > 0.
     """
 
-    metrics: Mapping[str, PricedMetric] = attrs.field(converter=_priced)
+    metrics: Mapping[str, PricedMetric] = attrs.field(converter=_require_prices)
     epsilon: float
 
     def asks(
@@ -64,6 +64,7 @@ class PrivateLook:
             NoClaimError: under add/remove, where the size of the hold-out is private.
             ParameterError: there is no hold-out.
         """
+        # The sensitivity of a metric depends on the size of the hold-out, which must be public.
         if adjacency.of_person:
             raise NoClaimError(
                 "a private look needs a public hold-out size; how many records a person has is "
@@ -85,19 +86,22 @@ class PrivateLook:
         )
 
     def _ask(self, name: str, metric: str, domain: Domain, records: int) -> Ask:
-        own = self.metrics[metric]
-        reach = own.reach(domain.labels)
+        priced_metric = self.metrics[metric]
+        reach = priced_metric.reach(domain.labels)
         if reach is None:
             fits = "metrics that fit the kind of target"
             raise ParameterError("evaluate.private", fits, "metrics", metric, "evaluate")
+        # The models are fixed by their answers before the look. So replacing a record moves these
+        # statistics only if it is held out, and then by the metric's own theorem.
         sensitivity = Sensitivity(
-            value=own.sensitivity(domain.labels, records),
+            value=priced_metric.sensitivity(domain.labels, records),
             distance=Distance.L1,
             adjacency=REPLACE_ONE,
             solver_error=reach * gamma(8),
-            source=own.source(metric),
+            source=priced_metric.source(metric),
         )
         query = Query(name=name, shape=(1,), distance=Distance.L1)
+        # Explicit noise: it is composed with the releases, and calibration leaves it alone.
         mechanism = Laplace().at(1 / self.epsilon, query, sensitivity)
         return Ask(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
 
@@ -107,16 +111,16 @@ class PrivateLook:
         return any(metric.needs_probabilities for metric in self.metrics.values())
 
     def statistic(self, query: str, held: Held) -> NDArray[np.float64]:
-        """PRIVATE: what one query asks for."""
+        """PRIVATE: the statistic over the hold-out that one query releases; shape (1,)."""
         return np.array([self._metric(query).statistic(held)])
 
     def stated(self, statistics: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
         """{release: {metric: value}} from released statistics, by query name."""
-        found: dict[str, dict[str, float]] = {}
+        figures: dict[str, dict[str, float]] = {}
         for name, value in statistics.items():
             release, metric = name.split(".", 1)
-            found.setdefault(release, {})[metric] = self._metric(name).stated(float(value[0]))
-        return found
+            figures.setdefault(release, {})[metric] = self._metric(name).stated(float(value[0]))
+        return figures
 
     def _metric(self, query: str) -> PricedMetric:
         return self.metrics[query.split(".", 1)[1]]
@@ -125,5 +129,5 @@ class PrivateLook:
 def stated(
     look: PrivateLook | None, means: Mapping[str, NDArray[np.float64]]
 ) -> dict[str, dict[str, float]]:
-    """What a paid look tells; nothing where there is none."""
+    """{release: {metric: value}} that a paid look states; empty where there is no look."""
     return {} if look is None else look.stated(means)

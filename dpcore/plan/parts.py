@@ -26,6 +26,7 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
     _require_unit(domain, adjacency)
     if domain.groups:
         domain = attrs.evolve(domain, groups={})  # learners never see them
+    # Where a record or person may come or go, their exact number would tell of them.
     if adjacency.of_person:
         if domain.exact is not None:
             raise ParameterError(
@@ -46,6 +47,7 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
                 "data.domain",
             )
         return domain
+    # Replacing a record keeps their number, so that bounds may read it.
     if domain.exact is None:
         raise ParameterError(
             str(adjacency),
@@ -56,8 +58,9 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
         )
     if share == 0:
         return domain
-    kept_out = held_out(domain.exact, share)
-    if kept_out < 1 or kept_out >= domain.exact:
+    # A fixed number is held out, so that the sizes of both parts are public as well.
+    holdout_size = held_out(domain.exact, share)
+    if holdout_size < 1 or holdout_size >= domain.exact:
         raise ParameterError(
             "evaluate",
             f"a share that leaves both parts of {domain.exact} records",
@@ -65,7 +68,7 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
             share,
             "evaluate.holdout",
         )
-    return domain.of_part(domain.exact - kept_out)
+    return domain.of_part(domain.exact - holdout_size)
 
 
 def _require_unit(domain: Domain, adjacency: Adjacency) -> None:

@@ -50,12 +50,12 @@ class Release:
     of: str | None = None
 
 
-def _releases(given: Iterable[Release]) -> tuple[Release, ...]:
-    return tuple(given)
+def _as_releases(releases: Iterable[Release]) -> tuple[Release, ...]:
+    return tuple(releases)
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
-    return tuple(given)
+def _as_names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(names)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -88,17 +88,18 @@ class Request:
     domain: Domain
     adjacency: Adjacency
     budget: PrivacyBudget
-    releases: tuple[Release, ...] = attrs.field(converter=_releases)
+    releases: tuple[Release, ...] = attrs.field(converter=_as_releases)
     accountant: Accountant | None = None
     coins: PublicCoins | None = None
     separate: int = 1
     look: PrivateLook | None = None
     holdout: float = 0.0
     sealed: bool = False
+    # A sealed run cannot stop at a record that does not fit: stopping would tell that it is there.
     on_invalid: Literal["refuse", "project"] = attrs.field(
         default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
     )
-    accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_names)
     registry: Registry | None = None
     memory: int | None = None
     work: int | None = None

@@ -24,13 +24,15 @@ def at_fault(
         asks: Of a group that could not be calibrated, by the number of their release.
         look: Its private look.
     """
+    # The look's noise is fixed. If it alone exceeds the budget, no release can make up for it.
     if look and _exceeds(request, look, goal):
         return ("evaluate", "private", "epsilon")
-    for number, own in asks.items():
-        if _unpriced(own, goal):
+    for number, release_asks in asks.items():
+        if _unpriced(release_asks, goal):
             return ("releases", str(number), "mechanism")
-        explicit = [ask for ask in own if ask.mechanism.calibrated]
-        if explicit and _exceeds(request, explicit, goal):
+        # Noise that the spec fixes cannot be calibrated: alone it may already cost too much.
+        explicit_asks = [ask for ask in release_asks if ask.mechanism.calibrated]
+        if explicit_asks and _exceeds(request, explicit_asks, goal):
             return ("releases", str(number), "mechanism")
     return ("budget",)
 
@@ -40,6 +42,7 @@ def _exceeds(request: Request, asks: Sequence[Ask], goal: Accountant) -> bool:
     try:
         cost = compose(asks, goal).epsilon(request.budget.delta).upper
     except NoClaimError:
+        # At delta = 0 many events have no claim at all: then the budget is at fault, not the ask.
         return request.budget.delta > 0
     return cost > request.budget.epsilon
 
@@ -64,9 +67,10 @@ def require_drawable(number: int, asks: Sequence[Ask]) -> None:
         try:
             if isinstance(ask.mechanism, Interactive) and isinstance(ask.query, FunctionQuery):
                 noise = SecretCoins.rehearsal(0).noise(number, ask.query.name, 1)
-                tried = ask.mechanism.open(ask.query.nothing(), ask.query, ask.taken, noise)
-                tried.ask(np.zeros((1, ask.query.width)))
+                oracle = ask.mechanism.open(ask.query.nothing(), ask.query, ask.taken, noise)
+                oracle.ask(np.zeros((1, ask.query.width)))
             else:
+                # The plan's sampler is built here, and refuses what it cannot draw exactly.
                 _ = ask.release
         except ReleaseError as error:
             with below("releases", number, "mechanism"):

@@ -52,27 +52,32 @@ class Bounds:
             NoClaimError: no bound covers the adjacency.
         """
         learner, refusals = release.learner, []
-        at = "learner" if release.bound is None else "bound"
+        location = "learner" if release.bound is None else "bound"
+        # In the learner's order of preference. If none holds, the error tells why each was refused.
         for name, bound in self._candidates(release):
+            # A theorem about another learner says nothing of this one's statistic.
             if not bound.is_about(learner):
                 raise SpecError(
                     f"bound {name} is not about {type(learner).__name__}: it must name that class "
                     f"under `learner`, or stand in that class's own `bounds`",
-                    at,
+                    location,
                 )
             part = self.part
+            # This theorem holds only for a learner that plans without the exact number of records.
             if bound.withholds_count:
                 part = attrs.evolve(part, exact=None, limit=part.at_most)
             public = Public(domain=part, coins=coins, mu=mu)
-            found = self._in_force(bound, release, public)
-            if not isinstance(found, Refused):
-                in_force, asks = found
+            outcome = self._in_force(bound, release, public)
+            if not isinstance(outcome, Refused):
+                definite_bound, asks = outcome
                 return scheduled(
-                    learner, release=release, bound=in_force, asks=asks, mu=mu, part=part
+                    learner, release=release, bound=definite_bound, asks=asks, mu=mu, part=part
                 )
-            refusals.append(f"{name}: {found.reason}")
+            refusals.append(f"{name}: {outcome.reason}")
         reasons = "; ".join(refusals) or "it names none"
-        raise NoClaimError(f"no bound of {type(learner).__name__} gives a claim: {reasons}", at)
+        raise NoClaimError(
+            f"no bound of {type(learner).__name__} gives a claim: {reasons}", location
+        )
 
     def _in_force(
         self, bound: SensitivityBound, release: Release, public: Public
@@ -81,17 +86,19 @@ class Bounds:
         queries = self._queries(release, public)
         if isinstance(queries, Refused):
             return queries
-        if release.of is not None and (reason := _unfit_for_evaluated(queries)):
+        if release.of is not None and (reason := _explain_unfit(queries)):
             return Refused(reason)
         claims = _Claims(self, release)
         relation = ADD_REMOVE if self.adjacency.of_person else self.adjacency  # a bound's own step
-        definite = bound.about(release.learner, public, relation, claims)
-        if isinstance(definite, Refused):
-            return definite
+        # A bound about a learner within a learner chooses the inner one's bound here, once.
+        definite_bound = bound.about(release.learner, public, relation, claims)
+        if isinstance(definite_bound, Refused):
+            return definite_bound
+        # The release's own shares are relative to each other; `price` weighs releases.
         total = sum(release.query_shares.get(q.name, q.share) for q in queries)
         asks = {}
         for query in queries:
-            sensitivity = claims.claim(definite, query, release.learner, public, query.name)
+            sensitivity = claims.claim(definite_bound, query, release.learner, public, query.name)
             if isinstance(sensitivity, Refused):
                 return sensitivity
             mechanism = _mechanism(release, query, query.name)
@@ -101,10 +108,11 @@ class Bounds:
                 mechanism=mechanism,
                 share=release.query_shares.get(query.name, query.share) / total,
             )
-        return definite, asks
+        return definite_bound, asks
 
     def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
         owner = type(release.learner).__name__
+        # Refusals, not errors: another of the learner's bounds may still give a claim.
         if release.learner.predicts and not public.domain.labelled:
             return Refused(f"{owner} predicts a target, and the domain declares none")
         if (
@@ -126,15 +134,19 @@ class Bounds:
             raise SpecError(
                 f"{owner} must plan queries with different names, plans {names}", "learner"
             )
-        given = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
+        # A mechanism may be given for a group of queries: by what stands before their first dot.
+        mechanism_names = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
         groups = {name.split(".")[0] for name in names}
-        if extra := sorted((given - groups | {*release.query_shares}) - {*names}):
-            hint = near(extra[0], {*names, *groups}) or f"; it has {', '.join(names)}"
-            raise SpecError(f"{owner} has no query {extra[0]!r}{hint}", "mechanism", key=extra[0])
-        lacking = {name for name in names if not {name, name.split(".")[0]} & given}
-        if isinstance(release.mechanism, Mapping) and lacking:
+        if extra_names := sorted((mechanism_names - groups | {*release.query_shares}) - {*names}):
+            hint = near(extra_names[0], {*names, *groups}) or f"; it has {', '.join(names)}"
             raise SpecError(
-                f"no mechanism is given for the query {min(lacking)!r} of {owner}", "mechanism"
+                f"{owner} has no query {extra_names[0]!r}{hint}", "mechanism", key=extra_names[0]
+            )
+        missing_names = {name for name in names if not {name, name.split(".")[0]} & mechanism_names}
+        if isinstance(release.mechanism, Mapping) and missing_names:
+            raise SpecError(
+                f"no mechanism is given for the query {min(missing_names)!r} of {owner}",
+                "mechanism",
             )
         return queries
 
@@ -149,18 +161,19 @@ class Bounds:
         """A learner's bounds, with their names."""
         for bound in learner.bounds:
             if isinstance(bound, str):
-                yield bound, self._known.component(BOUND, bound)()
+                yield bound, self._effective_registry.component(BOUND, bound)()
             else:
                 yield type(bound).__name__, bound
 
     @cached_property
-    def _known(self) -> Registry:
+    def _effective_registry(self) -> Registry:
         return Registry.default() if self.registry is None else self.registry
 
     def evaluate(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
     ) -> AnySensitivity | Refused:
         """What a bound claims of one query, if that serves the run."""
+        # Theorems are about one record. For a person they need a path, or clipped persons.
         claim = partial(bound.sensitivity, query, learner, public)
         try:
             if self.locked:
@@ -175,9 +188,10 @@ class Bounds:
             return Refused(error.message)
         if isinstance(result, Refused):
             return result
+        # A bound may be a third party's: relation, sampling and norm of its claim are checked here.
         if not result.adjacency.covers(self.adjacency):
             return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
-        if reason := _unsampled(query, learner, self.adjacency, result):
+        if reason := _explain_unsampled(query, learner, self.adjacency, result):
             return Refused(reason)
         if isinstance(result, SensitivityLaw) and not isinstance(query.sampling, Order):
             raise SpecError(
@@ -189,12 +203,13 @@ class Bounds:
                 f"{type(bound).__name__} bounds {result.distance}, the query {query.name!r} "
                 f"needs {query.distance}"
             )
+        # A refuted bound is priced in a reproduction only, which carries no guarantee.
         if isinstance(result.validity, Refuted) and not self.reproduce:
             return Refused(f"refuted: {result.validity.reason}")
         return result
 
 
-def _unsampled(
+def _explain_unsampled(
     query: Query, learner: AnyLearner, adjacency: Adjacency, claim: AnySensitivity
 ) -> str:
     """Why the claim cannot be amplified by the query's sampling, or empty.
@@ -205,8 +220,10 @@ def _unsampled(
     if sampling is None:
         return ""
     reason = sampling.refusal(adjacency) or sampling.refusal(claim.adjacency)
-    replaced = adjacency.replaces and claim.adjacency.replaces and not adjacency.of_person
-    if not (reason and replaced and sampling.replaces_in_sums and sums_exactly(learner)):
+    # Amplification is proved of records that come and go. Of replaced ones it is known for exact
+    # sums only, where a record that is not seen moves the sum by its clip at most.
+    is_replacement = adjacency.replaces and claim.adjacency.replaces and not adjacency.of_person
+    if not (reason and is_replacement and sampling.replaces_in_sums and sums_exactly(learner)):
         return reason
     if query.sum is None or not query.sum.clip <= claim.smallest:
         return f"{reason}, and for sums that a replacement moves by the clip or more"
@@ -242,24 +259,24 @@ class _Claims:
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
     ) -> AnySensitivity | Refused:
-        found = self.bounds.evaluate(bound, query, learner, public)
-        if isinstance(found, Refused):
-            return found
+        sensitivity = self.bounds.evaluate(bound, query, learner, public)
+        if isinstance(sensitivity, Refused):
+            return sensitivity
         mechanism = _mechanism(self.release, query, name)
         if self.bounds.adjacency.of_person and not mechanism.by_person:
             return Refused(
                 f"no claim about persons is proved for mechanism {type(mechanism).__name__}, which "
                 f"counts on what one record changes"
             )
-        if not isinstance(found, mechanism.takes):
+        if not isinstance(sensitivity, mechanism.takes):
             return Refused(
                 f"its sensitivity is a law over the order of records, which mechanism "
                 f"{type(mechanism).__name__} cannot price (gaussian can)"
             )
-        return found
+        return sensitivity
 
 
-def _unfit_for_evaluated(queries: tuple[Query, ...]) -> str:
+def _explain_unfit(queries: tuple[Query, ...]) -> str:
     """Why queries cannot be asked of evaluated records, or empty."""
     if any(query.sampling is not None for query in queries):
         return "evaluated records are not sampled: all of the hold-out is seen"
@@ -270,40 +287,42 @@ def _unfit_for_evaluated(queries: tuple[Query, ...]) -> str:
 
 def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
     """The mechanism of the query called `name`, with what the learner supplies filled in."""
-    chosen = release.mechanism
-    at: list[str]
-    if isinstance(chosen, Mapping):  # by the query's name, or by the group before its first dot
+    choice = release.mechanism
+    path: list[str]
+    if isinstance(choice, Mapping):  # by the query's name, or by the group before its first dot
         group = name.split(".")[0]
-        key = name if name in chosen else group
-        mechanism, at = chosen[key], ["mechanism", key]
+        key = name if name in choice else group
+        mechanism, path = choice[key], ["mechanism", key]
     else:
-        mechanism, at = chosen, ["mechanism"]
+        mechanism, path = choice, ["mechanism"]
     function = isinstance(query, FunctionQuery)
     hint = "; gaussian_process and per_query answer a function" if function else ""
+    # Noise scaled in one norm covers no move that is bounded in another.
     if mechanism.distance is not query.distance:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
             f"{name!r} is bounded in {query.distance}{hint}",
-            at,
+            path,
         )
     if type(query) is not mechanism.answers:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
             f"function is answered by an interactive mechanism, and nothing else is{hint}",
-            at,
+            path,
         )
-    if foreign := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
+    if foreign_fields := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
         raise SpecError(
-            f"the query {name!r} fixes {foreign[0]!r}, which mechanism "
+            f"the query {name!r} fixes {foreign_fields[0]!r}, which mechanism "
             f"{type(mechanism).__name__} does not have",
-            at,
+            path,
         )
-    unset = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
-    evolved: AnyMechanism = attrs.evolve(cast(Any, mechanism), **unset)
-    if reason := evolved.unable(query):
+    # The query fills in what the spec leaves open, and changes nothing that the spec sets.
+    defaults = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
+    complete_mechanism: AnyMechanism = attrs.evolve(cast(Any, mechanism), **defaults)
+    if reason := complete_mechanism.unable(query):
         raise SpecError(
             f"mechanism {type(mechanism).__name__} cannot release every value of the query "
             f"{name!r}: {reason}",
-            at,
+            path,
         )
-    return evolved
+    return complete_mechanism

@@ -38,53 +38,57 @@ def calibrate(
         NoClaimError: no noise meets the budget, or explicit noise alone exceeds it.
     """
 
-    def at(log_t: float) -> tuple[Ask, ...]:
-        return _placed(asks, log_t)
+    def scale_to(log_t: float) -> tuple[Ask, ...]:
+        return _scale_asks(asks, log_t)
 
-    def meets(placed: Sequence[Ask]) -> bool:
+    def meets(scaled_asks: Sequence[Ask]) -> bool:
         try:
-            return compose(placed, accountant).epsilon(delta).upper <= epsilon
+            return compose(scaled_asks, accountant).epsilon(delta).upper <= epsilon
         except NoClaimError:
             return False
 
+    # Nothing is free, so that there is nothing to solve: the budget is a check.
     if all(ask.mechanism.calibrated for ask in asks):
         return _explicit(asks, meets, accountant, epsilon, delta)
 
     def excess(log_t: float) -> float:
         """log(composed / target): falls in log_t, and crosses 0 where the budget is met."""
         try:
-            cost = compose(at(log_t), accountant).epsilon(delta).upper
+            cost = compose(scale_to(log_t), accountant).epsilon(delta).upper
         except NoClaimError:
             return _STEEP
         return min(_STEEP, max(-_STEEP, math.log(cost / epsilon))) if cost > 0 else -_STEEP
 
+    # The search starts where a single Gaussian would meet the budget.
     root = _root(excess, -math.log2(_guess(epsilon, delta)))
     if root is None:
-        quiet = at(-math.log2(_guess(epsilon, delta)) + _FARTHEST)
+        quiet_asks = scale_to(-math.log2(_guess(epsilon, delta)) + _FARTHEST)
         raise NoClaimError(
             f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}"
-            + _reason(quiet, accountant, delta)
+            + _reason(quiet_asks, accountant, delta)
         )
-    return at(_settle(root, lambda log_t: meets(at(log_t))))
+    # A root is known to a rounding only. What is returned was itself checked against the budget.
+    return scale_to(_settle(root, lambda log_t: meets(scale_to(log_t))))
 
 
 def at_first_guess(asks: Sequence[Ask], epsilon: float, delta: float) -> tuple[Ask, ...]:
-    """The asks where calibration starts."""
-    return _placed(asks, -math.log2(_guess(epsilon, delta)))
+    """The asks with the noise at which calibration starts its search."""
+    return _scale_asks(asks, -math.log2(_guess(epsilon, delta)))
 
 
-def _placed(asks: Sequence[Ask], log_t: float) -> tuple[Ask, ...]:
+def _scale_asks(asks: Sequence[Ask], log_t: float) -> tuple[Ask, ...]:
     """The asks with their free mechanisms set."""
     t = 2.0**log_t
     total = math.fsum(ask.share for ask in asks if not ask.mechanism.calibrated)
-    placed = []
+    scaled_asks = []
     for ask in asks:
         if ask.mechanism.calibrated:
-            placed.append(ask)
+            scaled_asks.append(ask)
             continue
+        # A query of share w asked k times with noise sqrt(k / w) costs its share w of the squares.
         scale = t * math.sqrt(ask.query.at_most * total / ask.share)
-        placed.append(ask.at(scale))
-    return tuple(placed)
+        scaled_asks.append(ask.at(scale))
+    return tuple(scaled_asks)
 
 
 def _guess(epsilon: float, delta: float) -> float:
@@ -99,21 +103,23 @@ def _root(excess: Callable[[float], float], start: float) -> float | None:
     """
     step = 0.5
     below = above = start
+    # First down to where the budget is exceeded, then up to where it is met.
     while excess(below) <= 0:
         if step > _FARTHEST:
             return below
         above, below, step = below, start - step, 2 * step
     step = 0.5
     while above <= below or excess(above) > 0:
+        # One far look tells early whether any noise meets the budget: each look composes all asks.
         if step > _FARTHEST or (step == _DOUBTFUL and excess(start + _LAST) > 0):
             return None
         below, above, step = max(below, above), start + step, 2 * step
     try:
-        found = scipy.optimize.brentq(_Bracketed(excess, below, above), below, above,
+        crossing = scipy.optimize.brentq(_Bracketed(excess, below, above), below, above,
                                       xtol=_XTOL, rtol=_RTOL)  # fmt: skip
     except _JumpError as jump:
         return jump.above
-    return float(found)
+    return float(crossing)
 
 
 class _JumpError(Exception):
@@ -136,20 +142,22 @@ class _Bracketed:
         self._at_above = 0.0
 
     def __call__(self, log_t: float) -> float:
-        found = self._excess(log_t)
-        if found > 0:
+        value = self._excess(log_t)
+        if value > 0:
             self._below = max(self._below, log_t)
         elif log_t <= self._above:
-            self._above, self._at_above = log_t, found
+            self._above, self._at_above = log_t, value
+        # A slope could not fall so fast on so short a stretch: this is a jump.
         width = self._above - self._below
         if width < _NARROW and self._at_above < -_STEEPEST * width:
             raise _JumpError(self._above)
-        return found
+        return value
 
 
 def _settle(log_t: float, meets: Callable[[float], bool]) -> float:
     """The first of log_t, log_t + 2^-48, log_t + 2^-47, ... that meets the budget."""
     step = 2.0**-48
+    # Only towards more noise: what is returned meets the budget.
     while not meets(log_t):
         log_t, step = log_t + step, 2 * step
     return log_t
@@ -162,7 +170,11 @@ def _explicit(
     epsilon: float,
     delta: float,
 ) -> tuple[Ask, ...]:
-    """All noise is given: the budget is a check."""
+    """The asks as they are, if their explicit noise meets the budget.
+
+    Raises:
+        NoClaimError: it does not.
+    """
     if not meets(asks):
         raise NoClaimError(
             f"the explicit noise exceeds the budget epsilon={epsilon!r}, delta={delta!r}"

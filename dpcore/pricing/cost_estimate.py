@@ -51,11 +51,11 @@ def read_memory(text: str) -> int:
     Raises:
         ParameterError: it is none of these.
     """
-    found = _MEMORY.match(text.strip())
-    if found is None or not float(found[1]) > 0:
+    match = _MEMORY.match(text.strip())
+    if match is None or not float(match[1]) > 0:
         raise ParameterError("--memory", "a size such as 500MB or 4GB", "memory", text)
-    base = 1024 if found[3] else 1000
-    return int(float(found[1]) * base ** " kMGT".index(found[2] or " "))
+    base = 1024 if match[3] else 1000
+    return int(float(match[1]) * base ** " kMGT".index(match[2] or " "))
 
 
 def read_work(text: str) -> int:
@@ -64,23 +64,24 @@ def read_work(text: str) -> int:
     Raises:
         ParameterError: it is neither.
     """
-    found = _COUNT.match(text.strip())
-    if found is None or len(text) > 40 or not float(found[1]) > 0:
+    match = _COUNT.match(text.strip())
+    if match is None or len(text) > 40 or not float(match[1]) > 0:
         raise ParameterError("--work", "a number such as 1e15", "work", text)
-    whole, _, part = found[1].partition(".")
-    power = int("1" + "0" * int(found[2] or 0))
-    shift = int("1" + "0" * len(part))
-    return int(whole + part) * power // shift
+    digits, _, decimals = match[1].partition(".")
+    # Integers all along: a limit of 1e23 is not what the nearest float says.
+    power = int("1" + "0" * int(match[2] or 0))
+    shift = int("1" + "0" * len(decimals))
+    return int(digits + decimals) * power // shift
 
 
 def machine_memory() -> int | None:
     """Bytes that this process may use at most, as far as the system tells."""
-    found = []
+    limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     with contextlib.suppress(OSError, ValueError):  # no group, or one without a limit
-        found.append(int(_CGROUP.read_text()))
-    return min(found, default=None)
+        limits.append(int(_CGROUP.read_text()))
+    return min(limits, default=None)
 
 
 def require_room(request: Request, part: Domain) -> Resources:
@@ -89,48 +90,59 @@ def require_room(request: Request, part: Domain) -> Resources:
     Raises:
         ResourceError: more than the limit, at the release that needs most.
     """
+    # In blocks, the records are on disk; else the table stays in memory beside every fit.
     limits, blocks = _Limits.of(request), in_blocks(request, part)
     table = _spooled(request) if blocks else _table(request.domain)
-    whole = table
+    total = table
     for number, release in enumerate(request.releases):
-        own = Resources()
+        needs = Resources()
         for component in _parts(release.learner):
-            found = _of_part(component, part)
+            need = _of_part(component, part)
+            # A fit by blocks needs memory for a block's records, and work for all of them.
             if blocks:
-                found = attrs.evolve(found, memory=_of_part(component, _some(part)).memory)
-            own += found
+                need = attrs.evolve(need, memory=_of_part(component, _limit_records(part)).memory)
+            needs += need
         with below("releases", number, "learner"):
-            limits.require(own.memory + table.memory, whole.work + own.work)
-        whole = whole.largest(attrs.evolve(own, memory=own.memory + table.memory))
-    return whole
+            limits.require(needs.memory + table.memory, total.work + needs.work)
+        # Fits follow each other: memory is given back in between, work is not.
+        total = total.largest(attrs.evolve(needs, memory=needs.memory + table.memory))
+    return total
 
 
 def in_blocks(request: Request, part: Domain) -> bool:
     """Whether blocks of the records are in memory, not all of them."""
-    reads = Reads.most(one.learner.reads_of(part) for one in request.releases if one.of is None)
+    reads = Reads.most(
+        release.learner.reads_of(part) for release in request.releases if release.of is None
+    )
     return request.blocks and reads.in_blocks
 
 
 def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:
-    """The same with the queries of the plan, each as often as it may be asked.
+    """The resources with those of the plan's queries, each as often as it may be asked.
 
     Raises:
         ResourceError: more than the limit.
     """
-    limits, whole, releases = _Limits.of(request), known, [*releases]
-    reads = Reads.most(one.learner.reads_of(one.part) for one in releases if one.release.of is None)
+    limits, total, releases = _Limits.of(request), known, [*releases]
+    reads = Reads.most(
+        scheduled.learner.reads_of(scheduled.part)
+        for scheduled in releases
+        if scheduled.release.of is None
+    )
     blocks = request.blocks and reads.in_blocks
-    for number, one in enumerate(releases):
+    for number, scheduled in enumerate(releases):
         answers = Resources()
-        for ask in one.asks.values():
-            loops = one.learner.reads_of(one.part) is Reads.LOOPS
-            answers += _of_query(ask.query, one.part, _SEARCH if loops else 1)
+        for ask in scheduled.asks.values():
+            loops = scheduled.learner.reads_of(scheduled.part) is Reads.LOOPS
+            answers += _of_query(ask.query, scheduled.part, _SEARCH if loops else 1)
         if blocks:
-            answers = attrs.evolve(answers, disk=known.disk + _derived(one, request))
+            # What every pass would compute again is kept on disk beside the records.
+            answers = attrs.evolve(answers, disk=known.disk + _derived(scheduled, request))
         with below("releases", number, "learner"):
-            limits.require(known.memory + answers.memory, whole.work + answers.work)
-        whole += answers
-    return whole
+            limits.require(known.memory + answers.memory, total.work + answers.work)
+        # Answers are in memory until all are published: theirs adds up.
+        total += answers
+    return total
 
 
 def _of_query(query: Query, part: Domain, passes: int) -> Resources:
@@ -139,28 +151,30 @@ def _of_query(query: Query, part: Domain, passes: int) -> Resources:
 
     What is made of an answer is taken as a product of square matrices of so many numbers.
     """
-    size, most, records = query.real_size, query.at_most, part.at_most or 0
-    rows, memory = records, _NUMBER * size * (most + 3)
+    size, repeats, records = query.real_size, query.at_most, part.at_most or 0
+    rows, memory = records, _NUMBER * size * (repeats + 3)
+    # A sampled ask goes through the records that it draws, not through all.
     match query.sampling:
         case Poisson(probability=probability):
             rows = math.ceil(probability * records)
-        case WithoutReplacement(size=taken):
-            rows = taken
+        case WithoutReplacement(size=sample_size):
+            rows = sample_size
         case Order(steps=steps):
             rows, memory = steps, memory + 2 * _NUMBER * steps
-    once = rows * (size + part.width) + size * (math.isqrt(size) + 1)
-    return Resources(memory, most * passes * once, most * passes)
+    pass_work = rows * (size + part.width) + size * (math.isqrt(size) + 1)
+    return Resources(memory, repeats * passes * pass_work, repeats * passes)
 
 
 @attrs.frozen
 class _Limits:
-    """Of one release's memory, and of the work of all."""
+    """The limits of one release's memory, and of the work of all releases."""
 
     memory: int | None
     work: int
 
     @classmethod
     def of(cls, request: Request) -> _Limits:
+        # No limit of memory where neither the request nor the system names one.
         return cls(
             machine_memory() if request.memory is None else request.memory,
             MOST_WORK if request.work is None else request.work,
@@ -187,7 +201,7 @@ def _ids(domain: Domain) -> int:
 
 
 def _table(domain: Domain) -> Resources:
-    """Reading and encoding the records."""
+    """What it takes to read and encode the records, all in memory."""
     records = domain.at_most or 0
     cells = records * (len(domain.columns) + len(domain.groups) + 1)
     memory = _CELL * cells + 2 * _NUMBER * records * domain.width + _ids(domain)
@@ -198,21 +212,23 @@ def _spooled(request: Request) -> Resources:
     """Reading and encoding in batches; all else goes to disk, the hold-out as it was read."""
     domain = request.domain
     records, columns = domain.at_most or 0, len(domain.columns) + len(domain.groups) + 1
-    held = math.ceil(records * request.holdout)
-    memory = _table(_some(domain)).memory + _ids(domain)
-    encoded = (2 if held else 1) * _NUMBER * records * (domain.width + 1)
-    return Resources(memory, records * columns, 1, encoded + _CELL * held * columns)
+    holdout_records = math.ceil(records * request.holdout)
+    memory = _table(_limit_records(domain)).memory + _ids(domain)
+    encoded = (2 if holdout_records else 1) * _NUMBER * records * (domain.width + 1)
+    return Resources(memory, records * columns, 1, encoded + _CELL * holdout_records * columns)
 
 
-def _derived(one: Scheduled, request: Request) -> int:
+def _derived(scheduled: Scheduled, request: Request) -> int:
     """What a descent or a loop derives once for all its passes: 32-bit rows, and two numbers a
     record."""
-    loops = one.learner.reads_of(one.part) is Reads.LOOPS
-    widths = [ask.query.real_size for ask in one.asks.values() if loops or ask.query.at_most > 1]
+    loops = scheduled.learner.reads_of(scheduled.part) is Reads.LOOPS
+    widths = [
+        ask.query.real_size for ask in scheduled.asks.values() if loops or ask.query.at_most > 1
+    ]
     return (request.domain.at_most or 0) * (4 * max(widths) + 2 * _NUMBER) if widths else 0
 
 
-def _some(domain: Domain) -> Domain:
+def _limit_records(domain: Domain) -> Domain:
     """The domain with as many records as are in memory at a time."""
     count = _IN_FLIGHT if domain.at_most is None else min(_IN_FLIGHT, domain.at_most)
     if domain.exact is not None:

@@ -34,19 +34,20 @@ def require_quick(request: Request, groups: Iterable[Sequence[tuple[int, Ask]]])
     Raises:
         ResourceError: more than the limit, at the release that reaches it.
     """
-    limit, total, at_fault = max(MOST_PRICING, request.work or 0), 0, None
+    limit, total, culprit = max(MOST_PRICING, request.work or 0), 0, None
     for group in groups:
-        known: set[Event | None] = set()
-        for number, ask in _placed(request, group):
+        kinds: set[Event | None] = set()
+        for number, ask in _scale_group(request, group):
             for kind in _kinds(ask):
-                if kind not in known:
-                    known.add(kind)
+                # Equal events are composed as one, so that only distinct ones cost anything.
+                if kind not in kinds:
+                    kinds.add(kind)
                     total += _POINTS * _VALUE * (_BESIDE + (1 if kind is None else kind.atoms))
-            if total > limit and at_fault is None:
-                at_fault = number
-    if at_fault is None:
+            if total > limit and culprit is None:
+                culprit = number
+    if culprit is None:
         return total
-    with below("releases", at_fault):
+    with below("releases", culprit):
         raise ResourceError(
             f"from here on, pricing needs more than {in_powers(limit)} multiplications, the limit: "
             f"about {in_powers(total)} for all; nothing was opened or spent (noise that is equal "
@@ -54,16 +55,17 @@ def require_quick(request: Request, groups: Iterable[Sequence[tuple[int, Ask]]])
         )
 
 
-def _placed(request: Request, group: Sequence[tuple[int, Ask]]) -> list[tuple[int, Ask]]:
+def _scale_group(request: Request, group: Sequence[tuple[int, Ask]]) -> list[tuple[int, Ask]]:
     """The asks about where calibration starts; none if it refuses there, as it will."""
-    budget, placed = request.budget, tuple[Ask, ...]()
+    budget, scaled_asks = request.budget, tuple[Ask, ...]()
     with contextlib.suppress(NoClaimError, ParameterError):
-        placed = at_first_guess([ask for _, ask in group], budget.epsilon, budget.delta)
-    return [(number, ask) for (number, _), ask in zip(group, placed, strict=False)]
+        scaled_asks = at_first_guess([ask for _, ask in group], budget.epsilon, budget.delta)
+    return [(number, ask) for (number, _), ask in zip(group, scaled_asks, strict=False)]
 
 
 def _kinds(ask: Ask) -> Iterable[Event | None]:
     """What is composed by itself; None is everything Gaussian."""
     with contextlib.suppress(NoClaimError, ParameterError):
         for part, _ in ask.event().parts():
+            # Gaussians of any width add up to one Gaussian before a curve is looked at.
             yield None if part.gaussian_mu() is not None else part

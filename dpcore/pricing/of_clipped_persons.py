@@ -29,7 +29,7 @@ from dpcore.query import Query, Sum
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
-_SURELY = 1.01  # times a person's longest sum: it is not clipped, in spite of any rounding
+_MARGIN = 1.01  # times a person's longest sum: it is not clipped, in spite of any rounding
 
 
 def clips_persons(query: Query) -> bool:
@@ -40,59 +40,67 @@ def clips_persons(query: Query) -> bool:
 def of_clipped_persons(
     query: Query, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Found]
 ) -> Found:
-    """What is claimed of a query that clips persons.
+    """The sensitivity of a query that clips persons; refused where the theorem does not hold.
 
     Args:
         query: As planned.
         adjacency: The run's.
         claim: The bound's answer under a relation about one record.
     """
-    declared = query.sum
-    assert declared is not None, "the query clips persons"
+    clipped_sum = query.sum
+    assert clipped_sum is not None, "the query clips persons"
+    # The theorem needs persons as the unit, and a sum that the core itself clips and adds.
     if not adjacency.of_person:
         return Refused(f"{query.name!r} clips persons, and a record is the unit: declare people")
     if not sums_exactly(learner):
         return Refused(f"{query.name!r} clips persons, which the sums of the core alone do")
     if adjacency.records > MOST_RECORDS:
         return Refused(f"{query.name!r} takes at most {MOST_RECORDS} records of a person")
+    # The bound's own path gives premises and solver error; its value is replaced below.
     path = of_persons(query, ADD_REMOVE.of_persons(adjacency.records), claim)
     if not isinstance(path, Sensitivity):
         return path
-    value, told = _longest(declared, adjacency.records)
+    value, origin = _bound_length(clipped_sum, adjacency.records)
+    # L is for one who comes or goes. A replacement is one of each.
     if not adjacency.membership:
-        value = _replaced(value, declared, query)
+        value = _bound_replacement(value, clipped_sum, query)
     return attrs.evolve(
         path,
         value=value,
         range=None,
         adjacency=adjacency,
         premises=_premises(learner, path),
-        source=f"an exact sum over persons, of whom each adds at most {told}",
+        source=f"an exact sum over persons, of whom each adds at most {origin}",
         covers_fallback=False,
     )
 
 
 def _premises(learner: AnyLearner, path: Sensitivity) -> tuple[str, ...]:
     """Of the path; and that contributions are row by row, where a bound speaks of `partial`."""
-    own = isinstance(learner, SummingLearner) and not learner.isolate and proves_partial(learner)
-    return tuple(dict.fromkeys((*path.premises, *((ROW_WISE,) if own else ()))))
+    is_row_wise = (
+        isinstance(learner, SummingLearner) and not learner.isolate and proves_partial(learner)
+    )
+    return tuple(dict.fromkeys((*path.premises, *((ROW_WISE,) if is_row_wise else ()))))
 
 
-def _longest(declared: Sum, records: int) -> tuple[float, str]:
-    """L, and where it comes from."""
-    assert declared.person is not None, "the query clips persons"
-    whole = times(declared.clip, records)
-    if declared.person < _SURELY * whole:
-        return declared.person, f"{declared.person!r} (clipped)"
-    return whole, f"{records} times {declared.clip!r}"
+def _bound_length(clipped_sum: Sum, records: int) -> tuple[float, str]:
+    """L, the most that one person adds, and where it comes from, in words."""
+    assert clipped_sum.person is not None, "the query clips persons"
+    full_length = times(clipped_sum.clip, records)
+    # A clip that no person reaches changes nothing, so that the guarantee does not name it.
+    if clipped_sum.person < _MARGIN * full_length:
+        return clipped_sum.person, f"{clipped_sum.person!r} (clipped)"
+    return full_length, f"{records} times {clipped_sum.clip!r}"
 
 
-def _replaced(longest: float, declared: Sum, query: Query) -> float:
+def _bound_replacement(longest: float, clipped_sum: Sum, query: Query) -> float:
     """What a replaced person moves; rounded up."""
-    if declared.sign == "non_negative" and (
+    # No entry of either vector is negative and none exceeds L: nor does any difference of them.
+    if clipped_sum.sign == "non_negative" and (
         query.distance is Distance.LINF or query.real_size == 1
     ):
         return longest
-    if declared.sign == "non_negative" and query.distance is Distance.L2:
+    # |a - b|^2 = |a|^2 + |b|^2 - 2 ab, where ab is not negative: at most 2 L^2.
+    if clipped_sum.sign == "non_negative" and query.distance is Distance.L2:
         return up(math.sqrt(2.0) * longest, roundings=2)
     return 2 * longest

@@ -53,30 +53,38 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
             f"{type(query.sampling).__name__} draws records, and no claim is proved for a person "
             f"who has several of them"
         )
-    came = _path(_asked(claim, ADD_REMOVE), ADD_REMOVE)
-    if isinstance(came, Refused):
-        return came
+    # Every path starts with records that are taken away, one by one.
+    removal = _check_step(_ask_bound(claim, ADD_REMOVE), ADD_REMOVE)
+    if isinstance(removal, Refused):
+        return removal
     steps = adjacency.records
     if adjacency.membership:
-        return _steps(came, steps, adjacency)
-    twice = _steps(came, 2 * steps, adjacency)
-    replaced = _path(_asked(claim, REPLACE_ONE), REPLACE_ONE)
-    if isinstance(replaced, Refused):
-        return twice
-    larger = attrs.evolve(
-        replaced,
-        value=max(came.value, replaced.value),
-        range=_larger_range(came, replaced),
-        solver_error=max(came.solver_error, replaced.solver_error),
-        diameter=_narrower(came.diameter, replaced.diameter),
-        covers_fallback=came.covers_fallback and replaced.covers_fallback,
-        premises=tuple(dict.fromkeys((*came.premises, *replaced.premises))),
+        return _take_steps(removal, steps, adjacency)
+    # k records are taken away and k others put there.
+    by_removal = _take_steps(removal, 2 * steps, adjacency)
+    replacement = _check_step(_ask_bound(claim, REPLACE_ONE), REPLACE_ONE)
+    if isinstance(replacement, Refused):
+        return by_removal
+    # Or pairs are replaced, and the rest comes or goes: no step is longer than the larger bound.
+    larger_step = attrs.evolve(
+        replacement,
+        value=max(removal.value, replacement.value),
+        range=_larger_range(removal, replacement),
+        solver_error=max(removal.solver_error, replacement.solver_error),
+        diameter=_smaller_diameter(removal.diameter, replacement.diameter),
+        covers_fallback=removal.covers_fallback and replacement.covers_fallback,
+        premises=tuple(dict.fromkeys((*removal.premises, *replacement.premises))),
     )
-    once = _steps(larger, steps, adjacency)
-    return once if once.unit <= twice.unit and once.reach <= twice.reach else twice
+    by_replacement = _take_steps(larger_step, steps, adjacency)
+    # Taken only if it is no larger in both: a mechanism may calibrate to either figure.
+    return (
+        by_replacement
+        if by_replacement.unit <= by_removal.unit and by_replacement.reach <= by_removal.reach
+        else by_removal
+    )
 
 
-def _asked(claim: Callable[[Adjacency], Found], relation: Adjacency) -> Found:
+def _ask_bound(claim: Callable[[Adjacency], Found], relation: Adjacency) -> Found:
     try:
         return claim(relation)
     except UndeclaredError as error:
@@ -86,56 +94,59 @@ def _asked(claim: Callable[[Adjacency], Found], relation: Adjacency) -> Found:
         )
 
 
-def _path(found: Found, relation: Adjacency) -> Sensitivity | Refused:
+def _check_step(claim: Found, relation: Adjacency) -> Sensitivity | Refused:
     """A claim about one record of which several steps can be made."""
-    if isinstance(found, Refused):
-        return Refused(f"{found.reason} (of one record, {relation}; persons need that)")
-    if not found.adjacency.covers(relation):
-        return Refused(f"it holds for {found.adjacency}; persons need {relation}")
-    if not isinstance(found, Sensitivity):
+    if isinstance(claim, Refused):
+        return Refused(f"{claim.reason} (of one record, {relation}; persons need that)")
+    if not claim.adjacency.covers(relation):
+        return Refused(f"it holds for {claim.adjacency}; persons need {relation}")
+    if not isinstance(claim, Sensitivity):
         return Refused("a law over the order of records says nothing of several records at once")
-    if not isinstance(found.validity, WorstCase):
+    # The datasets between the ends are nobody's data: no assumption about data holds of them.
+    if not isinstance(claim.validity, WorstCase):
         return Refused(
             "persons need a worst case: what is between their records' steps need not satisfy "
             "what this bound rests on"
         )
-    if found.distance not in _NORMS:
-        return Refused(f"no path of several records is proved in the distance {found.distance}")
-    return found
+    if claim.distance not in _NORMS:
+        return Refused(f"no path of several records is proved in the distance {claim.distance}")
+    return claim
 
 
-def _narrower(one: float | None, other: float | None) -> float | None:
-    """Both are about the same outputs."""
-    known = [each for each in (one, other) if each is not None]
-    return min(known, default=None)
+def _smaller_diameter(first: float | None, second: float | None) -> float | None:
+    """The smaller one that is stated: both are about the same outputs."""
+    diameters = [diameter for diameter in (first, second) if diameter is not None]
+    return min(diameters, default=None)
 
 
-def _larger_range(one: Sensitivity, other: Sensitivity) -> float | None:
-    """None where both are twice the value."""
-    if one.range is None and other.range is None:
+def _larger_range(first: Sensitivity, second: Sensitivity) -> float | None:
+    """The larger range of two claims; None where both are twice the value, as is implied."""
+    if first.range is None and second.range is None:
         return None
-    return max(2 * each.value if each.range is None else each.range for each in (one, other))
+    return max(2 * step.value if step.range is None else step.range for step in (first, second))
 
 
-def _steps(found: Sensitivity, steps: int, adjacency: Adjacency) -> Sensitivity:
-    """So many times the claim, rounded up."""
-    if found.covers_fallback and found.range is None:
+def _take_steps(claim: Sensitivity, steps: int, adjacency: Adjacency) -> Sensitivity:
+    """The claim of a path of so many steps, rounded up."""
+    # Any two outputs are within twice the bound, by way of 0, whatever lies between them.
+    if claim.covers_fallback and claim.range is None:
         steps = min(steps, 2)
     path = f"{steps} times, a path over the records of one person" if steps > 1 else "one record"
-    value = times(found.value, steps)
-    if found.diameter is not None and found.diameter < value:
-        value, path = found.diameter, "the diameter of all outputs, whatever a person has"
+    value = times(claim.value, steps)
+    if claim.diameter is not None and claim.diameter < value:
+        value, path = claim.diameter, "the diameter of all outputs, whatever a person has"
     return attrs.evolve(
-        found,
+        claim,
         value=value,
-        range=None if found.range is None else times(found.range, steps),
+        range=None if claim.range is None else times(claim.range, steps),
         adjacency=adjacency,
-        source=f"{path}: {found.source}",
+        source=f"{path}: {claim.source}",
     )
 
 
 def times(value: float, steps: int) -> float:
-    """The product, rounded up."""
+    """`steps * value` as a float, rounded up where it is not exact."""
     product = steps * value
+    # Fractions decide whether the float fell short of the product, however little.
     exact = Fraction(product) >= steps * Fraction(value)
     return product if exact else math.nextafter(product, math.inf)

@@ -84,13 +84,13 @@ class LockedBound(SensitivityBound):
     asks: Mapping[str, LockedAsk]
 
     def is_about(self, learner: AnyLearner) -> bool:
-        """Whatever learner the lock names."""
+        """Always: the lock is about the very learner that its spec names."""
         return True
 
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """The locked one."""
+        """The sensitivity that the lock states for this query; refused where it states none."""
         locked = self.asks.get(query.name)
         return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
 
@@ -106,15 +106,17 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
         DpcoreError: components do not fit together, or the machine has not enough room.
     """
     part = part_domain(request.domain, request.adjacency, request.holdout)
+    # Room is this machine's, so that it is asked for anew; the price in privacy is not.
     resources = require_room(request, part)
     if len(terms.releases) != len(request.releases):
         raise ReplayError("the lock has another number of releases than its spec")
     releases = []
     for number, (release, locked) in enumerate(zip(request.releases, terms.releases, strict=True)):
         with below("releases", number):
-            releases.append(_scheduled(request, release, locked, coins))
+            releases.append(_schedule_release(request, release, locked, coins))
     look = _look(request, releases, terms)
     schedule = Schedule(request=request, releases=tuple(releases), look=look)
+    # Added up from the locked bounds themselves: a lock cannot leave a failure out.
     gamma = failure_over_coins(schedule.asks)
     _require_budget(request, terms, gamma)
     return Plan(
@@ -131,31 +133,33 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
     )
 
 
-def _scheduled(
+def _schedule_release(
     request: Request, release: Release, locked: LockedRelease, coins: PublicCoins
 ) -> Scheduled:
     """One release under the lock's sensitivities and noise."""
-    own = seen(request, release)
-    part = own.part
+    view = seen(request, release)
+    part = view.part
     if locked.withholds_count:
         part = attrs.evolve(part, exact=None, limit=part.at_most)
-    bounds = Bounds(part, own.adjacency, request.registry, request.reproduce, locked=True)
-    at_lock = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
-    found = bounds.release(at_lock, locked.mu, coins)
+    # With `locked` a bound speaks of persons already, and is not asked about one record again.
+    bounds = Bounds(part, view.adjacency, request.registry, request.reproduce, locked=True)
+    locked_release = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
+    scheduled = bounds.release(locked_release, locked.mu, coins)
+    # Only noise comes from the lock; queries, shares and mechanisms are those of its spec.
     return attrs.evolve(
-        found,
+        scheduled,
         asks={
             name: attrs.evolve(
                 ask,
-                mechanism=_noised(ask.mechanism, locked.asks[name].noise),
+                mechanism=_set_noise(ask.mechanism, locked.asks[name].noise),
                 share=ask.share * release.share,
             )
-            for name, ask in found.asks.items()
+            for name, ask in scheduled.asks.items()
         },
     )
 
 
-def _noised(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
+def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
     """The mechanism with its free field set, unless the spec has set it."""
     if mechanism.calibrated:
         return mechanism
@@ -168,21 +172,22 @@ def _look(request: Request, releases: Sequence[Scheduled], terms: Terms) -> tupl
     """What is asked of the hold-out, group by group, at what the lock says."""
     if request.look is None:
         return ()
+    # Planned as in pricing; a lock that says nothing of one of these queries is refused.
     size = len(releases) // request.separate
     groups = [releases[start : start + size] for start in range(0, len(releases), size)]
-    found = itertools.chain.from_iterable(
+    asks = itertools.chain.from_iterable(
         request.look.asks(
-            tuple(one.name for one in group if one.learner.predicts),
+            tuple(scheduled.name for scheduled in group if scheduled.learner.predicts),
             request.domain,
             request.adjacency,
             request.holdout,
         )
         for group in groups
     )
-    return tuple(_as_locked(ask, terms) for ask in found)
+    return tuple(_apply_lock(ask, terms) for ask in asks)
 
 
-def _as_locked(ask: Ask, terms: Terms) -> Ask:
+def _apply_lock(ask: Ask, terms: Terms) -> Ask:
     locked = terms.look.get(ask.query.name)
     if locked is None:
         raise ReplayError(f"the lock says nothing of {ask.query.name!r}")

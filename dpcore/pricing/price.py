@@ -51,19 +51,24 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
     groups = _groups(request)
     part = part_domain(request.domain, request.adjacency, request.holdout)
     resources = require_room(request, part)
-    read, bounded = _bounded(request, groups)
-    kind = publication(itertools.chain(*bounded), request.look)
+    # Bounds come first: no noise is sought for a release that no theorem covers.
+    read_coins, bounded_groups = _bound_groups(request, groups)
+    kind = publication(itertools.chain(*bounded_groups), request.look)
+    # Bounds that may fail over the coins take their part of delta; noise is priced at the rest.
     gamma = failure_over_coins(
-        ask for scheduled in itertools.chain(*bounded) for ask in scheduled.asks.values()
+        ask for scheduled in itertools.chain(*bounded_groups) for ask in scheduled.asks.values()
     )
-    _check_over_coins(gamma, request, read)
+    _check_over_coins(gamma, request, read_coins)
     accountant = _accountant(request)
-    resources = with_queries(resources, itertools.chain(*bounded), request)
-    schedule = _calibrated(request, bounded, accountant, request.budget.left_beside(gamma))
+    resources = with_queries(resources, itertools.chain(*bounded_groups), request)
+    schedule = _calibrate_groups(
+        request, bounded_groups, accountant, request.budget.left_beside(gamma)
+    )
     return Plan(
         schedule=schedule,
         guarantee=statement(schedule, kind, accountant, gamma),
-        coins=None if gamma else read or request.coins or PublicCoins.draw(),
+        # Such a bound needs coins that nobody could choose: every run draws its own.
+        coins=None if gamma else read_coins or request.coins or PublicCoins.draw(),
         resources=resources,
     )
 
@@ -76,11 +81,12 @@ def _groups(request: Request) -> list[Sequence[Release]]:
     """
     releases, separate = request.releases, request.separate
     names = [release.name for release in releases]
+    # The paid look's answers stand among the others under its own name.
     if len({*names, RELEASE}) < len(names) + 1:
-        wrong = next(i for i, name in enumerate(names) if name in (RELEASE, *names[:i]))
+        duplicate = next(i for i, name in enumerate(names) if name in (RELEASE, *names[:i]))
         raise SpecError(
             f"releases need different names, none of them {RELEASE!r}, got {', '.join(names)}",
-            f"releases.{wrong}.name",
+            f"releases.{duplicate}.name",
         )
     if separate < 1 or len(releases) % separate:
         raise SpecError(f"{len(releases)} releases cannot form {separate} equal groups")
@@ -88,43 +94,46 @@ def _groups(request: Request) -> list[Sequence[Release]]:
     return [releases[start : start + size] for start in range(0, len(releases), size)]
 
 
-def _bounded(
+def _bound_groups(
     request: Request, groups: Iterable[Sequence[Release]]
 ) -> tuple[PublicCoins | None, list[list[Scheduled]]]:
     """The coins if a bound had to read them, and uncalibrated releases by group."""
     mu = request.budget.mu
 
-    def evaluate(at: PublicCoins) -> list[list[Scheduled]]:
-        found: list[list[Scheduled]] = []
+    def evaluate(coins: PublicCoins) -> list[list[Scheduled]]:
+        bounded_groups: list[list[Scheduled]] = []
         number = itertools.count()
         for group in groups:
             total = math.fsum(release.share for release in group)
+            # Squares of mu add up, so that a release's part of mu is the root of its share.
             hints = [None if mu is None else mu * math.sqrt(r.share / total) for r in group]
-            found.append([])
+            bounded_groups.append([])
             for release, hint in zip(group, hints, strict=True):
                 with below("releases", next(number)):
-                    own = seen(request, release)
-                    bounds = Bounds(own.part, own.adjacency, request.registry, request.reproduce)
-                    found[-1].append(bounds.release(release, hint, at))
-        return found
+                    view = seen(request, release)
+                    bounds = Bounds(view.part, view.adjacency, request.registry, request.reproduce)
+                    bounded_groups[-1].append(bounds.release(release, hint, coins))
+        return bounded_groups
 
+    # First without coins: a bound that has to read them says so by raising.
     try:
         return None, evaluate(_WITHHELD)
     except CoinsWithheldError:
-        drawn = request.coins or PublicCoins.draw()
-        return drawn, evaluate(drawn)
+        public_coins = request.coins or PublicCoins.draw()
+        return public_coins, evaluate(public_coins)
 
 
-def _check_over_coins(gamma: float, request: Request, read: PublicCoins | None) -> None:
+def _check_over_coins(gamma: float, request: Request, read_coins: PublicCoins | None) -> None:
     """Refuse pinned or read coins where a bound holds with a probability over them."""
     if not gamma:
         return
+    # The failure probability is over coins that are independent of bound and data.
     if request.coins is not None:
         raise SpecError(
             "a bound holds with a probability over the public coins: do not pin them",
             "coins.public",
         )
-    if read is not None:
+    if read_coins is not None:
         raise SpecError("a bound that is a probability over the public coins may not read them")
     if gamma >= request.budget.delta:
         raise NoClaimError(
@@ -139,8 +148,8 @@ def _accountant(request: Request) -> Accountant:
     Raises:
         SpecError: it is about another relation.
     """
-    given = request.accountant
-    accountant = AutoAccountant(request.adjacency) if given is None else given
+    choice = request.accountant
+    accountant = AutoAccountant(request.adjacency) if choice is None else choice
     if accountant.adjacency != request.adjacency:
         raise SpecError(
             f"the accountant is about {accountant.adjacency}, the run about {request.adjacency}",
@@ -149,43 +158,47 @@ def _accountant(request: Request) -> Accountant:
     return accountant
 
 
-def _calibrated(
+def _calibrate_groups(
     request: Request, groups: Iterable[Sequence[Scheduled]], accountant: Accountant, delta: float
 ) -> Schedule:
     """Every group with noise that meets the budget together with its private look."""
+    # A target in zCDP is met in zCDP; the run's accountant then states its epsilon.
     goal = accountant if request.budget.rho is None else ZcdpAccountant(request.adjacency)
     releases: list[Scheduled] = []
     looks: list[Ask] = []
     groups, number = [*groups], itertools.count()
-    numbered = [
-        [(n, ask) for one, n in zip(group, number, strict=False) for ask in _weighed(one)]
+    numbered_groups = [
+        [(n, ask) for member, n in zip(group, number, strict=False) for ask in _weigh_asks(member)]
         for group in groups
     ]
-    require_quick(request, numbered)
-    for group, own in zip(groups, numbered, strict=True):
-        look = _look(request, group)
-        asks = [ask for _, ask in own]
+    require_quick(request, numbered_groups)
+    for group, numbered_asks in zip(groups, numbered_groups, strict=True):
+        # Each group meets the budget with its own look; the guarantee composes all groups.
+        look = _plan_look(request, group)
+        asks = [ask for _, ask in numbered_asks]
         try:
-            placed = iter(calibrate([*asks, *look], goal, request.budget.epsilon, delta))
+            calibrated_asks = iter(calibrate([*asks, *look], goal, request.budget.epsilon, delta))
         except NoClaimError as error:
-            given = {n: [*one.asks.values()] for n, one in enumerate(group, start=len(releases))}
-            error.steps = at_fault(request, given, look, goal)
+            asks_by_release = {
+                n: [*member.asks.values()] for n, member in enumerate(group, start=len(releases))
+            }
+            error.steps = at_fault(request, asks_by_release, look, goal)
             raise
         for scheduled in group:
-            found = {name: next(placed) for name in scheduled.asks}
-            require_drawable(len(releases), [*found.values()])
-            releases.append(attrs.evolve(scheduled, asks=found))
+            release_asks = {name: next(calibrated_asks) for name in scheduled.asks}
+            require_drawable(len(releases), [*release_asks.values()])
+            releases.append(attrs.evolve(scheduled, asks=release_asks))
         looks += look
     return Schedule(request=request, releases=tuple(releases), look=tuple(looks))
 
 
-def _weighed(scheduled: Scheduled) -> list[Ask]:
-    """Its asks, each with its share of everything."""
+def _weigh_asks(scheduled: Scheduled) -> list[Ask]:
+    """A release's asks, each with its share relative to all releases of the group."""
     weight = scheduled.release.share
     return [attrs.evolve(ask, share=ask.share * weight) for ask in scheduled.asks.values()]
 
 
-def _look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
+def _plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
     """What is asked of the hold-out about a group."""
     if request.look is None:
         return ()

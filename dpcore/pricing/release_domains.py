@@ -39,29 +39,31 @@ def seen(request: Request, release: Release) -> Seen:
     domain, adjacency, share = request.domain, request.adjacency, request.holdout
     if release.of is None:
         return Seen(part=part_domain(domain, adjacency, share), adjacency=adjacency)
-    about = _evaluated(request.releases, release)
-    part = evaluated_domain(domain, adjacency, share, scored=about.learner.scores)
+    # Evaluated records are held-out ones with a model's predictions, which the model never saw.
+    source = _find_source(request.releases, release)
+    part = evaluated_domain(domain, adjacency, share, scored=source.learner.scores)
     return Seen(part=part, adjacency=evaluated_adjacency(adjacency))
 
 
-def _evaluated(releases: Sequence[Release], release: Release) -> Release:
-    names = [one.name for one in releases]
+def _find_source(releases: Sequence[Release], release: Release) -> Release:
+    names = [candidate.name for candidate in releases]
     place = names.index(release.name)
-    group = [one for one in releases[:place] if one.learner.predicts]
-    found = next((one for one in group if one.name == release.of), None)
-    if found is None:
-        listed = ", ".join(one.name for one in group) or "there is none"
+    # Only an earlier release: its model must be fixed before its errors are asked for.
+    group = [candidate for candidate in releases[:place] if candidate.learner.predicts]
+    source = next((candidate for candidate in group if candidate.name == release.of), None)
+    if source is None:
+        listed = ", ".join(candidate.name for candidate in group) or "there is none"
         raise SpecError(
             f"needs an earlier release that predicts ({listed}), got "
-            f"{release.of!r}{near(str(release.of), [one.name for one in group])}",
+            f"{release.of!r}{near(str(release.of), [candidate.name for candidate in group])}",
             "of",
         )
-    if isinstance(found.learner, FunctionLearner):
-        raise SpecError(f"{found.name} is a function, of which no model is published", "of")
+    if isinstance(source.learner, FunctionLearner):
+        raise SpecError(f"{source.name} is a function, of which no model is published", "of")
     if release.learner.predicts:
         raise SpecError(
             f"{type(release.learner).__name__} predicts; what is told of another release are "
             f"statistics, such as statistics.group_errors",
             "learner",
         )
-    return found
+    return source

@@ -37,6 +37,7 @@ def statement(
         SpecError: a reproduction of what is neither refuted nor conditional.
     """
     delta = schedule.request.budget.left_beside(gamma)
+    # Epsilon is stated at what delta has left beside the coins; their part is a union bound.
     composed = compose(schedule.asks, accountant)
     return stated(
         schedule,
@@ -50,7 +51,7 @@ def statement(
 def stated(
     schedule: Schedule, kind: ReleaseKind, gamma: float, *, epsilon: float, accountant: str
 ) -> Guarantee:
-    """The same where the composition is known: no event is composed.
+    """What a run guarantees at an epsilon that is already known: no event is composed.
 
     Args:
         epsilon: The upper end, at what is left of delta beside gamma.
@@ -65,6 +66,7 @@ def stated(
         release=kind,
         status=Status.CONDITIONAL if assumptions else Status.PROVED,
         assumptions=assumptions,
+        # All that the theorems take for granted: of the data, the machine, bounds and questions.
         premises=(
             *_premises(request.domain, request.on_invalid),
             *_room(request),
@@ -76,7 +78,8 @@ def stated(
         accountant=accountant,
         sources=_sources(asks, gamma),
     )
-    return guarantee.void(_printed(asks)) if request.reproduce else guarantee
+    # A reproduction has figures and no guarantee.
+    return guarantee.void(_explain_reproduction(asks)) if request.reproduce else guarantee
 
 
 def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
@@ -87,40 +90,45 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
         ParameterError: something is accepted that nothing needs.
     """
     request = schedule.request
-    needed = {
+    assumptions = {
         name: Assumption(name, text)
         for ask in schedule.asks
         if isinstance(ask.sensitivity.validity, Conditional)
         for name, text in ask.sensitivity.validity.assumptions
     }
-    accepted = {*request.accept_assumptions}
+    accepted_names = {*request.accept_assumptions}
+    # A learner that may fail tells by failing. That it does not is an assumption like any other.
     if not all(release.learner.total for release in request.releases):
         if request.sealed:
-            first = next(n for n, one in enumerate(request.releases) if not one.learner.total)
+            first = next(
+                n for n, candidate in enumerate(request.releases) if not candidate.learner.total
+            )
             raise NoClaimError(
                 "a sealed run refuses a learner that is not total: it may fail",
                 f"releases.{first}.learner",
             )
-        needed[NO_FAILURE.name] = NO_FAILURE
+        assumptions[NO_FAILURE.name] = NO_FAILURE
+    # What is accepted in vain would mislead whoever reads the spec.
     for number, name in enumerate(request.accept_assumptions):
-        if name not in needed:
-            listed = " and ".join(sorted(needed)) or "no assumptions"
+        if name not in assumptions:
+            listed = " and ".join(sorted(assumptions)) or "no assumptions"
             raise ParameterError(
                 "this plan", listed, "accept_assumptions", name, "accept_assumptions",
-                message=f"this plan needs {listed}; remove {name!r}{near(name, needed)}",
+                message=f"this plan needs {listed}; remove {name!r}{near(name, assumptions)}",
                 key=str(number),
             )  # fmt: skip
-    for name, assumption in sorted(needed.items()):
-        if name not in accepted:
+    # Each is accepted by name: nobody agrees to what the spec does not spell out.
+    for name, assumption in sorted(assumptions.items()):
+        if name not in accepted_names:
             raise NoClaimError(
                 f"the claim rests on the assumption {name!r} ({assumption.text}); to accept it, "
                 f"list it under accept_assumptions",
-                f"releases.{_resting(schedule, name)}.learner",
+                f"releases.{_find_resting(schedule, name)}.learner",
             )
-    return tuple(needed[name] for name in sorted(needed))
+    return tuple(assumptions[name] for name in sorted(assumptions))
 
 
-def _resting(schedule: Schedule, name: str) -> int:
+def _find_resting(schedule: Schedule, name: str) -> int:
     """Number of the first release whose claim rests on an assumption."""
     for number, scheduled in enumerate(schedule.releases):
         if name == NO_FAILURE.name and not scheduled.learner.total:
@@ -139,27 +147,28 @@ def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> Rele
         SpecError: some functions are asked and others are not, or a paid look needs a function.
     """
     kinds = [scheduled.publishes for scheduled in releases]
-    several = {*kinds} - {ReleaseKind.STATISTICS}
-    if not several:
+    model_kinds = {*kinds} - {ReleaseKind.STATISTICS}
+    if not model_kinds:
         if look is not None:
             raise SpecError(
                 "a private look evaluates published models, and only statistics are published",
                 "evaluate.private",
             )
         return ReleaseKind.STATISTICS
-    kind = _of_models(kinds, several, look)
+    kind = _of_models(kinds, model_kinds, look)
     return _BESIDE_STATISTICS[kind] if ReleaseKind.STATISTICS in kinds else kind
 
 
 def _of_models(
-    kinds: Sequence[ReleaseKind], several: set[ReleaseKind], look: PrivateLook | None
+    kinds: Sequence[ReleaseKind], model_kinds: set[ReleaseKind], look: PrivateLook | None
 ) -> ReleaseKind:
     """What a run publishes besides statistics."""
-    if several == {ReleaseKind.PARAMETERS}:
+    if model_kinds == {ReleaseKind.PARAMETERS}:
         return ReleaseKind.PARAMETERS
-    if ReleaseKind.FUNCTION in several and len({*kinds}) > 1:
+    # Parameters stay when a run ends and an oracle does not: one run cannot publish both.
+    if ReleaseKind.FUNCTION in model_kinds and len({*kinds}) > 1:
         path = f"releases.{kinds.index(ReleaseKind.FUNCTION)}.predictions_at"
-        if ReleaseKind.PREDICTIONS in several:
+        if ReleaseKind.PREDICTIONS in model_kinds:
             raise SpecError(
                 "functions with and without predictions_at need runs of their own", path
             )
@@ -172,12 +181,12 @@ def _of_models(
             "only; the operator's own evaluation works",
             "evaluate.private",
         )
-    if len(several) == 1:
-        return next(iter(several))
+    if len(model_kinds) == 1:
+        return next(iter(model_kinds))
     return ReleaseKind.PARAMETERS_AND_PREDICTIONS
 
 
-def _printed(asks: Sequence[Ask]) -> str:
+def _explain_reproduction(asks: Sequence[Ask]) -> str:
     """Why a reproduction is not private.
 
     Raises:
@@ -201,6 +210,7 @@ def _target(budget: PrivacyBudget) -> str:
 
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     rules = ", ".join(f"{name}: {column.describe()}" for name, column in domain.read.items())
+    # Bounds hold for records in the domain alone: the premise says how they got there.
     fits = (
         f"every record fits the declared columns ({rules})"
         if on_invalid == "refuse"
@@ -210,13 +220,13 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     if domain.exact is not None:
         count = [f"there are exactly {domain.exact} records"]
     elif domain.limit is not None:
-        used = "" if domain.people is None else " that are used"
-        count = [f"there are at most {domain.limit} records{used}"]
+        qualifier = "" if domain.people is None else " that are used"
+        count = [f"there are at most {domain.limit} records{qualifier}"]
     return (fits, *count, _unit(domain))
 
 
 def _unit(domain: Domain) -> str:
-    """What a person is."""
+    """The premise that says what one person is."""
     if (people := domain.people) is None:
         return "one person is at most one record"
     return (
@@ -249,8 +259,8 @@ def _sampled_exactly(ask: Ask) -> bool:
     A mechanism that takes no integers gets an exact sum rounded to floats, and no bound knows how
     far.
     """
-    summed = ask.query.sum is not None
-    return ask.mechanism.arithmetic == "exact" and (ask.mechanism.takes_integers or not summed)
+    is_sum = ask.query.sum is not None
+    return ask.mechanism.arithmetic == "exact" and (ask.mechanism.takes_integers or not is_sum)
 
 
 def _statistic(asks: Sequence[Ask]) -> str:
@@ -267,8 +277,10 @@ def _statistic(asks: Sequence[Ask]) -> str:
 
 def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:
     sources = [ask.sensitivity.source for ask in asks] + [ask.mechanism.source for ask in asks]
-    drawn = [ask.query.sampling for ask in asks]
-    sources += [sampling.source for sampling in drawn if sampling is not None and sampling.source]
+    samplings = [ask.query.sampling for ask in asks]
+    sources += [
+        sampling.source for sampling in samplings if sampling is not None and sampling.source
+    ]
     if gamma:
         sources.append(f"{gamma:.3g} of delta for the public coins")
     return tuple(dict.fromkeys(sources))

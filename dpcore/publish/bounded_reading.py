@@ -28,16 +28,18 @@ def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
         ReplayError: it is something else, or longer than `most`.
         OSError: it cannot be read.
     """
+    # Not every system can refuse links by a flag; and a pipe must not make the open wait.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if path.is_symlink():
         raise ReplayError(f"{path.name}: a link is not followed")
     handle = os.open(path, flags)
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise ReplayError(f"{path.name}: not a regular file")
-        content = b"" if found.st_size > most else file.read(most + 1)
-        if found.st_size > most or len(content) > most:
+        # One byte more is asked for, so that a file that grows meanwhile is noticed.
+        content = b"" if status.st_size > most else file.read(most + 1)
+        if status.st_size > most or len(content) > most:
             raise ReplayError(f"{path.name}: longer than the {most} bytes that it may have")
     return content
 
@@ -55,28 +57,30 @@ def read_arrays(path: Path, numbers: int, arrays: int) -> dict[str, NDArray[Any]
             members = archive.infolist()
             if len(members) > arrays:
                 raise ReplayError(f"{path.name}: {len(members)} arrays, {arrays} may be published")
-            found = {}
+            values = {}
             for member in members:
+                # A compressed array could unpack to any size; a stored one cannot.
                 if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
                     raise ReplayError(f"{path.name}: a compressed or encrypted array is not read")
                 with io.BytesIO(archive.read(member)) as file:
                     name = member.filename.removesuffix(".npy")
-                    found[name] = np.lib.format.read_array(file, allow_pickle=False)
+                    # No pickles: to load a stranger's would run their code.
+                    values[name] = np.lib.format.read_array(file, allow_pickle=False)
     except _DAMAGES as error:
         raise ReplayError(f"{path.name}: damaged ({type(error).__name__})") from None
-    return found
+    return values
 
 
 def names_in(folder: Path) -> set[str]:
-    """What a folder holds.
+    """The names of all entries of a folder.
 
     Raises:
-        ReplayError: too much.
+        ReplayError: it holds more than 10,000 entries.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     with os.scandir(folder) as entries:
         for entry in entries:
-            found.add(entry.name)
-            if len(found) > MOST_FILES:
+            names.add(entry.name)
+            if len(names) > MOST_FILES:
                 raise ReplayError(f"{folder}: more than {MOST_FILES} files")
-    return found
+    return names

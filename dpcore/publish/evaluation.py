@@ -41,9 +41,12 @@ UNCOVERED = (
 PRIVATE, CONSTANT, WITHOUT_NOISE = "private", "constant", "without noise"
 
 
-def _typical(domain: Domain, train: Records | EngineRecords) -> tuple[float, NDArray[np.float64]]:
+def _typical_label(
+    domain: Domain, train: Records | EngineRecords
+) -> tuple[float, NDArray[np.float64]]:
     """What a constant predictor says, and shares of classes (none of a number); behind an engine of
     labels rounded to 2^-30 of M."""
+    # Records in memory tell their own summary. An engine only folds exact sums: labels are rounded.
     if isinstance(train, Records) and not domain.classes:
         return domain.labels.typical(train.labels), np.zeros(0)
     codes = max(domain.classes, 1)
@@ -62,8 +65,8 @@ def _typical(domain: Domain, train: Records | EngineRecords) -> tuple[float, NDA
 def _label_totals(domain: Domain, block: Records) -> tuple[Exact]:
     """The sum of a block's labels, or how often each class stands in it."""
     if not domain.classes:
-        whole = np.rint(np.ldexp(block.labels / domain.label_bound, -_PLACES)).astype(np.int64)
-        return (Exact.of([int(whole.sum())], _PLACES),)
+        units = np.rint(np.ldexp(block.labels / domain.label_bound, -_PLACES)).astype(np.int64)
+        return (Exact.of([int(units.sum())], _PLACES),)
     codes = block.labels if domain.classes > 2 else (block.labels + 1) / 2
     return (Exact.of(np.bincount(codes.astype(np.intp), minlength=domain.classes), 0),)
 
@@ -85,7 +88,11 @@ class Evaluation:
 def evaluate(
     plan: Plan, outcome: Outcome, metrics: Mapping[str, Metric], groups: Groups | None = None
 ) -> Mapping[str, Any]:
-    """`Evaluation.told` of `evaluation`."""
+    """PRIVATE: the figures that `evaluation` computes, without its curves.
+
+    Returns:
+        {release: {metric: {predictor: value}}}, as in `Evaluation.told`.
+    """
     return evaluation(plan, outcome, metrics, groups).told
 
 
@@ -100,7 +107,7 @@ def evaluation(
 
     Args:
         metrics: By name.
-        groups: Whose metrics are told beside those of all records.
+        groups: Groups of records, each of which gets metrics beside those of all records.
 
     Raises:
         RequestError: a metric needs what a release's model does not tell.
@@ -109,23 +116,25 @@ def evaluation(
     if not len(opened.held):
         return Evaluation()
     domain, truth = plan.request.domain, opened.held.labels()
-    typical, shares = _typical(domain, opened.train)
-    everybody = Held(
-        predicted=domain.uncentre(np.full(truth.shape, typical)),
+    typical_label, shares = _typical_label(domain, opened.train)
+    # What a model without any feature would say: no figure means much without it.
+    baseline = Held(
+        predicted=domain.uncentre(np.full(truth.shape, typical_label)),
         truth=truth,
         target=domain.labels,
         groups=groups,
         codes=_codes(groups, opened.held),
-        law=_without_noise(domain, np.full(truth.shape, typical)),
+        law=_without_noise(domain, np.full(truth.shape, typical_label)),
         probabilities=np.tile(shares, (truth.size, 1)) if domain.classes else None,
     )
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     curves: dict[str, Any] = {}
     reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
         if not scheduled.learner.predicts:
             continue
-        held = Conversation(
+        # Secret coins of their own: stand-ins must not repeat the noise of the published answers.
+        conversation = Conversation(
             number=number,
             records=cast(Records, opened.train),  # folds alone, as in the run
             coins=outcome.coins,
@@ -133,27 +142,31 @@ def evaluation(
             reuse=reuse,
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        shown = _shown(scheduled, metrics, held, cast(Model, model), opened.held)
-        seen = {
-            PRIVATE: attrs.evolve(everybody, **shown[0]),
-            CONSTANT: everybody,
-            WITHOUT_NOISE: attrs.evolve(everybody, **shown[1]),
+        inputs = _collect_inputs(scheduled, metrics, conversation, cast(Model, model), opened.held)
+        # The same metrics of all three: what the noise costs, and what the features bring.
+        predictors = {
+            PRIVATE: attrs.evolve(baseline, **inputs[0]),
+            CONSTANT: baseline,
+            WITHOUT_NOISE: attrs.evolve(baseline, **inputs[1]),
         }
-        told = {who: _told(metrics, one) for who, one in seen.items()}
-        found[scheduled.name] = {
+        told = {who: _measure(metrics, entry) for who, entry in predictors.items()}
+        # A metric may have a group for one predictor and not for another: that figure is no number.
+        figures[scheduled.name] = {
             name: {who: told[who].get(name, float("nan")) for who in told} for name in told[PRIVATE]
         }
-        drawn = {name: metric.curve(seen[PRIVATE]) for name, metric in metrics.items()}
-        curves[scheduled.name] = {name: one for name, one in drawn.items() if one is not None}
-    return Evaluation(told=found, curves=curves)
+        pictures = {name: metric.curve(predictors[PRIVATE]) for name, metric in metrics.items()}
+        curves[scheduled.name] = {
+            name: entry for name, entry in pictures.items() if entry is not None
+        }
+    return Evaluation(told=figures, curves=curves)
 
 
-def _told(metrics: Mapping[str, Metric], held: Held) -> dict[str, float]:
+def _measure(metrics: Mapping[str, Metric], predictor: Held) -> dict[str, float]:
     """PRIVATE: all metrics of one predictor, by what they are about."""
     return {
         f"{name} of {part}" if part != WHOLE else name: float(value)
         for name, metric in metrics.items()
-        for part, value in metric.measured(held).items()
+        for part, value in metric.measured(predictor).items()
     }
 
 
@@ -164,103 +177,112 @@ def _codes(groups: Groups | None, holdout: HoldOut) -> NDArray[np.intp]:
     return joined([groups.codes(table) for table, _ in holdout.batches()])
 
 
-def _shown(
+def _collect_inputs(
     scheduled: Scheduled,
     metrics: Mapping[str, Metric],
-    held: Conversation,
+    conversation: Conversation,
     model: Model,
     holdout: HoldOut,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """PRIVATE: what metrics need of a model, and of the same without noise: numbers of every
     record, made of its cells batch by batch."""
+    # Predictions alone suffice: even a function's stand-ins give those.
     if not any(metric.needs_law or metric.needs_probabilities for metric in metrics.values()):
-        private, exact = scheduled.evaluated(held, model, holdout)
+        private, exact = scheduled.evaluated(conversation, model, holdout)
         return {"predicted": private}, {"predicted": exact}
-    without = cast(Model, scheduled.without_noise(held))  # None of a function, which tells neither
-    shown = [_of_batch(scheduled, metrics, model, without, table) for table, _ in holdout.batches()]
-    private, exact = zip(*shown, strict=True)
-    return _as_one(private), _as_one(exact)
+    # None of a function, which tells neither laws nor probabilities: the first batch refuses it.
+    noiseless = cast(Model, scheduled.without_noise(conversation))
+    batches = [
+        _batch_inputs(scheduled, metrics, model, noiseless, table) for table, _ in holdout.batches()
+    ]
+    private, exact = zip(*batches, strict=True)
+    return _join_batches(private), _join_batches(exact)
 
 
-def _of_batch(
+def _batch_inputs(
     scheduled: Scheduled,
     metrics: Mapping[str, Metric],
     model: Model,
-    without: Model,
+    noiseless: Model,
     table: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """PRIVATE: of some records."""
+    """PRIVATE: what metrics need of a batch of records: of the model, and of it without noise."""
     domain = scheduled.part
-    found: tuple[dict[str, Any], ...] = ({}, {})
-    needing_law = _first(metrics, "needs_law")
-    if needing_law:
-        law = _law(scheduled, model, without, table, needing_law)
-        found = ({"law": law}, {"law": attrs.evolve(law, std=np.zeros(law.std.shape), normal=True)})
-    if needing := _first(metrics, "needs_probabilities"):
-        if without is None or not scored(model, domain) or not scored(without, domain):
-            raise RequestError(_lacking(scheduled, needing, "probabilities of classes"))
-        for told, one in zip(found, (model, without), strict=True):
-            told["probabilities"] = probabilities(one, domain, table)
-    for told, one in zip(found, (model, without), strict=True):
-        told["predicted"] = one.predict(table)
-    return found[0], found[1]
+    inputs: tuple[dict[str, Any], ...] = ({}, {})
+    law_metric = _first(metrics, "needs_law")
+    if law_metric:
+        law = _law(scheduled, model, noiseless, table, law_metric)
+        # Without noise a score is sure: the same means and no spread.
+        inputs = (
+            {"law": law},
+            {"law": attrs.evolve(law, std=np.zeros(law.std.shape), normal=True)},
+        )
+    if class_metric := _first(metrics, "needs_probabilities"):
+        if noiseless is None or not scored(model, domain) or not scored(noiseless, domain):
+            raise RequestError(_describe_lack(scheduled, class_metric, "probabilities of classes"))
+        for fields, predictor in zip(inputs, (model, noiseless), strict=True):
+            fields["probabilities"] = probabilities(predictor, domain, table)
+    for fields, predictor in zip(inputs, (model, noiseless), strict=True):
+        fields["predicted"] = predictor.predict(table)
+    return inputs[0], inputs[1]
 
 
 def _first(metrics: Mapping[str, Metric], need: str) -> str:
-    """The first metric with a need, or nothing."""
+    """The name of the first metric that has a need; empty if none has."""
     return next((name for name, metric in metrics.items() if getattr(metric, need)), "")
 
 
-def _as_one(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """PRIVATE: of all batches."""
-    found: dict[str, Any] = {}
+def _join_batches(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """PRIVATE: the fields of all batches, joined in their order."""
+    fields: dict[str, Any] = {}
     for name, first in batches[0].items():
-        pieces = [one[name] for one in batches]
+        pieces = [piece[name] for piece in batches]
         if isinstance(first, ScoreLaw):
-            found[name] = attrs.evolve(
+            fields[name] = attrs.evolve(
                 first,
-                mean=joined([one.mean for one in pieces]),
-                std=joined([one.std for one in pieces]),
+                mean=joined([piece.mean for piece in pieces]),
+                std=joined([piece.std for piece in pieces]),
             )
         else:
-            found[name] = joined(pieces) if first.ndim == 1 else np.concatenate(pieces)
-    return found
+            fields[name] = joined(pieces) if first.ndim == 1 else np.concatenate(pieces)
+    return fields
 
 
 def _law(
-    scheduled: Scheduled, model: Model, without: Model, table: Mapping[str, Any], metric: str
+    scheduled: Scheduled, model: Model, noiseless: Model, table: Mapping[str, Any], metric: str
 ) -> ScoreLaw:
     """PRIVATE: the law of scores, by what the noise on the model's only answer does to them."""
     domain = scheduled.part
-    (ask, *more) = scheduled.asks.values()
+    (ask, *further_asks) = scheduled.asks.values()
     spread = ask.spread
-    plain = scheduled.learner.linear and not more and ask.query.at_most == 1
+    # Only then is a score a fixed linear map of one noise vector, whose law the plan knows.
+    is_plain = scheduled.learner.linear and not further_asks and ask.query.at_most == 1
     if (
-        not plain
+        not is_plain
         or spread is None
         or not isinstance(model, LinearScoreModel)
-        or not isinstance(without, ScoringModel)
+        or not isinstance(noiseless, ScoringModel)
     ):
         raise RequestError(
-            _lacking(scheduled, metric, "a score that is linear in one noisy answer")
+            _describe_lack(scheduled, metric, "a score that is linear in one noisy answer")
         )
     encoded = domain.encode(table)
     return ScoreLaw(
-        mean=without.score(encoded) + domain.labels.centre,
+        mean=noiseless.score(encoded) + domain.labels.centre,
         std=spread.std * model.lengths(encoded),
         normal=isinstance(spread, NormalSpread),
     )
 
 
-def _lacking(scheduled: Scheduled, metric: str, needed: str) -> str:
+def _describe_lack(scheduled: Scheduled, metric: str, need: str) -> str:
     return (
-        f"the metric {metric} needs {needed}, which the learner of release {scheduled.name!r} "
+        f"the metric {metric} needs {need}, which the learner of release {scheduled.name!r} "
         f"({type(scheduled.learner).__name__}) does not have; leave the metric out"
     )
 
 
-def _without_noise(domain: Domain, centred: NDArray[np.float64]) -> ScoreLaw | None:
+def _without_noise(domain: Domain, centred_labels: NDArray[np.float64]) -> ScoreLaw | None:
     """PRIVATE: the law of scores that are sure; None for classes."""
     if domain.classes:
         return None
-    return ScoreLaw(mean=centred + domain.labels.centre, std=np.zeros(centred.shape))
+    return ScoreLaw(mean=centred_labels + domain.labels.centre, std=np.zeros(centred_labels.shape))

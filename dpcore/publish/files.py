@@ -27,6 +27,7 @@ def new_folder(parent: Path, stem: str) -> Path:
     """
     try:
         parent.mkdir(parents=True, exist_ok=True)
+        # `mkdir` decides between two runs at once: the second one takes the next number.
         for number in itertools.count(1):
             folder = parent / f"{stem}-{number:04d}"
             try:
@@ -48,21 +49,22 @@ def write_files(folder: Path, files: Mapping[str, bytes], *, private: bool = Fal
     Raises:
         OSError: nothing was written.
     """
-    partial = folder.with_name(f".{folder.name}.partial")
-    partial.mkdir(parents=True)
+    # Written beside, put on disk, then renamed: the name appears with everything in it.
+    partial_folder = folder.with_name(f".{folder.name}.partial")
+    partial_folder.mkdir(parents=True)
     try:
         if private:
-            partial.chmod(_PRIVATE_FOLDER)  # before it holds anything
+            partial_folder.chmod(_PRIVATE_FOLDER)  # before it holds anything
         for name, content in files.items():
-            _write(partial / name, content, _PRIVATE_FILE if private else _FILE)
-        put_on_disk(partial)
-        partial.rename(folder)
+            _write(partial_folder / name, content, _PRIVATE_FILE if private else _FILE)
+        put_on_disk(partial_folder)
+        partial_folder.rename(folder)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(partial_folder, ignore_errors=True)
         raise
     with contextlib.suppress(OSError):  # it stands, even if a folder above cannot be put on disk
-        for above in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
-            put_on_disk(above)
+        for ancestor in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
+            put_on_disk(ancestor)
 
 
 def private_folder(folder: Path) -> Path:
@@ -78,21 +80,23 @@ def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
     Raises:
         OSError: it is as it was.
     """
-    fresh = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
-        _write(fresh, content, _PRIVATE_FILE if private else _FILE)
-        fresh.replace(path)
+        _write(temporary, content, _PRIVATE_FILE if private else _FILE)
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            fresh.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise
     with contextlib.suppress(OSError):
         put_on_disk(path.parent)
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
+    # O_EXCL: nothing that stands there already, a link among others, is written through.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(handle, "wb") as file:
+        # The umask may have taken the owner's own bits: they are given back before it is written.
         if mode == _PRIVATE_FILE:
             path.chmod(mode)
         file.write(content)

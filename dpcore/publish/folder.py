@@ -63,54 +63,60 @@ def public_files(
 
     Args:
         fitted: The arrays of each model, by its name.
-        evaluation: What a paid look tells, from its answers.
+        evaluation: The paid metrics, computed from the look's answers.
     """
-    asked = {
-        name: Asked([a.query.name for a in given], [np.asarray(a.value) for a in given])
-        for name, given in answers.items()
+    # Names and values alone. What else an answer carries is no part of the archive.
+    transcripts = {
+        name: Asked([a.query.name for a in series], [np.asarray(a.value) for a in series])
+        for name, series in answers.items()
     }
-    return _files(lock, stacked(asked), evaluation or {}, models, fitted, guarantee)
+    return _files(lock, stacked(transcripts), evaluation or {}, models, fitted, guarantee)
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
-    """What a paid look released, by query name."""
+    """The statistics that a paid look released, by query name."""
     return {answer.query.name: answer.value for answer in answers.get(RELEASE, ())}
 
 
 def _files(
     lock: Lock,
-    kept: Mapping[str, NDArray[Any]],
-    looked: Mapping[str, Any],
+    answers: Mapping[str, NDArray[Any]],
+    paid_metrics: Mapping[str, Any],
     models: Mapping[str, Published],
-    fitted: Mapping[str, Arrays],
+    model_arrays: Mapping[str, Arrays],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    named = {f"{name}.{key}": a for name, own in fitted.items() for key, a in own.items()}
-    evaluation = {EVALUATION: _json(looked)} if looked else {}
+    parameters = {
+        f"{name}.{key}": a for name, arrays in model_arrays.items() for key, a in arrays.items()
+    }
+    evaluation = {EVALUATION: _json(paid_metrics)} if paid_metrics else {}
     predictions = {
         f"{name}.{PREDICTIONS}": _column(model)
         for name, model in models.items()
         if type(model) is Predictions  # a class derived from it may say other values now
     }
     figures = {
-        f"{name}.csv": _written(list(table), table.rows())
+        f"{name}.csv": _write_csv(list(table), table.rows())
         for name, table in tables_of(models).items()
     }
-    told = {
-        f"{name}.table.json": _json({key or name: one.data() for key, one in model.tables.items()})
+    statistics = {
+        f"{name}.table.json": _json(
+            {key or name: content.data() for key, content in model.tables.items()}
+        )
         for name, model in models.items()
         if isinstance(model, Statistics)
     }
+    # These names are the format on disk: a replay compares each of them, byte for byte.
     return {
         LOCK: lock.encode(),
-        ANSWERS: _npz(kept),
-        MODEL: _npz(named),
+        ANSWERS: _npz(answers),
+        MODEL: _npz(parameters),
         GUARANTEE_JSON: _json(guarantee.to_dict()),
         GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
         **evaluation,
         **predictions,
         **figures,
-        **told,
+        **statistics,
     }
 
 
@@ -126,14 +132,15 @@ def tables_of(models: Mapping[str, Published]) -> dict[str, Figures]:
 
 def _column(model: Predictions) -> bytes:
     """A CSV file of one column, in the order of the points."""
-    return _written([model.domain.target], [(value,) for value in model.values.tolist()])
+    return _write_csv([model.domain.target], [(value,) for value in model.values.tolist()])
 
 
-def _written(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+def _write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
     """A CSV file, whose numbers are read back as they are."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
+    # `repr` of a double is the shortest text that reads back as the same double.
     writer.writerows([v if isinstance(v, str) else repr(v) for v in row] for row in rows)
     return text.getvalue().encode()
 
@@ -174,24 +181,24 @@ class Run(Shown):
 
     @property
     def kept(self) -> Path:
-        """The folder of its files."""
+        """The folder that holds the files of the run's channel."""
         return self.folder / self.channel
 
     @property
     def model(self) -> Model:
-        """The only model.
+        """The model of a run that publishes exactly one.
 
         Raises:
             ValueError: there are several, or none.
         """
-        (model,) = [one for one in self.models.values() if isinstance(one, Model)]
+        (model,) = [candidate for candidate in self.models.values() if isinstance(candidate, Model)]
         return model
 
     def sheet(self) -> Sheet:
         """What was published, its tables, and the guarantee in full."""
-        found = released_sheet(f"Run {self.folder.name}", self.models, self.guarantee)
-        figures = tuple(one.sheet().tables[0] for one in self.tables.values())
-        return attrs.evolve(found, tables=(*found.tables, *figures))
+        page = released_sheet(f"Run {self.folder.name}", self.models, self.guarantee)
+        figures = tuple(table.sheet().tables[0] for table in self.tables.values())
+        return attrs.evolve(page, tables=(*page.tables, *figures))
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions of the only model, in the file's units, or classes; shape (n,).
@@ -252,42 +259,51 @@ def load_run(
     """
     folder = Path(folder)
     channel = next((name for name in _CHANNELS if (folder / name).is_dir()), PUBLIC)
-    kept, printed = folder / channel, channel == REPRODUCTION
+    files_folder, is_reproduction = folder / channel, channel == REPRODUCTION
     try:
-        lock = decoded(read_bytes(kept / LOCK))
-        told = msgspec.json.decode(read_bytes(kept / GUARANTEE_JSON), type=dict[str, Any])
+        # The folder may be a stranger's: every file is bounded in size before it is decoded.
+        lock = decoded(read_bytes(files_folder / LOCK))
+        statement = msgspec.json.decode(
+            read_bytes(files_folder / GUARANTEE_JSON), type=dict[str, Any]
+        )
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_plain(lock.spec, LOCK, registry)
+    # How much this machine may do is for the reader to say, not for the lock.
     spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
     require_versions(lock, spec)
     coins = PublicCoins(lock.key)
     if spec.request.coins is not None and spec.request.coins.key != lock.key:
         raise ReplayError(f"{LOCK}.key: not the public key that the locked spec sets")
-    terms = terms_of(lock.plan, tuple(one.name for one in spec.request.releases))
-    plan = spec.relocked(terms, coins, reproduce=printed)
+    # What can be derived from the locked spec is derived anew, and the lock must equal it.
+    terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
+    plan = spec.relocked(terms, coins, reproduce=is_reproduction)
     require_same(lock, lock_of(spec, plan, coins))
-    numbers, most = _most(plan)
+    # The plan says how many numbers an honest archive holds: a larger one is refused unread.
+    numbers, answer_limit = _count_limits(plan)
     orders = len(plan.schedule.releases)  # each of one number an answer, at most
     try:
-        arrays = read_arrays(kept / ANSWERS, numbers + most, most + orders)
+        arrays = read_arrays(files_folder / ANSWERS, numbers + answer_limit, answer_limit + orders)
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
-    asked = unstacked(arrays, most)
-    given = {name: tuple(one.values) for name, one in asked.items()}
-    look = asked.get(RELEASE, Asked((), ()))
-    looked = stated(spec.request.look, dict(zip(look.queries, look.values, strict=True)))
-    models = plan.rebuild(given, coins)
-    fitted = {name: told_once(model) for name, model in models.items()}
+    transcripts = unstacked(arrays, answer_limit)
+    values = {name: tuple(release.values) for name, release in transcripts.items()}
+    look = transcripts.get(RELEASE, Asked((), ()))
+    paid_metrics = stated(spec.request.look, dict(zip(look.queries, look.values, strict=True)))
+    # Models follow from answers and public coins alone: that is why they cost nothing more.
+    models = plan.rebuild(values, coins)
+    model_arrays = {name: told_once(model) for name, model in models.items()}
+    # The guarantee is the plan's. What the folder says may weaken it, and never strengthen it; only
+    # the ledger itself can confirm the entry that is quoted.
     guarantee = plan.guarantee
-    if voided := told.get("not private"):
+    if voided := statement.get("not private"):
         guarantee = guarantee.void(voided)
-    premises = told.get("premises")
+    premises = statement.get("premises")
     if isinstance(premises, list) and HANDED_OVER in premises:
         guarantee = guarantee.resting_on(HANDED_OVER)  # a premise more never claims more
-    if entered := told.get("ledger"):
+    if entered := statement.get("ledger"):
         guarantee = guarantee.record(_recorded(entered, folder))
     return Run(
         folder=folder,
@@ -296,17 +312,18 @@ def load_run(
         lock=lock,
         guarantee=guarantee,
         models=models,
-        answers=given,
-        evaluation=looked,
-        files=_files(lock, arrays, looked, models, fitted, guarantee),
+        answers=values,
+        evaluation=paid_metrics,
+        files=_files(lock, arrays, paid_metrics, models, model_arrays, guarantee),
     )
 
 
-def _most(plan: Plan) -> tuple[int, int]:
+def _count_limits(plan: Plan) -> tuple[int, int]:
     """How many numbers, and how many answers, a run of a plan may publish."""
-    asks = [ask for one in plan.schedule.releases for ask in one.asks.values()]
+    asks = [ask for scheduled in plan.schedule.releases for ask in scheduled.asks.values()]
     numbers = sum(ask.query.real_size * ask.query.at_most for ask in asks)
-    if any(isinstance(one, Serving) for one in plan.schedule.releases):
+    # How many points a function is asked is not in the plan: a fixed bound stands for them.
+    if any(isinstance(scheduled, Serving) for scheduled in plan.schedule.releases):
         numbers += _MOST_POINTS
     looks = len(plan.schedule.look)
     return numbers + looks, sum(ask.query.at_most for ask in asks) + looks

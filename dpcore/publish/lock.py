@@ -53,14 +53,14 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str = ""
 
     def coins(self) -> PublicCoins | None:
-        """The locked public coins."""
+        """The public coins at the locked key; None while every run draws its own."""
         return None if self.key is None else PublicCoins(self.key)
 
     def digested(self) -> Lock:
-        """The same with its digest."""
-        said = msgspec.structs.asdict(self)
-        del said["digest"]
-        return msgspec.structs.replace(self, digest=hashlib.sha256(_bytes(said)).hexdigest())
+        """The same lock with its digest computed anew."""
+        content = msgspec.structs.asdict(self)
+        del content["digest"]
+        return msgspec.structs.replace(self, digest=hashlib.sha256(_bytes(content)).hexdigest())
 
     def encode(self) -> bytes:
         """Canonical bytes: two spaces, a final newline; the order of columns is kept."""
@@ -68,6 +68,7 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def same_request(self, spec: Spec) -> bool:
         """Whether it was written for this spec by these versions."""
+        # Compared as bytes, because the order of columns is part of what is encoded.
         same = _bytes(self.spec) == _bytes(spec.text)
         return same and self.versions == versions(spec)
 
@@ -76,7 +77,7 @@ def _bytes(data: Any) -> bytes:
     return msgspec.json.encode(data)
 
 
-def _plain(data: Any) -> Any:
+def _normalise(data: Any) -> Any:
     """Through JSON and back, so that what is written equals what is read again."""
     return msgspec.json.decode(_bytes(data))
 
@@ -90,18 +91,19 @@ def versions(spec: Spec) -> dict[str, str]:
 def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:
     """The lock of a priced spec at `coins`."""
     return Lock(
-        spec=_plain(spec.text),
+        spec=_normalise(spec.text),
         versions=versions(spec),
         key=None if coins is None else coins.key,
-        plan=_plain(describe(plan)),
+        plan=_normalise(describe(plan)),
     ).digested()
 
 
 def describe(plan: Plan) -> dict[str, Any]:
-    """The priced plan as plain data."""
+    """The priced plan as plain data, under the keys of the lock's format."""
+    # Every key is the format on disk: a new one would end the replay of published folders.
     return {
         "guarantee": plan.guarantee.to_dict(),
-        "look": [{"query": ask.query.name, **_priced(ask)} for ask in plan.schedule.look],
+        "look": [{"query": ask.query.name, **_describe_price(ask)} for ask in plan.schedule.look],
         "public": public_dict(plan),
         "releases": {
             scheduled.name: [
@@ -112,7 +114,7 @@ def describe(plan: Plan) -> dict[str, Any]:
                     "at_most": ask.query.at_most,
                     "share": ask.share,
                     **_sampling(ask.query),
-                    **_priced(ask),
+                    **_describe_price(ask),
                 }
                 for ask in scheduled.asks.values()
             ]
@@ -121,10 +123,11 @@ def describe(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _priced(ask: Ask) -> dict[str, Any]:
-    """What pricing found."""
+def _describe_price(ask: Ask) -> dict[str, Any]:
+    """What pricing found of one ask, as plain data."""
     return {
         "distance": str(ask.query.distance),
+        # This number is for readers; `bound` holds what a replay rests on.
         "sensitivity": ask.sensitivity.plain(),
         "solver_error": ask.sensitivity.solver_error,
         "source": ask.sensitivity.source,
@@ -201,19 +204,20 @@ def locked(spec: Spec, *, write: bool = True) -> Locked:
     Args:
         write: Whether a new lock is written beside the spec's file.
     """
-    beside = None if spec.path is None else lock_path(spec.path)
-    kept = None if beside is None else _read_lock(beside)
-    if kept is not None and kept.same_request(spec):
-        plan = spec.price(kept.coins())
-        if lock_of(spec, plan, plan.coins).encode() == kept.encode():
-            return Locked(plan, kept)
+    path = None if spec.path is None else lock_path(spec.path)
+    old_lock = None if path is None else _read_lock(path)
+    if old_lock is not None and old_lock.same_request(spec):
+        plan = spec.price(old_lock.coins())
+        # The old key is kept only where pricing at it gives the same lock, to the last byte.
+        if lock_of(spec, plan, plan.coins).encode() == old_lock.encode():
+            return Locked(plan, old_lock)
     plan = spec.price()
     lock = lock_of(spec, plan, plan.coins)
     try:
-        if write and beside is not None:
-            replace_file(beside, lock.encode())
+        if write and path is not None:
+            replace_file(path, lock.encode())
     except OSError as error:
-        return Locked(plan, lock, f"{beside} cannot be written ({error.strerror})")
+        return Locked(plan, lock, f"{path} cannot be written ({error.strerror})")
     return Locked(plan, lock)
 
 
@@ -232,10 +236,11 @@ def decoded(content: bytes) -> Lock:
         ReplayError: it is of another format, or was edited.
         msgspec.DecodeError: it is no lock.
     """
-    found = msgspec.json.decode(content, type=_Marked).format
-    if found != FORMAT:
+    # The format comes first: a lock of another one may lack the fields that are read below.
+    version = msgspec.json.decode(content, type=_Marked).format
+    if version != FORMAT:
         raise ReplayError(
-            f"spec.lock.json: a folder of format {found}, this version replays format {FORMAT}: "
+            f"spec.lock.json: a folder of format {version}, this version replays format {FORMAT}: "
             f"replay it with the dpcore that wrote it, or run its spec again"
         )
     lock = msgspec.json.decode(content, type=Lock)
@@ -251,21 +256,26 @@ def require_versions(found: Lock, spec: Spec) -> None:
 
 def require_same(found: Lock, again: Lock) -> None:
     """Raise `ReplayError` naming what differs between a published lock and what follows from it."""
-    ours, theirs = msgspec.to_builtins(again), msgspec.to_builtins(found)
-    _require_equal(theirs, ours, "spec.lock.json")
+    computed_data, published_data = msgspec.to_builtins(again), msgspec.to_builtins(found)
+    _require_equal(published_data, computed_data, "spec.lock.json")
 
 
-def _require_equal(theirs: Any, ours: Any, at: str) -> None:
-    for path, published, computed in _differences(theirs, ours, at):
+def _require_equal(published_data: Any, computed_data: Any, root: str) -> None:
+    # The first difference suffices: one is enough to refuse.
+    for path, published, computed in _differences(published_data, computed_data, root):
         raise ReplayError(
             f"{path}: {published!r} was published, {computed!r} is what this installation computes"
         )
 
 
-def _differences(found: Any, again: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """(path, found, again) of every leaf that differs."""
-    if isinstance(found, dict) and isinstance(again, dict) and found.keys() == again.keys():
-        for key, value in found.items():
-            yield from _differences(value, again[key], f"{path}.{key}")
-    elif found != again:
-        yield path, found, again
+def _differences(published: Any, computed: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """(path, published, computed) of every leaf that differs."""
+    if (
+        isinstance(published, dict)
+        and isinstance(computed, dict)
+        and published.keys() == computed.keys()
+    ):
+        for key, value in published.items():
+            yield from _differences(value, computed[key], f"{path}.{key}")
+    elif published != computed:
+        yield path, published, computed

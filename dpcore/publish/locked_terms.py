@@ -34,7 +34,7 @@ def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
     """Everything that a sensitivity says, as JSON-ready data; null stands for infinity."""
     relation = sensitivity.adjacency
     radius = relation.feature_radius
-    said: dict[str, Any] = {
+    data: dict[str, Any] = {
         "class": type(sensitivity).__name__,
         "membership": relation.membership,
         "feature_radius": None if math.isinf(radius) else radius,
@@ -43,21 +43,24 @@ def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
         "premises": list(sensitivity.premises),
     }
     if relation.of_person:
-        said["persons"] = relation.records
+        data["persons"] = relation.records
     if isinstance(sensitivity, SensitivityLaw):
         law = sensitivity.law
-        said |= {"atoms": law.atoms, "weights": law.weights, "uncovered": law.uncovered}
+        data |= {"atoms": law.atoms, "weights": law.weights, "uncovered": law.uncovered}
     if isinstance(sensitivity, Sensitivity):
-        said |= {"covers_fallback": sensitivity.covers_fallback, "range": sensitivity.range}
-    return said
+        data |= {"covers_fallback": sensitivity.covers_fallback, "range": sensitivity.range}
+    return data
 
 
 def public_dict(plan: Plan) -> dict[str, Any]:
     """What the learners of a plan were told beside the domain and the coins, by release."""
     exact = plan.request.domain.exact is not None
     return {
-        one.name: {"mu": one.mu, "withholds_count": exact and one.part.exact is None}
-        for one in plan.schedule.releases
+        scheduled.name: {
+            "mu": scheduled.mu,
+            "withholds_count": exact and scheduled.part.exact is None,
+        }
+        for scheduled in plan.schedule.releases
     }
 
 
@@ -71,7 +74,7 @@ def _noise(mechanism: AnyMechanism) -> Any:
 
 
 def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
-    """What a lock's plan says.
+    """Read the terms that a lock's plan states, for relocking.
 
     Args:
         names: Of the releases of its spec, in order.
@@ -79,44 +82,47 @@ def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
     Raises:
         ReplayError: it lacks something, or says what no plan can say.
     """
+    # A stranger's lock may hold anything: whatever is wrong with it ends in one error.
     try:
-        said = plan["guarantee"]
-        epsilon = said["epsilon"]
+        guarantee = plan["guarantee"]
+        epsilon = guarantee["epsilon"]
         return Terms(
+            # JSON has no infinity: null stands for a run that guarantees nothing.
             epsilon=math.inf if epsilon is None else float(epsilon),
-            accountant=str(said["accountant"]),
+            accountant=str(guarantee["accountant"]),
             releases=[
                 LockedRelease(
                     mu=_number(plan["public"][name]["mu"]),
                     withholds_count=bool(plan["public"][name]["withholds_count"]),
-                    asks={one["query"]: _ask(one) for one in plan["releases"][name]},
+                    asks={entry["query"]: _ask(entry) for entry in plan["releases"][name]},
                 )
                 for name in names
             ],
-            look={one["query"]: _ask(one) for one in plan["look"]},
+            look={entry["query"]: _ask(entry) for entry in plan["look"]},
         )
     except (LookupError, TypeError, ValueError, AttributeError, DpcoreError) as error:
         raise ReplayError(f"spec.lock.json: damaged ({type(error).__name__} in its plan)") from None
 
 
-def _number(said: Any) -> float | None:
-    return None if said is None else float(said)
+def _number(number: Any) -> float | None:
+    return None if number is None else float(number)
 
 
-def _ask(said: Mapping[str, Any]) -> LockedAsk:
-    return LockedAsk(sensitivity=_sensitivity(said), noise=said["noise"])
+def _ask(entry: Mapping[str, Any]) -> LockedAsk:
+    return LockedAsk(sensitivity=_sensitivity(entry), noise=entry["noise"])
 
 
-def _sensitivity(said: Mapping[str, Any]) -> AnySensitivity:
-    bound = said["bound"]
+def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
+    bound = entry["bound"]
     common: dict[str, Any] = {
-        "distance": Distance(said["distance"]),
+        "distance": Distance(entry["distance"]),
         "adjacency": _relation(bound),
-        "source": str(said["source"]),
+        "source": str(entry["source"]),
         "validity": _validity(bound["validity"]),
-        "solver_error": float(said["solver_error"]),
+        "solver_error": float(entry["solver_error"]),
         "premises": tuple(map(str, bound["premises"])),
     }
+    # Two classes, known by name: no text of a lock can choose what is constructed.
     if bound["class"] == SensitivityLaw.__name__:
         law = HitLaw(
             atoms=bound["atoms"], weights=bound["weights"], uncovered=float(bound["uncovered"])
@@ -125,7 +131,7 @@ def _sensitivity(said: Mapping[str, Any]) -> AnySensitivity:
     if bound["class"] != Sensitivity.__name__:
         raise ValueError("a sensitivity of a class that this version does not know")
     return Sensitivity(
-        value=float(said["sensitivity"]),
+        value=float(entry["sensitivity"]),
         covers_fallback=bool(bound["covers_fallback"]),
         range=_number(bound["range"]),
         **common,
@@ -147,15 +153,16 @@ def _validity_dict(validity: Validity) -> dict[str, Any]:
         case OverCoins(gamma):
             return {"over_coins": gamma}
         case Conditional(assumptions):
-            return {"conditional": [list(one) for one in assumptions]}
+            return {"conditional": [list(assumption) for assumption in assumptions]}
         case Refuted(reason):
             return {"refuted": reason}
         case WorstCase():
             return {"worst_case": True}
 
 
-def _validity(said: Mapping[str, Any]) -> Validity:
-    match dict(said):
+def _validity(data: Mapping[str, Any]) -> Validity:
+    # Further keys are not looked at here: `require_same` compares the whole lock afterwards.
+    match dict(data):
         case {"over_coins": gamma}:
             return OverCoins(float(gamma))
         case {"conditional": assumptions}:

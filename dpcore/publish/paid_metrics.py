@@ -26,7 +26,7 @@ class Paid:
 
 def plan_of(run: Run) -> Plan:
     """The priced plan that a run's lock states."""
-    terms = terms_of(run.lock.plan, tuple(one.name for one in run.spec.request.releases))
+    terms = terms_of(run.lock.plan, tuple(release.name for release in run.spec.request.releases))
     return run.spec.relocked(terms, run.lock.coins() or PublicCoins(0))
 
 
@@ -36,13 +36,14 @@ def paid(run: Run, plan: Plan) -> tuple[Paid, ...]:
     Bars are of the noise alone: they say nothing of how few records were held out.
     """
     look, values = run.spec.request.look, run.answers.get(RELEASE, ())
-    found = []
+    bars = []
     for ask, value in zip(plan.schedule.look, values, strict=True):
         assert ask.spread is not None, "metrics are released with Laplace noise"
-        name, far = ask.query.name, ask.spread.within(_MISS)
-        told = [stated(look, {name: value + move}) for move in (0.0, -far, far)]
-        (release, metrics), *_ = told[0].items()
+        name, half_width = ask.query.name, ask.spread.within(_MISS)
+        # The statistic is moved by the width of its noise; the metric then words all three alike.
+        readings = [stated(look, {name: value + move}) for move in (0.0, -half_width, half_width)]
+        (release, metrics), *_ = readings[0].items()
         (metric,) = metrics
-        at, low, high = (one[release][metric] for one in told)
-        found.append(Paid(release=release, metric=metric, value=at, low=low, high=high))
-    return tuple(found)
+        middle, low, high = (reading[release][metric] for reading in readings)
+        bars.append(Paid(release=release, metric=metric, value=middle, low=low, high=high))
+    return tuple(bars)

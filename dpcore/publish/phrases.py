@@ -13,7 +13,7 @@ def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:
 
 
 def describe_mechanism(mechanism: dict[str, Any]) -> str:
-    """`Gaussian(noise_multiplier=3.73)`."""
+    """A locked mechanism with its fields to six digits: `Gaussian(noise_multiplier=3.73)`."""
     fields = {name: value for name, value in mechanism.items() if name != "class"}
     inner = ", ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"

@@ -100,57 +100,62 @@ class Session(Once, Shown):
     ) -> None:
         super().__init__()
         require_given(budget, domain, table, adjacency, on_invalid)
-        own = budget.total.adjacency if isinstance(budget, Ledger) else None
-        plain = ADD_REMOVE if domain.exact is None else REPLACE_ONE
+        # A ledger's sums are about its own relation. A budget in memory takes what the domain's
+        # declarations protect.
+        ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
+        default_adjacency = ADD_REMOVE if domain.exact is None else REPLACE_ONE
         if domain.people is not None:
-            plain = domain.people.relation(plain)
-        self.adjacency = adjacency or own or plain
+            default_adjacency = domain.people.relation(default_adjacency)
+        self.adjacency = adjacency or ledger_adjacency or default_adjacency
         self._ledger = budget if isinstance(budget, Ledger) else None
         self._delta = budget.total.delta if isinstance(budget, Ledger) else budget.delta
-        self._spent: Spent | None = None
+        self._sums: Spent | None = None
+        # Rényi sums take the most kinds of events; at delta = 0 only pure epsilons add up.
         if isinstance(budget, PrivacyBudget):
-            self._spent = Total(
+            self._sums = Total(
                 epsilon=budget.epsilon,
                 delta=budget.delta,
                 adjacency=self.adjacency,
                 notion="renyi" if budget.delta > 0 else "basic",
             ).start()
+        # Some mechanisms are cheap only where costs add up by Rényi divergences.
         self._concentrated = not (self._ledger and self._ledger.total.notion != "renyi")
         self._domain, self._table, self._on_invalid = domain, table, on_invalid
         self._registry = registry
-        self._paid: list[Paid] = []
+        self._releases: list[Paid] = []
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"Session({len(self._paid)} releases; left {self.left})"
+        return f"Session({len(self._releases)} releases; left {self.left})"
 
     def sheet(self) -> Sheet:
         """Every release, what it cost, and what is left."""
-        rows = [(one.name, one.guarantee.short, one.left) for one in self._paid]
+        rows = [(release.name, release.guarantee.short, release.left) for release in self._releases]
         table = Listing.of(("release", "guarantee", "left after it"), rows)
         return Sheet(title="Session", tables=(table,), sentences=(f"Left: {self.left}.",))
 
     @property
     def releases(self) -> tuple[Paid, ...]:
-        """All that was released, in order."""
-        return tuple(self._paid)
+        """Every release of this session, in order."""
+        return tuple(self._releases)
 
     @property
     def left(self) -> str:
         """What is left, in words: the epsilon, at the budget's delta, of one more release."""
-        left = self._left()
+        left = self._remaining_budget()
         if left.mu > 0:
+            # Rounded down: what is said to be left must be let through when it is asked for.
             epsilon = shown_down(gaussian_epsilon(self._delta, left.mu, lower=True))
             return f"epsilon = {epsilon} at delta = {self._delta:g}"
         if left.epsilon > 0:
             return f"epsilon = {shown_down(left.epsilon)}, pure"
         return "nothing"
 
-    def _left(self) -> Left:
+    def _remaining_budget(self) -> Left:
         if self._ledger is not None:
             return self._ledger.left()
-        assert self._spent is not None, "a session has a ledger or sums of its own"
-        return self._spent.left()
+        assert self._sums is not None, "a session has a ledger or sums of its own"
+        return self._sums.left()
 
     def count(self, *, epsilon: float, **fields: Any) -> Figures:
         """How many records there are, or meet `where`; fields of `statistics.count`."""
@@ -182,8 +187,8 @@ class Session(Once, Shown):
     ) -> Figures:
         """Quantiles of a column, with intervals; fields of `statistics.quantiles`."""
         several = quantiles if isinstance(quantiles, Sequence) else (quantiles,)
-        wanted = {"column": column, "quantiles": tuple(several), **fields}
-        return self._table_of("statistics.quantiles", epsilon, wanted)
+        arguments = {"column": column, "quantiles": tuple(several), **fields}
+        return self._table_of("statistics.quantiles", epsilon, arguments)
 
     def group_by(self, by: str | Sequence[str], *, epsilon: float, **fields: Any) -> Statistics:
         """Counts, and means of `column`, in groups; fields of `statistics.group_by`."""
@@ -194,7 +199,7 @@ class Session(Once, Shown):
     def fit(
         self, learner: AnyLearner, *, epsilon: float, mechanism: Mechanisms | None = None
     ) -> Model:
-        """A model.
+        """Fit a learner that predicts, at this epsilon, and return its model.
 
         Raises:
             ContractError: the learner publishes tables.
@@ -227,32 +232,40 @@ class Session(Once, Shown):
         self._require_here(ContractError)
         require_learner(learner)
         budget = PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta)
+        # Priced before the table is touched: what cannot be guaranteed is refused at no cost.
         plan = price(
             domain=self._domain,
             adjacency=self.adjacency,
             budget=budget,
             learner=learner,
-            mechanism=mechanism or self._usual(learner, budget),
+            mechanism=mechanism or self._choose_mechanisms(learner, budget),
             on_invalid=self._on_invalid,
             registry=self._registry,
         )
+        # One release at a time: the sums that let it through are the sums that it is added to.
         with self._lock:
-            what = name or f"{type(learner).__name__.lower()}-{len(self._paid) + 1}"
+            entry_name = name or f"{type(learner).__name__.lower()}-{len(self._releases) + 1}"
             reservation = None
             if self._ledger is not None:
-                reservation = plan.reserve(self._ledger, what)
+                reservation = plan.reserve(self._ledger, entry_name)
             else:
-                assert self._spent is not None, "a session has a ledger or sums of its own"
-                self._spent = self._charged(self._spent, plan.charge(), what, budget.epsilon)
+                assert self._sums is not None, "a session has a ledger or sums of its own"
+                self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
+            # Charged by now, and not given back if it fails: that it failed may depend on a record.
             outcome = plan.run(self._table, reservation=reservation)
             (published,) = outcome.models.values()
-            self._paid.append(
-                Paid(name=what, published=published, guarantee=outcome.guarantee, left=self.left)
+            self._releases.append(
+                Paid(
+                    name=entry_name,
+                    published=published,
+                    guarantee=outcome.guarantee,
+                    left=self.left,
+                )
             )
         return published
 
-    def _charged(self, spent: Spent, charge: Charge, what: str, epsilon: float) -> Spent:
-        """The sums with one more release.
+    def _add_charge(self, spent: Spent, charge: Charge, entry_name: str, epsilon: float) -> Spent:
+        """The sums in memory after one more release.
 
         Raises:
             BudgetExceededError: what it costs, and what is left, in words.
@@ -261,14 +274,15 @@ class Session(Once, Shown):
             return spent.spend(charge)
         except BudgetExceededError:
             raise BudgetExceededError(
-                f"{what} at epsilon = {epsilon:g} costs more than the session has left: "
+                f"{entry_name} at epsilon = {epsilon:g} costs more than the session has left: "
                 f"{self.left}; nothing was spent and no record was read"
             ) from None
 
-    def _usual(self, learner: AnyLearner, budget: PrivacyBudget) -> Mechanisms:
+    def _choose_mechanisms(self, learner: AnyLearner, budget: PrivacyBudget) -> Mechanisms:
         """The mechanism of each query by its norm and values."""
         if not isinstance(learner, Learner):
             raise SpecError(f"{type(learner).__name__} serves a function: name its mechanism")
+        # These coins only serve to list the queries with their norms; the release draws its own.
         public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
         return {
             query.name: usual_mechanism(query, concentrated=self._concentrated and budget.delta > 0)

@@ -43,24 +43,26 @@ def require_given(budget: Any, domain: Any, table: Any, adjacency: Any, on_inval
         )
     if on_invalid not in ("refuse", "project"):
         raise ParameterError(_OWNER, "refuse or project", "on_invalid", on_invalid)
+    # Names come before cells: a table that lacks a column is refused with no record read.
     names = _names(table)
     _require_columns(domain, names)
+    # A table in memory can be checked at once. A stream is read once only, when it is paid for.
     if names is not None and on_invalid == "refuse":
         require_fit(domain, table)
 
 
 def _require_columns(domain: Domain, names: list[Any] | None) -> None:
     """Every declared column is there, by name, where the table tells its names unread."""
-    absent = [] if names is None else [name for name in domain.read if name not in names]
-    if absent:
+    gaps = [] if names is None else [name for name in domain.read if name not in names]
+    if gaps:
         raise SourceError(
-            f"the table has no column {absent[0]!r}, which the domain declares: rename one, or "
+            f"the table has no column {gaps[0]!r}, which the domain declares: rename one, or "
             f"declare what there is"
         )
 
 
 def _names(table: Any) -> list[Any] | None:
-    """Of a table's columns; None of a source, a stream or a lazy frame, which are read once.
+    """Names of a table's columns; None for a source, a stream or a lazy frame, read only once.
 
     Raises:
         ParameterError: it is none of these.
@@ -69,9 +71,9 @@ def _names(table: Any) -> list[Any] | None:
         return [*table]
     if isinstance(table, Source) or hasattr(table, "collect"):
         return None
-    for own in ("column_names", "columns"):  # pyarrow's; those of frames
-        if hasattr(table, own):
-            return [*getattr(table, own)]
+    for attribute in ("column_names", "columns"):  # pyarrow's; those of frames
+        if hasattr(table, attribute):
+            return [*getattr(table, attribute)]
     if hasattr(table, "__arrow_c_stream__"):
         return None
     raise ParameterError(
@@ -80,20 +82,21 @@ def _names(table: Any) -> list[Any] | None:
 
 
 def require_epsilon(epsilon: Any) -> float:
-    """A finite number above 0.
+    """Return epsilon as a float, if it is a finite number above 0.
 
     Raises:
         ParameterError: it is none.
     """
-    number = not isinstance(epsilon, bool | str | bytes) and hasattr(epsilon, "__float__")
-    if not number or not (math.isfinite(float(epsilon)) and float(epsilon) > 0):
-        told = float(epsilon) if number else _type(epsilon)
-        raise ParameterError("a release", "a finite epsilon > 0", "epsilon", told)
+    # Any type of number serves, numpy's among others; True and a text are none.
+    is_number = not isinstance(epsilon, bool | str | bytes) and hasattr(epsilon, "__float__")
+    if not is_number or not (math.isfinite(float(epsilon)) and float(epsilon) > 0):
+        description = float(epsilon) if is_number else _type(epsilon)
+        raise ParameterError("a release", "a finite epsilon > 0", "epsilon", description)
     return float(epsilon)
 
 
 def require_learner(learner: Any) -> None:
-    """An instance of a learner.
+    """Refuse whatever is no instance of a learner.
 
     Raises:
         ParameterError: it is a class, a name, or something else.
@@ -111,17 +114,25 @@ def require_learner(learner: Any) -> None:
 
 
 def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:
-    """A learner of these fields.
+    """Make a learner of a class from its fields by name.
 
     Raises:
         SpecError: it has no such field, or lacks one.
     """
-    known = {one.alias or one.name: one for one in attrs.fields(cls) if one.init}
-    if extra := sorted({*fields} - {*known}):
-        raise SpecError(f"{name} has no field {extra[0]!r}{nearest(extra[0], known)}")
-    needed = {field for field, one in known.items() if one.default is attrs.NOTHING}
-    if lacking := sorted(needed - {*fields}):
-        raise SpecError(f"{name} needs the field {lacking[0]!r}")
+    attributes = {
+        attribute.alias or attribute.name: attribute
+        for attribute in attrs.fields(cls)
+        if attribute.init
+    }
+    if extra_fields := sorted({*fields} - {*attributes}):
+        raise SpecError(
+            f"{name} has no field {extra_fields[0]!r}{nearest(extra_fields[0], attributes)}"
+        )
+    required_fields = {
+        field for field, attribute in attributes.items() if attribute.default is attrs.NOTHING
+    }
+    if missing_fields := sorted(required_fields - {*fields}):
+        raise SpecError(f"{name} needs the field {missing_fields[0]!r}")
     return cast(AnyLearner, cls(**fields))
 
 

@@ -32,26 +32,30 @@ class Asked:
 
 def stacked(answers: Mapping[str, Asked]) -> dict[str, NDArray[Any]]:
     """The arrays of an archive, by name."""
-    found: dict[str, NDArray[Any]] = {}
-    for release, asked in answers.items():
+    arrays: dict[str, NDArray[Any]] = {}
+    for release, transcript in answers.items():
+        # Answers alike in query, shape and type share an array, and so one header.
         groups: dict[tuple[Any, ...], list[int]] = {}
-        for place, (query, value) in enumerate(zip(asked.queries, asked.values, strict=True)):
+        for place, (query, value) in enumerate(
+            zip(transcript.queries, transcript.values, strict=True)
+        ):
             groups.setdefault((query, value.shape, value.dtype.str), []).append(place)
-        order = np.empty(len(asked.queries), dtype=np.min_scalar_type(max(0, len(groups) - 1)))
+        order = np.empty(len(transcript.queries), dtype=np.min_scalar_type(max(0, len(groups) - 1)))
         for number, ((query, *_), places) in enumerate(groups.items()):
             order[places] = number
             if len(places) == 1:
-                found[f"{release}.{places[0]:06d}.{query}"] = asked.values[places[0]]
+                arrays[f"{release}.{places[0]:06d}.{query}"] = transcript.values[places[0]]
             else:
                 name = f"{release}.{places[0]:06d}x{len(places)}.{query}"
-                found[name] = np.stack([asked.values[place] for place in places])
+                arrays[name] = np.stack([transcript.values[place] for place in places])
+        # Written only where needed: without it, arrays follow each other in the order of asking.
         if (order[1:] < order[:-1]).any():
-            found[f"{release}.order"] = order
-    return found
+            arrays[f"{release}.order"] = order
+    return arrays
 
 
 def unstacked(arrays: Mapping[str, NDArray[Any]], most: int) -> dict[str, Asked]:
-    """The same back, by release.
+    """One release's answers each, from the arrays that `stacked` made of them.
 
     Args:
         most: How many answers there may be in all; empty arrays of any number take no room.
@@ -64,19 +68,20 @@ def unstacked(arrays: Mapping[str, NDArray[Any]], most: int) -> dict[str, Asked]
     for name, array in arrays.items():
         if order := _ORDER.match(name):
             orders[order[1]] = array
-        elif (found := _NAME.match(name)) and _fits(found[3], array):
-            most -= int(found[3] or 1)
+        elif (fields := _NAME.match(name)) and _fits(fields[3], array):
+            # Counted before it is unpacked: an empty array could stand for any number of answers.
+            most -= int(fields[3] or 1)
             if most < 0:
                 raise ReplayError("answers.npz: more answers than the plan may publish")
-            parts: Sequence[NDArray[Any]] = [array] if found[3] is None else list(array)
-            groups.setdefault(found[1], []).append((found[4], parts))
+            parts: Sequence[NDArray[Any]] = [array] if fields[3] is None else list(array)
+            groups.setdefault(fields[1], []).append((fields[4], parts))
         else:
             raise ReplayError(f"answers.npz: damaged (an answer called {shown(name)})")
-    if unknown := {*orders} - {*groups}:
+    if orphans := {*orders} - {*groups}:
         raise ReplayError(
-            f"answers.npz: damaged (an order of {shown(min(unknown))}, which has no answers)"
+            f"answers.npz: damaged (an order of {shown(min(orphans))}, which has no answers)"
         )
-    return {name: _ordered(given, orders.get(name)) for name, given in groups.items()}
+    return {name: _ordered(group, orders.get(name)) for name, group in groups.items()}
 
 
 def _fits(count: str | None, array: NDArray[Any]) -> bool:
@@ -90,12 +95,13 @@ def _ordered(
     sizes = [len(parts) for _, parts in groups]
     numbers: Iterable[int] = np.repeat(np.arange(len(groups)), sizes).tolist()
     if order is not None:
-        whole = order.ndim == 1 and order.dtype.kind == "u" and order.size == sum(sizes)
-        if not whole or int(order.max()) >= len(groups):
+        has_form = order.ndim == 1 and order.dtype.kind == "u" and order.size == sum(sizes)
+        if not has_form or int(order.max()) >= len(groups):
             raise ReplayError("answers.npz: damaged (the order of the answers)")
+        # The order must use up every array exactly.
         if np.bincount(order.astype(np.intp), minlength=len(groups)).tolist() != sizes:
             raise ReplayError("answers.npz: damaged (the order of the answers)")
         numbers = order.tolist()
-    left = [iter(parts) for _, parts in groups]
-    pairs = [(groups[number][0], next(left[number])) for number in numbers]
+    iterators = [iter(parts) for _, parts in groups]
+    pairs = [(groups[number][0], next(iterators[number])) for number in numbers]
     return Asked([query for query, _ in pairs], [value for _, value in pairs])

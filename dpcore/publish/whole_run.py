@@ -95,41 +95,50 @@ def run(
             is full once the run is charged; what was reserved stays spent.
         OperatorFileError: the release is published, and its operator's file is missing.
     """
-    spec, started = _spec(spec), time.monotonic()
+    spec, start = _spec(spec), time.monotonic()
     sealed = spec.request.sealed
-    priced = locked(spec)
-    plan = priced.plan
+    locked_spec = locked(spec)
+    plan = locked_spec.plan
+    # A rehearsal shows private figures to the operator, and a sealed run has no operator.
     if sealed and rehearsal is not None:
         with spec.placed():
             raise SpecError(
                 "it has no operator channel to show a rehearsal on (--rehearsal)", "sealed"
             )
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
+    # Points and ledger are looked up before the folder is made: a refusal leaves no trace.
     work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
     book = ledger_of(spec, ledger)
-    with contextlib.ExitStack() as held:
-        folder = held.enter_context(_folder(runs, spec))
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(_folder(runs, spec))
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
-            holding = held.enter_context((engine or Local()).opened(folder))
-        plan.require_fit(holding)
-        work = attrs.evolve(work, engine=holding)
+            live_engine = stack.enter_context((engine or Local()).opened(folder))
+        # The engine is ready and the records are closed: what it cannot hold is refused unspent.
+        plan.require_fit(live_engine)
+        work = attrs.evolve(work, engine=live_engine)
+        # Spent here, before a record is opened. The coins of a rehearsal are known, so that nothing
+        # would be private about it: the ledger notes the look and charges nothing.
         reservation, warning = None, ""
         if book is not None and rehearsal is None:
             reservation = plan.reserve(book, folder.name, _uncovered(spec))
             warning = reservation.warning
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
-        with _spent(reservation):
+        # The only step that sees records, and all that is published of them.
+        with _after_reservation(reservation):
             outcome = work.sealed(reservation) if sealed else work.open(reservation)
-            made = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
-        made = attrs.evolve(
-            made,
-            note="; ".join(filter(None, (priced.note, outcome.note, holding.note, warning))),
+            result = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
+        result = attrs.evolve(
+            result,
+            note="; ".join(
+                filter(None, (locked_spec.note, outcome.note, live_engine.note, warning))
+            ),
         )
+        # An evaluation by the operator would tell more than the guarantee covers.
         if sealed:
-            return made
-        with _published(made):
-            return attrs.evolve(made, operator=_operator(spec, plan, outcome, folder, started))
+            return result
+        with _after_publication(result):
+            return attrs.evolve(result, operator=_operator(spec, plan, outcome, folder, start))
 
 
 def reproduce(
@@ -148,6 +157,7 @@ def reproduce(
     if spec.request.sealed:
         with spec.placed():
             raise SpecError("it has no operator channel to show a reproduction on", "sealed")
+    # Refuted bounds are priced as printed: a number comes out, and no guarantee with it.
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
     work = _Work(spec, plan, points_of(spec, plan), secret, None, source, progress)
@@ -179,10 +189,10 @@ def replay(
         ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
-    found = load_run(folder, registry, memory=memory, work=work)
-    if wrong := differing(found):
-        raise ReplayError(f"{found.kept}: {', '.join(wrong)} do not replay")
-    return found
+    result = load_run(folder, registry, memory=memory, work=work)
+    if differences := differing(result):
+        raise ReplayError(f"{result.kept}: {', '.join(differences)} do not replay")
+    return result
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -201,29 +211,32 @@ class _Work:
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
-        records, done, most = self._records(), 0, self.plan.most_asks
-        tell = self.progress or (lambda so_far, most: None)
-        tell(0, most)
+        records, count, limit = self._records(), 0, self.plan.most_asks
+        tell = self.progress or (lambda so_far, limit: None)
+        # How far a run is may depend on records: a sealed run never comes this way.
+        tell(0, limit)
 
         def step() -> None:
-            nonlocal done
-            done += 1
-            tell(done, most)
+            nonlocal count
+            count += 1
+            tell(count, limit)
 
         return self._run(records, step, reservation)
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
-        """The same; once records are opened, nothing is told but success or one fixed sentence."""
+        """Read and release without a word: whatever fails, the error is one fixed sentence."""
         return silenced(lambda: self._run(self._records(), lambda: None, reservation))
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
-        """The public files, all of them or none."""
+        """Write the public files, all or none, and return the run that they are."""
         lock, guarantee = lock_of(self.spec, self.plan, outcome.coins), outcome.guarantee
+        # Nobody can check how the columns of a table were typed before it came here: a premise.
         if self.table is not None:
             guarantee = guarantee.resting_on(HANDED_OVER)
-        looked = stated(self.spec.request.look, means(outcome.answers))
+        # From released answers alone, so that publishing it costs nothing more.
+        paid_metrics = stated(self.spec.request.look, means(outcome.answers))
         files = public_files(
-            lock, outcome.answers, outcome.models, outcome.arrays, guarantee, looked
+            lock, outcome.answers, outcome.models, outcome.arrays, guarantee, paid_metrics
         )
         _publish(folder, channel, files)
         return Run(
@@ -233,8 +246,10 @@ class _Work:
             lock=lock,
             guarantee=guarantee,
             models=outcome.models,
-            answers={name: tuple(a.value for a in got) for name, got in outcome.answers.items()},
-            evaluation=looked,
+            answers={
+                name: tuple(a.value for a in series) for name, series in outcome.answers.items()
+            },
+            evaluation=paid_metrics,
             files=files,
         )
 
@@ -257,13 +272,12 @@ class _Work:
             return self.table
         spec, domain = self.spec, self.spec.request.domain
         refuse = spec.request.on_invalid == "refuse"
-        opened = open_source if self.plan.schedule.in_blocks else load_table
+        # One learner that needs all records at once decides that all are loaded.
+        load = open_source if self.plan.schedule.in_blocks else load_table
         if self.source is not None:
-            return opened(self.source, Path(), spec.csv, domain, refuse=refuse, total=not refuse)
+            return load(self.source, Path(), spec.csv, domain, refuse=refuse, total=not refuse)
         with spec.placed():
-            return opened(
-                spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse
-            )
+            return load(spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse)
 
 
 def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:
@@ -285,10 +299,11 @@ def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _spent(reservation: Reservation | None) -> Iterator[None]:
+def _after_reservation(reservation: Reservation | None) -> Iterator[None]:
     """From the reservation to the published folder: whoever stops here has spent it."""
     try:
         yield
+    # Whatever stops a run from here on, its message must say that the budget is gone.
     except (NotPublishedError, LedgerError, SpoolError) as error:
         if reservation is None:
             raise
@@ -300,23 +315,23 @@ def _spent(reservation: Reservation | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _published(made: Run) -> Iterator[None]:
+def _after_publication(result: Run) -> Iterator[None]:
     """After the release is published: nothing that fails here takes it back."""
-    told = f"published in {made.kept}; the operator's file is missing"
+    message = f"published in {result.kept}; the operator's file is missing"
     try:
         yield
     except OSError as error:
-        raise OperatorFileError(f"{told}: it cannot be written ({error.strerror})") from None
+        raise OperatorFileError(f"{message}: it cannot be written ({error.strerror})") from None
     except DpcoreError as error:
-        raise OperatorFileError(f"{told}: {error.message}") from None
+        raise OperatorFileError(f"{message}: {error.message}") from None
     except MemoryError:
-        raise OperatorFileError(f"{told}: the evaluation needs more memory") from None
+        raise OperatorFileError(f"{message}: the evaluation needs more memory") from None
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(told) from None
+        raise KeyboardInterrupt(message) from None
 
 
-def _spec(given: Spec | Path | str) -> Spec:
-    return given if isinstance(given, Spec) else load_spec(given)
+def _spec(spec: Spec | Path | str) -> Spec:
+    return spec if isinstance(spec, Spec) else load_spec(spec)
 
 
 def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
@@ -327,21 +342,21 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
         RequestError: they are more than are paid for.
         SourceError: the points are missing or do not fit the domain.
     """
-    found = {}
+    points = {}
     with spec.placed():
-        for number, one in enumerate(plan.schedule.releases):
-            if one.publishes is ReleaseKind.FUNCTION:
+        for number, scheduled in enumerate(plan.schedule.releases):
+            if scheduled.publishes is ReleaseKind.FUNCTION:
                 raise SpecError(
                     "a function is asked, not published: add predictions_at, or open it in Python",
                     f"releases.{number}",
                 )
-            if one.release.predictions_at is not None:
+            if scheduled.release.predictions_at is not None:
                 with below("releases", number, "predictions_at"):
-                    found[one.name] = load_points(
-                        one.release.predictions_at, spec.folder, spec.csv, spec.request.domain
+                    points[scheduled.name] = load_points(
+                        scheduled.release.predictions_at, spec.folder, spec.csv, spec.request.domain
                     )
-        plan.encode_points(found)  # what public facts refuse is not charged to a ledger
-    return found
+        plan.encode_points(points)  # what public facts refuse is not charged to a ledger
+    return points
 
 
 def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
@@ -357,6 +372,7 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
         place = place_of(spec.ledger, spec.folder)
         if given is None:
             return Ledger.open(place, spec.registry)
+        # A path names a file and a name one of the user's ledgers: both must be this very ledger.
         if isinstance(place, Path):
             same = given.journal.path.resolve() == place.resolve()
         else:
@@ -384,25 +400,26 @@ def _uncovered(spec: Spec) -> tuple[str, ...]:
 
 
 def _operator(
-    spec: Spec, plan: Plan, outcome: Outcome, folder: Path, started: float
+    spec: Spec, plan: Plan, outcome: Outcome, folder: Path, start: float
 ) -> dict[str, Any]:
     """Everything that may depend on records beyond the answers, marked as such, and written."""
     notes: dict[str, Any] = {"warning": UNCOVERED}
+    # Made of private records, so that it stays in a folder for the owner alone.
     if spec.metrics:
-        found = evaluation(plan, outcome, spec.metrics, spec.groups)
-        notes["evaluation"] = found.told
+        report = evaluation(plan, outcome, spec.metrics, spec.groups)
+        notes["evaluation"] = report.told
         notes["curves"] = {
-            name: {metric: one.told() for metric, one in drawn.items()}
-            for name, drawn in found.curves.items()
-            if drawn
+            name: {metric: item.told() for metric, item in pictures.items()}
+            for name, pictures in report.curves.items()
+            if pictures
         }
-        if told := {one.name: one.note for one in plan.schedule.releases if one.note}:
-            notes["stand-ins"] = told
-    notes["seconds"] = round(time.monotonic() - started, 3)
+        if stand_ins := {item.name: item.note for item in plan.schedule.releases if item.note}:
+            notes["stand-ins"] = stand_ins
+    notes["seconds"] = round(time.monotonic() - start, 3)
     operator = private_folder(folder / "operator")
-    encoded = msgspec.json.format(msgspec.json.encode(notes), indent=2)
+    content = msgspec.json.format(msgspec.json.encode(notes), indent=2)
     try:
-        replace_file(operator / "run.json", encoded + b"\n", private=True)
+        replace_file(operator / "run.json", content + b"\n", private=True)
     except OSError:
         with contextlib.suppress(OSError):
             operator.rmdir()
