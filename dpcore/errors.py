@@ -10,7 +10,7 @@ own in front (`below`), and who has read the file finds line and column (`strict
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 LONGEST_VALUE = 80  # characters of one value in a message
 LONGEST_MESSAGE = 1000
@@ -102,6 +102,15 @@ class DpcoreError(Exception):
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.place, self.path, self.message) if part)
+
+
+def need(condition: object, error: type[DpcoreError], *parts: Any, **fields: Any) -> None:
+    """Raise `error(*parts, **fields)` unless a condition holds.
+
+    The parts are computed in any case: they are cheap, and cannot fail where the condition holds.
+    """
+    if not condition:
+        raise error(*parts, **fields)
 
 
 @contextmanager
