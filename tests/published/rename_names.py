@@ -51,6 +51,9 @@ def places(node: ast.AST, name: str, lines: list[bytes]) -> Iterator[Position]:
             isinstance(child, ast.arg) and child.arg == name
         ):
             yield child.lineno, child.col_offset, size
+        elif isinstance(child, ast.Nonlocal | ast.Global) and name in child.names:
+            start = lines[child.lineno - 1].index(name.encode(), child.col_offset + 6)
+            yield child.lineno, start, size
         elif isinstance(child, ast.FunctionDef | ast.ClassDef) and child.name == name:
             start = lines[child.lineno - 1].index(name.encode(), child.col_offset)
             yield child.lineno, start, size
@@ -140,7 +143,7 @@ def attribute_docs(body: list[ast.stmt]) -> list[ast.stmt]:
     ]
 
 
-NAMES = {"id", "arg", "name", "attr", "asname"}
+NAMES = {"id", "arg", "name", "attr", "asname"}  # and the lists of `nonlocal` and `global`
 
 
 def differences(old: ast.AST, new: ast.AST, names: Bijection) -> Iterator[str]:
