@@ -68,7 +68,7 @@ class Commands(NamedCommands):
 
 app = typer.Typer(
     cls=Commands,
-    help="Differential privacy from plugins: priced before it is read, attacked before believed.",
+    help="Compute and publish statistics and models with differential privacy.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -28,4 +28,7 @@ def replay(
         console.print(result.guarantee.paragraph(), markup=False)
         console.print()
         console.print(f"{len(result.files)} files replay to identical bytes.", markup=False)
-        console.print("The answers and the models agree; who made them is not shown.", markup=False)
+        console.print(
+            "The model follows from the published answers. This does not prove who published them.",
+            markup=False,
+        )

@@ -51,7 +51,7 @@ def _describe_noise(mechanism: AnyMechanism) -> str:
     kind: Any = type(mechanism)  # frozen attrs classes, as every component
     fields = {field.name: getattr(mechanism, field.name) for field in attrs.fields(kind)}
     inner = ", ".join(
-        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in fields.items()
         if value is not None
     )

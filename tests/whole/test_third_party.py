@@ -49,7 +49,7 @@ def test_a_strangers_plugin_is_admitted_tested_and_run(stranger):
     assert refused.returncode == 2
     assert "acme-bins" in refused.stderr
     assert dpcore("plugins", "enable", "acme-bins", "--yes").returncode == 0
-    assert "never attacked" in dpcore("check", str(spec)).stdout
+    assert "not tested yet" in dpcore("check", str(spec)).stdout
 
     tested = dpcore("test", "acme-bins", "--effort", "0.1", "--json")
     assert tested.returncode == 0, tested.stdout + tested.stderr

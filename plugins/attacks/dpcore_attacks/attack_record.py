@@ -50,7 +50,7 @@ class Attack(msgspec.Struct, frozen=True):
         )
 
 
-NEVER = "never attacked"
+NEVER = "not tested yet"
 
 
 def _record_path() -> Path:

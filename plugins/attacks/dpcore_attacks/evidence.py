@@ -29,7 +29,7 @@ class KnownAttacks(Evidence):
         """The latest audit, and how many refuted the plan."""
         audits = of_plan(audit_path(spec), lock)
         if not audits:
-            yield "never audited at this plan"
+            yield "No audit has been run for this exact plan. `dpcore audit SPEC` runs one."
             return
         yield audits[-1].describe()
         # All audits count, lest a late one that found nothing hides one that refuted.

@@ -73,7 +73,7 @@ def test_audits_of_this_plan_are_shown_with_their_effort(run, tmp_path):
     assert done.exit_code == 0, done.output
     assert text.count("321 runs of either") == 1
     assert "epsilon &gt;= 0.4 &lt;i&gt; (95 % confidence)" in text
-    assert "not thereby proved" in text
+    assert "Passing these tests is no proof." in text
     assert "BROKEN" not in text
     assert plain != text
     assert page_of(run, tmp_path)[1] == plain  # files beside the run change nothing unasked

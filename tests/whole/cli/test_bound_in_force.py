@@ -39,7 +39,7 @@ def spec(tmp_path, monkeypatch):
 def test_check_names_the_bound_in_force(spec, capsys):
     check(spec)
     told = capsys.readouterr().out
-    assert "release, bound PassesBound: never attacked" in told
+    assert "release, bound PassesBound: not tested yet" in told
     assert "PathBound" not in told
 
 

@@ -55,8 +55,10 @@ def test_check_run_and_replay_state_the_same_guarantee(home):
     run = home / "runs" / "s-0001"
     plan_shown, _, attacked = checked.partition("release, bound ")
     assert ran.startswith(plan_shown.rstrip("\n"))
-    assert attacked.split("\n")[0].endswith("never attacked")
-    assert attacked.rstrip("\n").endswith("never audited at this plan")
+    assert attacked.split("\n")[0].endswith("not tested yet")
+    assert attacked.rstrip("\n").endswith(
+        "No audit has been run for this exact plan. `dpcore audit SPEC` runs one."
+    )
     assert first in dpcore(home, "replay", run).stdout
     stated = json.loads((run / "public" / "guarantee.json").read_text())
     plan = json.loads(dpcore(home, "check", "s.yaml", "--json").stdout)

@@ -31,7 +31,7 @@ def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: b
         console = out()
         show_findings(console, findings)
         for release in releases:
-            verdict = "BROKEN" if release.broken else "stands so far"
+            verdict = "BROKEN" if release.broken else "not broken"
             answers = f"answers of {release.release} ({release.mechanism}): {verdict}"
             console.print(f"{answers}: {release.breach.describe()}", markup=False)
         for path in saved:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SYNTHETIC = "Only made-up records inside the declared domain were used."
 COUNTEREXAMPLES = "counterexamples"  # in the user's data folder
-NO_PROOF = "What was not broken is not thereby proved."
+NO_PROOF = "Passing these tests is no proof."
 
 
 def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: bool) -> None:
@@ -70,7 +70,7 @@ def _verdict(finding: Finding) -> str:
         return "BROKEN: 0 is not covered"
     if finding.failures and finding.case.learner.total:
         return f"NOT TOTAL: {finding.failure}"
-    return f"not attacked: {finding.reason}" if finding.reason else "stands so far"
+    return f"not attacked: {finding.reason}" if finding.reason else "not broken"
 
 
 def failed(finding: Finding) -> bool:

@@ -288,7 +288,10 @@ def spec(tmp_path):
 
 def test_a_right_spec_is_not_refuted_and_check_says_how_far_it_was_audited(invoke, spec):
     made = module(LabelMeanBound)
-    assert "never audited at this plan" in invoke(made, "check", spec).output
+    assert (
+        "No audit has been run for this exact plan. `dpcore audit SPEC` runs one."
+        in invoke(made, "check", spec).output
+    )
     found = invoke(made, "audit", spec, "--effort", "0.02", "--samples", "1000")
     assert found.exit_code == 0, found.output
     assert "not refuted" in found.output
@@ -305,7 +308,10 @@ def test_a_right_spec_is_not_refuted_and_check_says_how_far_it_was_audited(invok
     assert told["pair"]["records"] == "made up"
     assert "2 audits of this plan, 0 REFUTED it" in invoke(made, "check", spec).output
     spec.write_text(spec.read_text().replace("epsilon: 1", "epsilon: 2"))
-    assert "never audited at this plan" in invoke(made, "check", spec).output
+    assert (
+        "No audit has been run for this exact plan. `dpcore audit SPEC` runs one."
+        in invoke(made, "check", spec).output
+    )
 
 
 @attrs.frozen(kw_only=True)
