@@ -48,7 +48,10 @@ def test_the_wheel_is_complete(built):
     assert not any("tests" in name.split("/") for name in names)
     if folder == ROOT:
         assert wheel.read("dpcore/registry/registry.yaml") == (ROOT / "registry.yaml").read_bytes()
-        assert "dpcore/publish/reporting/page.html" in names
+    (package,) = {path.parent for path in folder.glob("dpcore*/__init__.py")}
+    for path in package.rglob("*"):  # templates, pages and examples too
+        if path.is_file() and "__pycache__" not in path.parts:
+            assert str(path.relative_to(folder)) in names
 
 
 def test_the_licence_comes_along(built):
