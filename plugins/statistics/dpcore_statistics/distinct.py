@@ -127,7 +127,7 @@ class Distinct(Folding):
 
 @attrs.frozen
 class DistinctBound(SensitivityBound):
-    """1, under every relation: what one record changes the number of distinct values by."""
+    """1, under every relation."""
 
     learner: ClassVar[type[AnyLearner]] = Distinct
 
