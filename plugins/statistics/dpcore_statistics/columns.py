@@ -46,8 +46,7 @@ class NumberColumn:
 
     def scaled(self, records: Records) -> NDArray[np.float64]:
         """Positions, shape (n,); 0 where there is no number."""
-        # Labels are centred numbers; features are scaled already. Clipping repeats the domain's
-        # own.
+        # Labels are centred numbers, features are scaled already; both are clipped once more.
         if self.start is None:
             return np.clip(records.labels / self.column.half_width, -1.0, 1.0)
         return np.clip(records.features[:, self.start], -1.0, 1.0)

@@ -67,8 +67,7 @@ def gaps(
         ends = first.low - second.high, first.high - second.low
         # A discrete law on a coarse grid is no normal one: keep the box there.
         if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
-            # Both counts must be far from 0 before a quotient's error is nearly linear in the
-            # noise.
+            # Far from 0 a quotient's error is nearly linear in the noise, for both counts.
             threshold = _ENOUGH * spread.width * narrow
             if min(first.count, second.count) > threshold:
                 z = normal_quantile(spread, apart(miss, len(pairs))) * spread.width

@@ -141,8 +141,7 @@ class GroupErrors(Paired):
                     low=_error(ends[0], cap),
                     high=_error(ends[1], cap),
                     count=n,
-                    # First order: noise on the sum, and the position times noise on the count over
-                    # w.
+                    # First order: noise on the sum, and on the count, times the position over w.
                     std=cap / 2 * math.hypot(1.0, position / w) / n,
                 )
             )

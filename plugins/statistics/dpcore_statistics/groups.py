@@ -82,8 +82,7 @@ class Paired(Grouped):
 
     def count_weight(self, public: Public) -> float:
         """w: what costs nothing under replacement in l2, else sqrt(1/2)."""
-        # Within a group a replaced record's counts cancel, and between two sqrt(2) sqrt(1 + w^2) is
-        # 2.
+        # Within a group a replaced record's counts cancel; between two, sqrt(2 (1 + w^2)) is 2.
         weight_is_free = public.domain.exact is not None and self.norm(public) is Distance.L2
         return 1.0 if weight_is_free else math.sqrt(0.5)
 
@@ -167,8 +166,7 @@ class GroupBy(Paired):
         column = number_column(public.domain, self.column)
         weights = np.full(len(block), self.count_weight(public))
         pairs = np.column_stack([weights, column.scaled(block)])
-        # A missing value takes its record out of the count, too: the mean's n is that of the
-        # values.
+        # A missing value takes its record out of the count, too: n is the number of values.
         return np.where(column.present(block), cell, -1), pairs
 
     def tables(self, answer: Answer, public: Public) -> Statistics:

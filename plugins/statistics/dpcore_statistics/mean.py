@@ -58,8 +58,7 @@ class Averaged(Statistic):
 
     def counted(self, public: Public) -> bool:
         """Whether the number of values is private, and released beside their sums."""
-        # Each of these makes the number of values private: an unknown n, a condition, missing
-        # values.
+        # Each makes the number of values private: an unknown n, a condition, missing values.
         column = number_column(public.domain, self.column)
         return public.domain.exact is None or bool(self.where) or column.may_miss
 
@@ -102,8 +101,7 @@ class Mean(Averaged):
         # With a public n every record counts: `counted` would be true otherwise.
         if query.real_size == 1:
             return positions[:, None]
-        # A record that is left out adds zeros, so whether it counts moves the sum by one row at
-        # most.
+        # A record that is left out adds zeros, so it starts or ceases to count by one row.
         mask = self.chosen(block, public) & column.present(block)
         rows = np.column_stack([np.full(len(block), self.count_weight(public)), positions])
         return np.where(mask[:, None], rows, 0.0)

@@ -207,8 +207,7 @@ class StatisticBound(SensitivityBound):
         if isinstance(movement, Refused):
             return movement
         claim, value = movement.under(adjacency)
-        # A sensitivity of 0 would need no noise: the core must not release it as if it were
-        # private.
+        # A sensitivity of 0 needs no noise: the number is public, and no release of records.
         if value == 0:
             return Refused(f"{query.name!r} is public under {claim}: no record moves it")
         if query.values != "integers":

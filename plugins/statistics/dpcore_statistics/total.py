@@ -50,8 +50,7 @@ class Total(Statistic):
         be left out."""
         column = number_column(public.domain, self.column)
         spans = (column.column.high - column.column.low) / self._unit(column)
-        # A record that starts or ceases to count moves the sum by up to M, as one that comes or
-        # goes.
+        # A record that starts or ceases to count moves the sum as one that comes or goes.
         may_be_absent = bool(self.where) or column.may_miss
         return ByRelation(add_remove=1.0, replace_one=max(spans, 1.0) if may_be_absent else spans)
 

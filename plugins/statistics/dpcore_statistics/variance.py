@@ -120,8 +120,7 @@ class Variance(Averaged):
             ends = around(total, spread, self.miss)
             mean_ends = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
         else:
-            # n is private: the third sum is of 1 - x^2, from which that of x^2 follows by the
-            # count.
+            # n is private: the third sum is of 1 - x^2, and the count gives that of x^2.
             w = self.count_weight(public)
             weighted, total, complement = (float(number) for number in answer.value)
             count = max(1.0, weighted / w)

@@ -111,8 +111,7 @@ def second_terms(
         if of_pairs:
             weight = heirs * weight + 0.5 * of_pairs.get((i, j), 0.0)
         terms.append((term, weight / divisor + 0.5 * surveyed.pop(term, 0.0)))
-    # What the survey saw and the loop above did not pop are products that involve a jump, or wavy
-    # ones.
+    # Surveyed terms that the loop above did not pop: products with a jump, and wavy ones.
     terms += [(term, strength) for term, strength in surveyed.items() if strength > 0]
     # Stable: equal weights keep the order above, so that equal answers give equal plans.
     order = sorted(range(len(terms)), key=lambda index: -terms[index][1])
@@ -154,7 +153,6 @@ def kept(old: Dictionary, weights: NDArray[np.float64], new: Dictionary) -> NDAr
     for index, term in enumerate(new.terms.tolist()):
         old_index = positions.get(tuple(term))
         if old_index is not None:
-            # Weights are of functions times sizes: another size needs another weight for the same
-            # shape.
+            # The same shape under another size needs another weight.
             start[index + 1] = weights[old_index + 1] * old.sizes[old_index] / new.sizes[index]
     return start

@@ -131,8 +131,7 @@ class State:
 
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
-        # A small table's clip follows from public facts and the released spread, not from
-        # residuals.
+        # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
             return small.clip_of(self.plan.signal, self.spread)
         residuals = self.residuals

@@ -137,8 +137,7 @@ class Dictionary:
                 functions |= {(column, level): _step(parts, level - HIGHEST) for level in steps}
             levels = [level for level in column_levels if level <= HIGHEST]
             if levels and levels[-1] > 0:
-                # One gather of cos(pi t), and higher levels by the recurrence: the same bits
-                # anywhere.
+                # One gather of cos(pi t), then the recurrence: the same bits anywhere.
                 waves = self.ranks.waves[place[column]][cells(z)]
                 for level, wave in enumerate(_chebyshev(waves, levels[-1]), start=1):
                     if (column, level) in keys:

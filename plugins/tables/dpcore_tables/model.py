@@ -48,8 +48,7 @@ class ShapeModel(ShownModel):
         if self.kind == "several":
             return np.asarray(np.argmax(self.outputs(encoded), axis=1), dtype=np.float64)
         scores = self.outputs(encoded)[:, 0]
-        # Residuals were clipped in the fit, which biases the logistic score: `unclipped` inverts
-        # that.
+        # Clipped residuals bias the logistic score in the fit: `unclipped` inverts that.
         if self.kind == "two":
             return 2 * unclipped(_sigmoid(scores)) - 1
         return (2 * np.clip(scores, 0.0, 1.0) - 1) * self.domain.label_bound

@@ -139,8 +139,7 @@ class Plain:
         self, weights: NDArray[np.float64], noise: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Signal over signal and noise, of every column and pair, which borrow from all others."""
-        # Squares less their noise may be negative; a group borrows from all others, and has a
-        # floor.
+        # Squares less their noise may be negative: a group borrows from others, and has a floor.
         excesses = np.mean(weights**2, axis=1) - noise
         usual = float(np.mean(noise))
         everywhere = max(float(np.mean(excesses)), _LEAST * usual)
@@ -165,8 +164,7 @@ class Plain:
         if not self.last:
             return np.asarray(root @ root.T)
         generator = np.random.Generator(np.random.PCG64(0))
-        # The factors of shrinking depend on the noise: draw it, shrink again, and look at the
-        # spread.
+        # The factors of shrinking depend on the noise, too: draw it, and shrink again.
         noisy_weights = self.weights + root @ generator.standard_normal((len(root), _DRAWS))
         variances = self._usual_variances()
         fits = np.hstack([self._shrink(weights[:, None], variances) for weights in noisy_weights.T])

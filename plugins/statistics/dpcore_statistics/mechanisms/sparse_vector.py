@@ -86,10 +86,10 @@ class SparseVector(Choice):
         Raises:
             ContractError: the scores are no integers of up to 2^53.
         """
-        # One noise for the threshold, drawn once: a fresh one at every step is another mechanism.
         scores = integers(value, query)
         of_threshold, of_scores = self.scales(sensitivity)
         level = self.enough(query, sensitivity)
+        # One noise for the threshold, drawn once: a fresh one at every step is another mechanism.
         level += int(laplace_law(drawable(of_threshold), 1).symmetric(1, noise)[0])
         noisy = scores + laplace_law(drawable(of_scores), scores.size).symmetric(scores.size, noise)
         # All noises are drawn at once: how many does not depend on where the walk stops.

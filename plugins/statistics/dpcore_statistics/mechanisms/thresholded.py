@@ -66,19 +66,16 @@ class ThresholdedEvent(VectorEvent):
             # Under membership one neighbour lacks the person: it has no keys of its own.
             for v in range(self.keys + 1) if self.adjacency.replaces else (0,):
                 log_p_u, log_p_v = u * log_hidden, v * log_hidden
-                # How many common keys' counts may differ by 1: their Gaussians lie sqrt(common) / s
-                # apart.
+                # So many common counts may differ by 1: the Gaussians lie sqrt(common) / s apart.
                 common = (2 if self.adjacency.replaces else 1) * self.keys - u - v
                 mu = up(math.sqrt(common) / self.std, roundings=3)
                 # 1 - p_u: the probability that some key of the person's own is published.
                 exposure = -math.expm1(log_p_u)
-                # H_a(pC || p'C') = p H_{ap'/p}(C || C'), with a = e^epsilon: a shift of epsilon by
-                # ln(p'/p).
+                # H_a(pC || p'C') = p H_{ap'/p}(C || C'): epsilon is shifted by ln(p'/p).
                 first = exposure + math.exp(log_p_u) * _gaussian(epsilons + (log_p_v - log_p_u), mu)
                 worst = np.maximum(worst, first)
                 if not self.adjacency.replaces:
-                    # The other direction: the neighbour without the person, which never shows an
-                    # own key.
+                    # The other direction: the neighbour without the person shows no own key.
                     worst = np.maximum(worst, _gaussian(epsilons + log_p_u, mu))
         # Rounded up: a curve may only overstate what is leaked.
         return np.minimum(up(worst, roundings=100), 1.0)
@@ -171,8 +168,7 @@ class Thresholded(Mechanism):
     def width(self) -> float:
         """s', in steps of the grid."""
         assert self.noise_std is not None, "calibrate the mechanism first"
-        # Grid noise of this width is a continuous Gaussian that was rounded (T13): only wider is
-        # safe.
+        # Grid noise of this width is a continuous Gaussian that was rounded (T13).
         return up(math.hypot(math.ldexp(self.noise_std, _GRID), _SMOOTHING), roundings=3)
 
     @property
