@@ -86,17 +86,20 @@ class _Reading:
         try:
             records = self.encode(batch)
         except MisfitError as error:
+            # The error's row is one of the batch: add the part's rows before it.
             place = Misfit(error.column, error.rule, self.part, self.row + error.row)
         else:
+            # The digest is of encoded rows alone: batches may be cut otherwise at the next reading.
             self.row += len(records)
             self.features.update(records.features)
             self.labels.update(records.labels)
             return records
+        # Outside the `except`, so that no chained error carries a record's value along.
         raise _MisfitAtError(place)
 
     def mark(self) -> bytes:
-        found: bytes = self.features.digest() + self.labels.digest()
-        return found
+        digest: bytes = self.features.digest() + self.labels.digest()
+        return digest
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -108,6 +111,7 @@ class _Numbered(Part):
     reading: _Reading
 
     def batches(self) -> Iterator[Columns]:
+        # Every part counts its rows from 0, as the caller's own part does.
         self.reading.part, self.reading.row = self.number, 0
         yield from self.part.batches()
 
@@ -135,19 +139,21 @@ class Bundle:
         self._contents: Contents | None = None
 
     def __reduce__(self) -> Any:
+        # Only the recipe travels: whoever receives it reads the parts again.
         return Bundle, (self._recipe, self._room)
 
     def __repr__(self) -> str:
         return "Bundle(private)"
 
     def __del__(self) -> None:
+        # Python may be shutting down, when modules are gone already.
         with suppress(Exception):
             self._close()
 
     def contents(self) -> Contents:
-        """What it holds."""
+        """Counts of the parts and the keyed digest; reads the parts at the first call."""
         with self._lock:
-            return self._read()[1]
+            return self._load_once()[1]
 
     def total(self, task: Task, first: int, expected: Contents) -> Folded:
         """The sum over its records, of which the first has place `first` in the source.
@@ -156,18 +162,21 @@ class Bundle:
             SourceError: it is no longer what was read first.
         """
         with self._lock:
-            engine, contents = self._read()
+            engine, contents = self._load_once()
+            # Another digest means other records: a sum over both readings would be of no dataset.
             if contents != expected:
                 raise SourceError("a part of the source has changed since it was read")
+            # Selections are by a record's place in the whole source: count from `first`.
             split, sample = counted_from(first, task.split), counted_from(first, task.sample)
             return engine.total(attrs.evolve(task, split=split, sample=sample))
 
-    def _read(self) -> tuple[LocalEngine, Contents]:
+    def _load_once(self) -> tuple[LocalEngine, Contents]:
         if self._engine is None or self._contents is None:
             room = self._room()
             engine = LocalEngine(spool=room.folder, threads=room.threads)
             try:
                 self._contents = self._load(engine)
+            # Any end but success closes the spool: no half-read records stay on the worker.
             except BaseException:
                 engine.close()
                 raise
@@ -176,6 +185,7 @@ class Bundle:
 
     def _load(self, engine: LocalEngine) -> Contents:
         recipe: Recipe = pickle.loads(self._recipe)  # noqa: S301  # the operator's own process's
+        # The key of the digests is the run's own: equal records of two runs cannot be linked.
         reading = _Reading.of(recipe.encode, recipe.key)
         parts = [_Numbered(part, number, reading) for number, part in enumerate(recipe.parts)]
         return Contents(engine.load(parts, reading), reading.mark())
@@ -195,25 +205,26 @@ def read(recipe: bytes, room: Callable[[], Room]) -> Bundle:
 
 def contents_of(bundle: Bundle) -> Contents | Failure:
     """A task: what a bundle holds."""
-    return _told(bundle.contents)
+    return _catch_failure(bundle.contents)
 
 
 def total_of(bundle: Bundle, task: bytes, first: int, expected: Contents) -> Folded | Failure:
     """A task: the sum over a bundle."""
 
     def total() -> Folded:
-        asked: Task = pickle.loads(task)  # noqa: S301  # the operator's own process's
-        return bundle.total(asked, first, expected)
+        loaded_task: Task = pickle.loads(task)  # noqa: S301  # the operator's own process's
+        return bundle.total(loaded_task, first, expected)
 
-    return _told(total)
+    return _catch_failure(total)
 
 
-def _told(work: Callable[[], Made]) -> Made | Failure:
+def _catch_failure(work: Callable[[], Made]) -> Made | Failure:
     try:
         return work()
     except _MisfitAtError as error:
         return Failure("MisfitError", error.misfit)
     except BlockError as error:
         return Failure(error.told)
+    # The type's name alone: a message may quote a record, and the cluster logs results.
     except Exception as error:
         return Failure(type(error).__name__)

@@ -39,19 +39,20 @@ _HERE = (
 
 def versions(names: Sequence[str]) -> dict[str, str]:
     """What a process would compute with: Python, and distributions; "" where one is missing."""
-    found = {"Python": ".".join(map(str, sys.version_info[:2]))}
+    by_name = {"Python": ".".join(map(str, sys.version_info[:2]))}
     for name in names:
         try:
-            found[name] = metadata.version(name)
+            by_name[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = ""
+            by_name[name] = ""
     try:
+        # Whether it is there counts, and not which version.
         from cryptography.hazmat.primitives.ciphers import Cipher  # noqa: F401
 
-        found["cryptography"] = "there"  # its words are the same in every version
+        by_name["cryptography"] = "there"  # its words are the same in every version
     except ImportError:
-        found["cryptography"] = ""
-    return found
+        by_name["cryptography"] = ""
+    return by_name
 
 
 def room_of_worker() -> Room:
@@ -62,18 +63,18 @@ def room_of_worker() -> Room:
     return Room(Path(worker.local_directory), worker.state.nthreads)
 
 
-def _in_use() -> tuple[str, ...]:
+def _list_plugins() -> tuple[str, ...]:
     """Distributions of plugins whose modules this process has imported."""
-    found = {
+    names = {
         point.dist.name
         for point in metadata.entry_points(group=PLUGINS)
         if point.dist is not None and point.module in sys.modules
     }
-    return tuple(sorted(found))
+    return tuple(sorted(names))
 
 
 @attrs.frozen(eq=False, repr=False)
-class _Held:
+class _RemoteBundle:
     """A bundle of the cluster's, and the place in the source of its first record."""
 
     future: Any
@@ -99,9 +100,9 @@ class Dask(Engine):
     client: Any
     spool: Path | None = None
     progress: Callable[[int, int], None] | None = None
-    _held: list[_Held] = attrs.field(factory=list, init=False)
+    _bundles: list[_RemoteBundle] = attrs.field(factory=list, init=False)
     _futures: list[Any] = attrs.field(factory=list, init=False)
-    _here: list[LocalEngine] = attrs.field(factory=list, init=False)
+    _local_engines: list[LocalEngine] = attrs.field(factory=list, init=False)
 
     def ready(self) -> None:
         """Compare versions with every worker's.
@@ -114,7 +115,7 @@ class Dask(Engine):
     @property
     def note(self) -> str:
         """Whether the records stayed in this process."""
-        return _HERE if self._here else ""
+        return _HERE if self._local_engines else ""
 
     @property
     def tells(self) -> bool:
@@ -123,17 +124,21 @@ class Dask(Engine):
 
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
         """Every worker reads neighbouring parts."""
-        if self._futures or self._here:
+        if self._futures or self._local_engines:
+            # An engine belongs to one run: another run's records would be added to the same totals.
             raise ContractError("an engine holds the records of one run: make another")
+        # What can be read only once cannot be read again elsewhere, so it never leaves.
         if any(part.stays for part in parts):
-            self._here.append(LocalEngine(spool=self.spool))
-            return self._here[0].load(parts, encode)
+            self._local_engines.append(LocalEngine(spool=self.spool))
+            return self._local_engines[0].load(parts, encode)
+        # The key is fresh for each run and is sent only inside the recipe.
         workers, key, run = self._workers(), secrets.token_bytes(32), secrets.token_hex(8)
         shares = [share for share in _shares(parts, len(workers)) if share]
+        # One bundle for each worker, on neighbouring parts, so that places in the source add up.
         self._futures[:] = [
             self.client.submit(
                 read,
-                _pickled(Recipe(share, encode, key)),
+                _pickle(Recipe(share, encode, key)),
                 room_of_worker,
                 key=f"dpcore-records-{run}-{number}",
                 workers=[worker],
@@ -142,87 +147,94 @@ class Dask(Engine):
             )
             for number, (share, worker) in enumerate(zip(shares, workers, strict=False))
         ]
-        asked = [self._asked(contents_of, future) for future in self._futures]
+        requests = [self._ask(contents_of, future) for future in self._futures]
         counts: list[int] = []
-        done = 0
-        answers = zip(shares, self._futures, self._answers(asked), strict=True)
-        for share, future, found in answers:
-            if isinstance(found, Failure):
-                raise _unread(found, done)
-            self._held.append(_Held(future, found, sum(counts)))
-            counts += found.counts
-            done += len(share)
+        parts_read = 0
+        # In the order of the parts: the first misfit in the source is the one that is told.
+        answers = zip(shares, self._futures, self._answers(requests), strict=True)
+        for share, future, result in answers:
+            if isinstance(result, Failure):
+                raise _read_error(result, parts_read)
+            self._bundles.append(_RemoteBundle(future, result, sum(counts)))
+            counts += result.counts
+            parts_read += len(share)
         return tuple(counts)
 
     def total(self, task: Task) -> Folded:
         """Every bundle adds its own."""
-        if self._here:
-            return self._here[0].total(task)
-        if not self._held:
+        if self._local_engines:
+            return self._local_engines[0].total(task)
+        if not self._bundles:
             raise ContractError("the engine holds no records")
-        sent, total = _pickled(task), task.zero
-        asked = [
-            self._asked(total_of, one.future, sent, one.first, one.contents) for one in self._held
+        task_bytes, total = _pickle(task), task.zero
+        requests = [
+            self._ask(total_of, bundle.future, task_bytes, bundle.first, bundle.contents)
+            for bundle in self._bundles
         ]
-        for found in self._answers(asked):
-            if isinstance(found, Failure):
-                raise BlockError(found.told)
-            total = added(total, found)
+        # Exact sums: the order in which bundles answer changes no bit.
+        for result in self._answers(requests):
+            if isinstance(result, Failure):
+                raise BlockError(result.told)
+            total = added(total, result)
         return total
 
     def close(self) -> None:
         """Release the bundles; whatever a worker still does for them is cancelled."""
         self._cancel(self._futures)
         self._futures.clear()
-        self._held.clear()
-        for engine in self._here:
+        self._bundles.clear()
+        for engine in self._local_engines:
             engine.close()
-        self._here.clear()
+        self._local_engines.clear()
 
     def _workers(self) -> list[str]:
         """Addresses of all workers, which all have this process's versions."""
-        names = tuple(sorted({*_ALWAYS, *_in_use()}))
-        own = versions(names)
-        if not own["cryptography"]:
+        names = tuple(sorted({*_ALWAYS, *_list_plugins()}))
+        # Other versions might encode or add otherwise, and the totals would not replay.
+        own_versions = versions(names)
+        if not own_versions["cryptography"]:
             raise RequestError(
                 "workers need cryptography, by which secret words travel: pip install cryptography"
             )
-        with _told("no answer from the scheduler, so no record was opened", RequestError):
-            theirs = answers(self.client, versions, names)
-        if not theirs:
+        with _reword_errors("no answer from the scheduler, so no record was opened", RequestError):
+            worker_versions = answers(self.client, versions, names)
+        if not worker_versions:
             raise RequestError("the cluster has no workers, so no record was opened")
-        for found in theirs.values():
-            if not isinstance(found, dict):
+        for reply in worker_versions.values():
+            # A worker's error comes back in the place of its answer.
+            if not isinstance(reply, dict):
                 raise RequestError(
                     "a worker cannot import dpcore_engines: install what is installed here there"
                 )
-            for name, version in own.items():
-                if found.get(name) != version:
+            for name, version in own_versions.items():
+                if reply.get(name) != version:
                     raise RequestError(
-                        f"{name} is {version} here and {found.get(name) or 'missing'} on a worker: "
+                        f"{name} is {version} here and {reply.get(name) or 'missing'} on a worker: "
                         "install the same there; no record was opened"
                     )
-        return sorted(theirs)
+        return sorted(worker_versions)
 
-    def _asked(self, work: Callable[..., Any], *args: Any) -> Any:
+    def _ask(self, work: Callable[..., Any], *args: Any) -> Any:
+        # A fresh key: Dask would answer a known one from its cache.
         key = f"dpcore-ask-{secrets.token_hex(8)}"
         return self.client.submit(work, *args, key=key, pure=False)
 
-    def _answers(self, asked: Sequence[Any]) -> list[Any]:
+    def _answers(self, requests: Sequence[Any]) -> list[Any]:
         """The results, in order; of whatever ends the wait, nothing stays on the workers.
 
         Raises:
             ReleaseError: the cluster was lost, or its workers one after the other.
         """
         try:
-            with _told("the cluster failed after records were opened", ReleaseError):
-                self._wait(asked)
-                return [future.result() for future in asked]
+            with _reword_errors("the cluster failed after records were opened", ReleaseError):
+                self._wait(requests)
+                return [future.result() for future in requests]
+        # Also when the user interrupts: tasks hold secret words, and must not stay queued.
         except BaseException:
-            self._cancel(asked)
+            self._cancel(requests)
             raise
 
-    def _wait(self, asked: Sequence[Any]) -> None:
+    def _wait(self, requests: Sequence[Any]) -> None:
         """Until all have answered, or no worker is left that could, or none does anything.
 
         A task whose worker is lost while there is no other is left lying by Dask, even when a
@@ -230,23 +242,24 @@ class Dask(Engine):
         """
         from distributed import wait
 
-        waiting, missed, idle = list(asked), 0, 0
+        waiting, timeouts, idle_looks = list(requests), 0, 0
         while waiting:
             try:
                 with self.client.as_current():
                     waiting = list(wait(waiting, dask_workers.LOOK, "FIRST_COMPLETED").not_done)
             except TimeoutError:
+                # A timeout alone is no fault: a slow task is waited for as long as a worker has it.
                 doing = self.client.processing()
-                missed = 0 if doing else missed + 1
-                idle = idle + 1 if doing and not any(doing.values()) else 0
-                if missed == dask_workers.LOOKS:
+                timeouts = 0 if doing else timeouts + 1
+                idle_looks = idle_looks + 1 if doing and not any(doing.values()) else 0
+                if timeouts == dask_workers.LOOKS:
                     raise _NoWorkerLeftError from None
-                if idle == dask_workers.LOOKS:
+                if idle_looks == dask_workers.LOOKS:
                     raise _IdleError from None
                 continue
-            missed = idle = 0
+            timeouts = idle_looks = 0
             if self.progress is not None:
-                self.progress(len(asked) - len(waiting), len(asked))
+                self.progress(len(requests) - len(waiting), len(requests))
 
     def _cancel(self, futures: Sequence[Any]) -> None:
         with contextlib.suppress(Exception):  # the cluster is gone, and all it held with it
@@ -262,22 +275,23 @@ class _IdleError(Exception):
 
 
 @contextlib.contextmanager
-def _told(what: str, kind: type[RequestError] | type[ReleaseError]) -> Iterator[None]:
+def _reword_errors(action: str, kind: type[RequestError] | type[ReleaseError]) -> Iterator[None]:
     """Errors of Dask hold keys and arguments: their types alone are told."""
     try:
         yield
         return
     except Exception as error:
-        told = type(error).__name__
-    if told == "KilledWorker":
-        told = "workers were lost again and again: they may need more memory"
-    if told == "_NoWorkerLeftError":
-        told = "no worker is left"
-    if told == "_IdleError":
-        told = "workers were lost or are out of memory, and no other takes their work"
-    if told == "NoAnswerError":
-        told = "a worker does not answer, or dies whenever it is asked"
-    raise kind(f"{what} ({told})")
+        reason = type(error).__name__
+    # Dask's own names of errors, in words that an operator can act on.
+    if reason == "KilledWorker":
+        reason = "workers were lost again and again: they may need more memory"
+    if reason == "_NoWorkerLeftError":
+        reason = "no worker is left"
+    if reason == "_IdleError":
+        reason = "workers were lost or are out of memory, and no other takes their work"
+    if reason == "NoAnswerError":
+        reason = "a worker does not answer, or dies whenever it is asked"
+    raise kind(f"{action} ({reason})")
 
 
 def _shares(parts: Sequence[Part], workers: int) -> list[tuple[Part, ...]]:
@@ -286,15 +300,15 @@ def _shares(parts: Sequence[Part], workers: int) -> list[tuple[Part, ...]]:
     return [tuple(parts[a:b]) for a, b in pairwise(cuts)]
 
 
-def _pickled(value: object) -> bytes:
+def _pickle(value: object) -> bytes:
     """As bytes: what cannot be read on a worker fails inside a task, which tells its type alone."""
     import cloudpickle
 
-    found: bytes = cloudpickle.dumps(value)
-    return found
+    data: bytes = cloudpickle.dumps(value)
+    return data
 
 
-def _unread(failure: Failure, before: int) -> SourceError:
+def _read_error(failure: Failure, before: int) -> SourceError:
     """What a worker could not read, as the local engine says it."""
     if failure.misfit is None:
         return SourceError(
@@ -302,4 +316,5 @@ def _unread(failure: Failure, before: int) -> SourceError:
             "same names"
         )
     column, rule, part, row = failure.misfit
+    # The part's number within the bundle, plus all parts before it.
     return MisfitError(column, row, rule).after(0, before + part)

@@ -36,21 +36,23 @@ class DaskCluster(EngineChoice):
     @contextlib.contextmanager
     def opened(self, spool: Path) -> Iterator[Engine]:
         """A `Dask` engine whose client is closed at the end."""
+        # Exactly one of the two: an address, or a number of processes here.
         if (self.scheduler is None) == (self.workers is None):
             raise RequestError("dask needs the address of a scheduler, or a number of workers here")
         _require_extra()
-        with contextlib.ExitStack() as held:
-            client = held.enter_context(_client(self.scheduler or self._here(held, spool)))
+        # Closed in reverse: the client first, then the cluster, then its folder.
+        with contextlib.ExitStack() as stack:
+            client = stack.enter_context(_client(self.scheduler or self._start_local(stack, spool)))
             with Dask(client, spool=spool) as engine:
                 engine.ready()
                 yield engine
 
-    def _here(self, held: contextlib.ExitStack, spool: Path) -> Any:
+    def _start_local(self, stack: contextlib.ExitStack, spool: Path) -> Any:
         """A cluster of processes on this machine."""
         import dask
         from distributed import LocalCluster
 
-        folder = held.enter_context(tempfile.TemporaryDirectory(dir=spool, prefix="workers-"))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=spool, prefix="workers-"))
         with dask.config.set(_NO_PAGES):  # workers get it along
             cluster = LocalCluster(
                 n_workers=self.workers,
@@ -58,11 +60,12 @@ class DaskCluster(EngineChoice):
                 dashboard_address=None,
                 scheduler_kwargs={"dashboard_address": _ANY_PORT},
                 local_directory=folder,
+                # Workers' logs quote arguments of tasks, which are private.
                 silence_logs=logging.CRITICAL,
                 security=True,
                 protocol="tls://",
             )
-        return held.enter_context(cluster)
+        return stack.enter_context(cluster)
 
 
 def _require_extra() -> None:
@@ -90,5 +93,6 @@ def _client(where: Any) -> Any:
     try:
         return Client(where, timeout=_PATIENCE, set_as_default=False)
     except Exception as error:
-        told = type(error).__name__
-    raise RequestError(f"no Dask scheduler answers at {where} ({told}); no record was opened")
+        reason = type(error).__name__
+    # Raised after the `except`: Dask's own error would be chained to it.
+    raise RequestError(f"no Dask scheduler answers at {where} ({reason}); no record was opened")

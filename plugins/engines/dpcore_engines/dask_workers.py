@@ -36,30 +36,32 @@ def answers(client: Any, work: Callable[..., Any], *args: Any) -> Mapping[str, A
         NoAnswerError: some worker is silent whenever it is asked.
         Exception: the scheduler cannot be asked.
     """
+    # A fresh call may reach workers that the hanging one lost.
     for _ in range(TRIES):
-        told = _asked(client, work, args)
+        replies = _ask_in_thread(client, work, args)
         for _ in range(LOOKS):
             try:
-                found = told.get(timeout=LOOK)
+                reply = replies.get(timeout=LOOK)
             except queue.Empty:
                 continue
-            if isinstance(found, BaseException):
-                raise found
-            return found
+            if isinstance(reply, BaseException):
+                raise reply
+            return reply
     raise NoAnswerError
 
 
-def _asked(
+def _ask_in_thread(
     client: Any, work: Callable[..., Any], args: tuple[Any, ...]
 ) -> queue.SimpleQueue[dict[str, Any] | BaseException]:
     """Where the answers come, or the error."""
-    told: queue.SimpleQueue[dict[str, Any] | BaseException] = queue.SimpleQueue()
+    replies: queue.SimpleQueue[dict[str, Any] | BaseException] = queue.SimpleQueue()
 
     def ask() -> None:
         try:
-            told.put(dict(client.run(work, *args, on_error="return")))
+            replies.put(dict(client.run(work, *args, on_error="return")))
         except BaseException as error:
-            told.put(error)
+            replies.put(error)
 
+    # A daemon: a call that never returns must not keep the process alive.
     threading.Thread(target=ask, name="dpcore-workers", daemon=True).start()
-    return told
+    return replies

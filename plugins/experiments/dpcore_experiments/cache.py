@@ -19,7 +19,7 @@ WARNING = "NOT PRIVATE: every number here shows the records; keep it"
 def as_dict(
     experiment: Experiment, cells: Sequence[Cell], key: int, quick: bool, audit: int
 ) -> dict[str, Any]:
-    """Everything that is printed."""
+    """Everything that is printed about an experiment, as plain values for JSON."""
     text = experiment.text
     return {
         "warning": WARNING,
@@ -29,7 +29,7 @@ def as_dict(
         "key": key,
         "quick": quick,
         "audit": audit,
-        "differs": [msgspec.structs.asdict(one) for one in text.differs],
+        "differs": [msgspec.structs.asdict(difference) for difference in text.differs],
         "not_reproducible": text.not_reproducible,
         "substitute": text.substitute,
         "cells": [{**attrs.asdict(cell), "within": cell.within} for cell in cells],
@@ -49,10 +49,11 @@ def keep(
 
     Returns the folder of the files, and why there is no picture if there is none.
     """
+    # Never an old folder: a result must not replace another one's file.
     folder = new_folder(runs, experiment.name.replace("/", "-"))
     operator = private_folder(folder / "operator")
-    told = msgspec.json.format(msgspec.json.encode(as_dict(experiment, cells, key, quick, audit)))
-    replace_file(operator / "experiment.json", told + b"\n", private=True)
+    data = msgspec.json.format(msgspec.json.encode(as_dict(experiment, cells, key, quick, audit)))
+    replace_file(operator / "experiment.json", data + b"\n", private=True)
     try:
         picture = drawn(experiment, cells)
     except ImportError:
@@ -67,6 +68,7 @@ def drawn(experiment: Experiment, cells: Sequence[Cell]) -> bytes:
     Raises:
         ImportError: matplotlib is not installed.
     """
+    # Imports stand inside: without matplotlib everything else still works.
     import io
 
     from matplotlib.figure import Figure
@@ -83,16 +85,20 @@ def drawn(experiment: Experiment, cells: Sequence[Cell]) -> bytes:
     )
     axes.set_title(f"{experiment.name}, reading {experiment.text.reading}: NOT PRIVATE")
     for number, series in enumerate(experiment.text.series):
-        mine = sorted((c for c in cells if c.series == series.name), key=lambda cell: cell.at)
+        series_cells = sorted(
+            (c for c in cells if c.series == series.name), key=lambda cell: cell.at
+        )
         colour = f"C{number % 10}"
-        at = [cell.at for cell in mine]
-        means, sds = [cell.mean for cell in mine], [cell.sd for cell in mine]
-        axes.errorbar(at, means, yerr=sds, color=colour, marker="o", label=series.name)
-        shown = [(cell.at, cell.paper) for cell in mine if cell.paper is not None]
-        if shown:
-            axes.plot(*zip(*shown, strict=True), color=colour, linestyle="--")
+        values = [cell.at for cell in series_cells]
+        means, sds = [cell.mean for cell in series_cells], [cell.sd for cell in series_cells]
+        axes.errorbar(values, means, yerr=sds, color=colour, marker="o", label=series.name)
+        # The paper's numbers where it shows some, dashed in the series' colour.
+        points = [(cell.at, cell.paper) for cell in series_cells if cell.paper is not None]
+        if points:
+            axes.plot(*zip(*points, strict=True), color=colour, linestyle="--")
     axes.set_yscale("log")
     axes.legend(fontsize="small")
     file = io.BytesIO()
+    # No date: equal results give equal bytes.
     figure.savefig(file, format="svg", metadata={"Date": None})
     return file.getvalue()

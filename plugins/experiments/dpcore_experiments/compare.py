@@ -58,8 +58,10 @@ class Cell:
     @property
     def within(self) -> bool | None:
         """All verdicts there are; None if there is none."""
-        told = [one for one in (self.as_paper, self.as_independent) if one is not None]
-        return all(told) if told else None
+        verdicts = [
+            verdict for verdict in (self.as_paper, self.as_independent) if verdict is not None
+        ]
+        return all(verdicts) if verdicts else None
 
 
 def tolerance(sd: float, repeats: int, other: float = 0.0, others: int = 1) -> float:
@@ -68,9 +70,11 @@ def tolerance(sd: float, repeats: int, other: float = 0.0, others: int = 1) -> f
     Args:
         other: The same standard deviation as an independent study of `others` splits found it.
     """
+    # With one other split (the paper's) this is r - 1, as for a new observation.
     freedom = repeats + others - 2
     pooled = math.sqrt(((repeats - 1) * sd**2 + (others - 1) * other**2) / freedom)
     student = float(scipy.stats.t.isf(TWO_SD, freedom))
+    # 1 for the new split, 1/r for the mean of ours.
     return student * pooled * math.sqrt(1 + 1 / repeats)
 
 
@@ -84,8 +88,10 @@ def difference(sd: float, repeats: int, other: float, others: int, level: float)
 
 def judged(text: ExperimentText, found: Sequence[Found]) -> list[Cell]:
     """A cell for every series at every value."""
-    compared = sum(_study(text, one)[1] is not None for one in found)
-    cells = [_cell(text, one, FAMILY / max(1, compared)) for one in found]
+    # Bonferroni over the cells that an independent study has a standard deviation for.
+    compared = sum(_study(text, result)[1] is not None for result in found)
+    cells = [_cell(text, result, FAMILY / max(1, compared)) for result in found]
+    # Orders and goals need other cells, so they are judged after all have numbers.
     cells = _ordered(text, cells)
     goals = {series.name: series.approaches for series in text.series if series.approaches}
     last = {(c.series, c.at): c for c in cells if c.at == text.sweep.at[-1]}
@@ -101,19 +107,24 @@ def _ordered(text: ExperimentText, cells: Sequence[Cell]) -> list[Cell]:
     """Cells that must be less than each of some others, told apart at 1 % for the whole item."""
     goals = {series.name: series.below for series in text.series}
     means = {(cell.series, cell.at): cell for cell in cells}
+    # One-sided tests, of all orders together.
     claims = FAMILY / max(1, sum(len(goals[cell.series]) for cell in cells))
     return [
-        _less(cell, [means[name, cell.at] for name in goals[cell.series]], 2 * claims)
+        _require_less(cell, [means[name, cell.at] for name in goals[cell.series]], 2 * claims)
         if goals[cell.series]
         else cell
         for cell in cells
     ]
 
 
-def _less(cell: Cell, others: Sequence[Cell], level: float) -> Cell:
+def _require_less(cell: Cell, larger_cells: Sequence[Cell], level: float) -> Cell:
     """One-sided: Student's test, half of a two-sided level."""
-    ends = [o.mean - difference(cell.sd, cell.repeats, o.sd, o.repeats, level) for o in others]
-    return attrs.evolve(cell, below=min(o.mean for o in others), as_paper=cell.mean < min(ends))
+    ends = [
+        o.mean - difference(cell.sd, cell.repeats, o.sd, o.repeats, level) for o in larger_cells
+    ]
+    return attrs.evolve(
+        cell, below=min(o.mean for o in larger_cells), as_paper=cell.mean < min(ends)
+    )
 
 
 def _reaching(cell: Cell, goal: Cell) -> Cell:
@@ -123,54 +134,60 @@ def _reaching(cell: Cell, goal: Cell) -> Cell:
     return attrs.evolve(cell, paper=goal.mean, tolerance=room, as_paper=near)
 
 
-def _study(text: ExperimentText, found: Found) -> tuple[float | None, float | None]:
+def _study(text: ExperimentText, result: Found) -> tuple[float | None, float | None]:
     """Mean and sd of the independent study."""
-    study, place = text.series[found.series].independent, text.sweep.at.index(found.at)
+    study, place = text.series[result.series].independent, text.sweep.at.index(result.at)
     if study is None:
         return None, None
     return study.mean[place], None if study.sd is None else study.sd[place]
 
 
-def _cell(text: ExperimentText, found: Found, level: float) -> Cell:
-    series = text.series[found.series]
-    repeats = len(found.errors)
-    mean, sd = float(np.mean(found.errors)), float(np.std(found.errors, ddof=1))
-    paper = series.paper[text.sweep.at.index(found.at)]
-    study, spread = _study(text, found)
+def _cell(text: ExperimentText, result: Found, level: float) -> Cell:
+    series = text.series[result.series]
+    repeats = len(result.errors)
+    mean, sd = float(np.mean(result.errors)), float(np.std(result.errors, ddof=1))
+    paper = series.paper[text.sweep.at.index(result.at)]
+    study, spread = _study(text, result)
+    # How well the paper's number can be read comes on top of how far splits differ.
     room = series.half_digit + series.relative * abs(paper or 0.0)
     if spread is None or series.independent is None:
         room += tolerance(sd, repeats)
     else:
         room += tolerance(sd, repeats, spread, series.independent.repeats)
-    apart = None
+    allowed_gap = None
+    # Three kinds of study: a formula, a number exact for each split, a mean of splits.
     if study is not None and series.statement is not None:
-        apart = series.relative * abs(study)  # a formula: both numbers are exact but for digits
+        allowed_gap = series.relative * abs(
+            study
+        )  # a formula: both numbers are exact but for digits
     elif study is not None and series.exact:
-        apart = series.relative * abs(study) + tolerance(sd, repeats)  # exact at each split
+        allowed_gap = series.relative * abs(study) + tolerance(sd, repeats)  # exact at each split
     elif study is not None and spread is not None:
         assert series.independent is not None
-        apart = difference(sd, repeats, spread, series.independent.repeats, level)
-    counts = not series.unjudged
-    shown = [x for x in (found.loses, series.loses.get(str(found.at))) if x is not None]
-    swept = text.sweep.over == "epsilon" and series.noise is not None
+        allowed_gap = difference(sd, repeats, spread, series.independent.repeats, level)
+    is_judged = not series.unjudged
+    # The larger one: both are lower bounds on what is really lost.
+    losses = [x for x in (result.loses, series.loses.get(str(result.at))) if x is not None]
+    sweeps_epsilon = text.sweep.over == "epsilon" and series.noise is not None
     return Cell(
         series=series.name,
-        at=found.at,
+        at=result.at,
         paper=paper,
         mean=mean,
         sd=sd,
         repeats=repeats,
         tolerance=room,
         independent=study,
-        independent_tolerance=apart,
+        independent_tolerance=allowed_gap,
         formula=series.statement is not None,
-        as_paper=abs(paper - mean) <= room if counts and paper is not None else None,
-        as_independent=abs(study - mean) <= apart
-        if study is not None and apart is not None
+        # No verdict without a number of the paper, or where its numbers do not count.
+        as_paper=abs(paper - mean) <= room if is_judged and paper is not None else None,
+        as_independent=abs(study - mean) <= allowed_gap
+        if study is not None and allowed_gap is not None
         else None,
-        claims=float(found.at) if series.claims_sweep or swept else series.epsilon,
-        loses=max(shown, default=None),
-        audited=found.loses,
+        claims=float(result.at) if series.claims_sweep or sweeps_epsilon else series.epsilon,
+        loses=max(losses, default=None),
+        audited=result.loses,
         below=None,
         honest=series.honest,
         unjudged=series.unjudged,

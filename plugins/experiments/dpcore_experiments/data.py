@@ -53,66 +53,78 @@ def draws(experiment: Experiment, folder: Path | None) -> dict[str, Draw]:
     Raises:
         SpecError: a file is missing or altered; the message has its name and checksum.
     """
+    # Every file is read here, before the first fit: a missing one leaves no partial table.
     return {
-        name: _drawing(data, experiment.methods, None if data.csv is None else _read(data, folder))
+        name: _make_draw(
+            data, experiment.methods, None if data.csv is None else _read_table(data, folder)
+        )
         for name, data in experiment.text.data.items()
     }
 
 
-def _drawing(
+def _make_draw(
     data: DataText, methods: Mapping[str, Callable[..., Any]], table: Table | None
 ) -> Draw:
-    def drawn(coins: np.random.Generator, records: int | None) -> Split:
+    def draw_split(coins: np.random.Generator, records: int | None) -> Split:
+        # The sweep may vary the number fitted on, in the place of the file's.
         train = data.train if records is None else records
         if table is None:
             assert data.generator is not None
             assert train is not None
-            made = methods[data.generator["name"]]
-            x, y = made(coins, train + data.test, **fields(data.generator, train))
-            given = Table(x, _scaled(y, data.scale_y), np.full(len(y), ""))
+            generate = methods[data.generator["name"]]
+            x, y = generate(coins, train + data.test, **fields(data.generator, train))
+            source = Table(x, _scaled(y, data.scale_y), np.full(len(y), ""))
+            # Generated records are taken in their order; a file's are permuted for each split.
             order = np.arange(len(y))
         else:
-            given, order = table, coins.permutation(len(table.y))
-        held, fitted = _parts(given.groups[order], data, train)
-        fitted, held = order[fitted], order[held]
+            source, order = table, coins.permutation(len(table.y))
+        # `_parts` sees permuted groups, so its places are mapped back to records.
+        test_rows, train_rows = _parts(source.groups[order], data, train)
+        train_rows, test_rows = order[train_rows], order[test_rows]
         return Split(
-            given.x[fitted], given.y[fitted], given.x[held], given.y[held], given.groups[fitted]
+            source.x[train_rows],
+            source.y[train_rows],
+            source.x[test_rows],
+            source.y[test_rows],
+            source.groups[train_rows],
         )
 
-    return drawn
+    return draw_split
 
 
 def _parts(
     groups: NDArray[np.str_], data: DataText, train: int | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Places of what is held out, the first of each group, and of what is fitted on."""
-    held, fitted = [], []
+    test_rows, train_rows = [], []
     for name in np.unique(groups):
-        own = np.flatnonzero(groups == name)
-        out = data.test if data.share is None else round(data.share * own.size)
-        held.append(own[:out])
-        fitted.append(own[out : own.size if train is None else out + train])
-    return np.concatenate(held), np.concatenate(fitted)
+        group_rows = np.flatnonzero(groups == name)
+        cut = data.test if data.share is None else round(data.share * group_rows.size)
+        test_rows.append(group_rows[:cut])
+        train_rows.append(group_rows[cut : group_rows.size if train is None else cut + train])
+    return np.concatenate(test_rows), np.concatenate(train_rows)
 
 
-def _read(data: DataText, folder: Path | None) -> Table:
+def _read_table(data: DataText, folder: Path | None) -> Table:
     """The file, or both."""
     assert data.csv is not None
-    found, whose = _Columns(), []
+    columns, owners = _Columns(), []
     for name, file in (("csv", data.csv), ("other", data.other)):
         if file is None:
             continue
         rows = _rows(_bytes(file, folder), file)
-        given = [row[data.group] for row in rows] if data.group else [name] * len(rows)
-        whose += given if data.group or data.other else [""] * len(rows)
-        found.add(rows, file.target, data.group if data.group_is == "constant" else "")
-    groups = np.array(whose)
-    alike = np.full(groups.size, "") if data.scale_x == "minmax" else groups
-    x = found.matrix(
-        None if data.scale_x == "none" else alike,
+        names = [row[data.group] for row in rows] if data.group else [name] * len(rows)
+        owners += names if data.group or data.other else [""] * len(rows)
+        columns.add(rows, file.target, data.group if data.group_is == "constant" else "")
+    groups = np.array(owners)
+    # "minmax" is over all records, as one group.
+    scaling_groups = np.full(groups.size, "") if data.scale_x == "minmax" else groups
+    x = columns.matrix(
+        None if data.scale_x == "none" else scaling_groups,
         constant=data.group_is == "constant" and bool(data.group or data.other),
     )
-    y = np.array(found.labels)
+    y = np.array(columns.labels)
+    # Scaling by the private minimum and maximum is the paper's step, and not sound.
     if data.scale_y == "group_minmax":
         return Table(x, within(y, groups), groups)
     return Table(x, _scaled(y, data.scale_y), groups)
@@ -126,9 +138,10 @@ def _bytes(text: FileText, folder: Path | None) -> bytes:
         raw = (folder / text.file).read_bytes()
     except OSError as error:
         raise SpecError(f"needs {expected}; it cannot be read ({error.strerror})") from None
-    found = hashlib.sha256(raw).hexdigest()
-    if found != text.sha256:
-        raise SpecError(f"needs {expected}, got sha256 {found}: the file was altered")
+    # Another file gives another table, so the checksum is part of the experiment.
+    digest = hashlib.sha256(raw).hexdigest()
+    if digest != text.sha256:
+        raise SpecError(f"needs {expected}, got sha256 {digest}: the file was altered")
     return raw
 
 
@@ -151,32 +164,34 @@ class _Columns:
             if name not in (target, group):
                 self.cells.setdefault(name, []).extend(row[name] for row in rows)
 
-    def matrix(self, alike: NDArray[np.str_] | None, *, constant: bool) -> Floats:
+    def matrix(self, scaling_groups: NDArray[np.str_] | None, *, constant: bool) -> Floats:
         """Numeric columns, then every category of a text column as 0 or 1.
 
         Args:
-            alike: Numbers go to [0, 1] over the records of one name here; None for as they are.
+            scaling_groups: Numbers go to [0, 1] over the records of one name here; as they are if
+                None.
             constant: Whether a column of ones stands for a column that is left out.
         """
         numbers, categories = [], []
         for cells in self.cells.values():
             try:
                 numbers.append(np.array(cells, dtype=np.float64))
+            # A column that is no numbers is categories: one indicator for each value.
             except ValueError:
                 levels = sorted(set(cells))
                 categories += [np.array([c == level for c in cells], float) for level in levels]
-        if alike is not None:
-            numbers = [within(column, alike) for column in numbers]
+        if scaling_groups is not None:
+            numbers = [within(column, scaling_groups) for column in numbers]
         ones = [np.ones(len(self.labels))] if constant else []
         return np.column_stack([*numbers, *categories, *ones])
 
 
 def within(values: Floats, groups: NDArray[np.str_]) -> Floats:
     """To [0, 1] over the records of each group."""
-    found = np.empty_like(values)
+    positions = np.empty_like(values)
     for name in np.unique(groups):
-        found[groups == name] = to_unit(values[groups == name])
-    return found
+        positions[groups == name] = to_unit(values[groups == name])
+    return positions
 
 
 def to_unit(values: Floats) -> Floats:

@@ -56,9 +56,15 @@ def experiments(registry: Registry | None = None) -> dict[str, Path]:
 
 
 def experiment_of(node: Node, name: str, registry: Registry) -> Experiment:
-    """From a parsed file."""
+    """The experiment of a parsed file, with its methods and statements resolved.
+
+    Raises:
+        SpecError: the file is wrong, at file:line:column.
+        RegistryError: no admitted plugin has a method or a statement that it names.
+    """
     with placed(node):
         text = convert(node, ExperimentSpecText).experiment
+        # Errors carry their place in the file: `below` names the keys on the way.
         with below("experiment"):
             return Experiment(
                 name=name,
@@ -69,8 +75,8 @@ def experiment_of(node: Node, name: str, registry: Registry) -> Experiment:
 
 
 def _statements(text: ExperimentText, registry: Registry) -> dict[str, Statement]:
-    known: dict[str, Statement] = shipped(registry, "theory")
-    found = {}
+    available: dict[str, Statement] = shipped(registry, "theory")
+    statements = {}
     for number, series in enumerate(text.series):
         with below("series", number):
             if (series.fit is None) == (series.statement is None):
@@ -78,45 +84,49 @@ def _statements(text: ExperimentText, registry: Registry) -> dict[str, Statement
             if series.statement is not None:
                 with below("statement"):
                     name = series.statement.get("name")
-                    if name not in known:
+                    if name not in available:
                         raise RegistryError(
                             f"no admitted plugin has statement {shown(name)}"
-                            f"{nearest(str(name), known)}",
+                            f"{nearest(str(name), available)}",
                             "name",
                         )
+                    # The file must say which one: the paper's own statement may be wrong.
                     if series.statement.get("which") not in ("printed", "corrected"):
                         raise SpecError("needs printed or corrected", "which")
-                    found[name] = known[name]
-    return found
+                    statements[name] = available[name]
+    return statements
 
 
 def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[..., Any]]:
-    known: dict[str, Callable[..., Any]] = shipped(registry, "methods")
-    found: dict[str, Callable[..., Any]] = {}
+    available: dict[str, Callable[..., Any]] = shipped(registry, "methods")
+    methods: dict[str, Callable[..., Any]] = {}
     for name, data in text.data.items():
         with below("data", name):
             if (data.csv is None) == (data.generator is None):
                 raise SpecError("needs csv or generator, and not both")
             if data.generator is not None:
                 with below("generator"):
-                    found |= _method(data.generator, known)
+                    methods |= _method(data.generator, available)
     for number, series in enumerate(text.series):
         with below("series", number):
             if series.fit is not None and series.data not in text.data:
                 raise SpecError(f"no data are called so{nearest(series.data, text.data)}", "data")
+            # Every method is resolved now, so that a long run cannot fail at its last series.
             for key, component in (("fit", series.fit), ("noise", series.noise)):
                 if component is not None:
                     with below(key):
-                        found |= _method(component, known)
-            names = [one.name for one in text.series]
-            for key, others in (("approaches", [series.approaches]), ("below", series.below)):
-                for other in filter(None, others):
-                    if other not in names:
-                        raise SpecError(f"no series is called so{nearest(other, names)}", key)
-            swept = text.sweep.over == "epsilon" and series.noise is not None
-            if (series.noise is None) != (series.epsilon is None and not swept):
+                        methods |= _method(component, available)
+            names = [entry.name for entry in text.series]
+            # Other series are named by their printed names.
+            for key, goals in (("approaches", [series.approaches]), ("below", series.below)):
+                for goal in filter(None, goals):
+                    if goal not in names:
+                        raise SpecError(f"no series is called so{nearest(goal, names)}", key)
+            sweeps_epsilon = text.sweep.over == "epsilon" and series.noise is not None
+            if (series.noise is None) != (series.epsilon is None and not sweeps_epsilon):
                 raise SpecError("noise and epsilon go together", "epsilon")
             study = series.independent
+            # A row of another length would be compared at the wrong values of the sweep.
             rows: dict[str, list[float | None]] = {"paper": series.paper}
             if study is not None:
                 rows["independent.mean"] = study.mean
@@ -128,18 +138,20 @@ def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[...
                         f"got {len(row)}",
                         key,
                     )
-    return found
+    return methods
 
 
 def _method(
-    component: Mapping[str, Any], known: Mapping[str, Callable[..., Any]]
+    component: Mapping[str, Any], available: Mapping[str, Callable[..., Any]]
 ) -> dict[str, Callable[..., Any]]:
     name = component.get("name")
     if not isinstance(name, str):
         raise SpecError("the key 'name' is missing")
-    if name not in known:
-        raise RegistryError(f"no admitted plugin has method {name!r}{nearest(name, known)}", "name")
-    return {name: known[name]}
+    if name not in available:
+        raise RegistryError(
+            f"no admitted plugin has method {name!r}{nearest(name, available)}", "name"
+        )
+    return {name: available[name]}
 
 
 def fields(component: Mapping[str, Any], records: int) -> dict[str, Any]:
@@ -152,10 +164,11 @@ def _value(key: str, value: Any, records: int) -> Any:
     if not isinstance(value, str) or "m" not in value:
         return value
     if match := _TIMES.match(value):
-        found = float(match["times"] or 1) * records + int(match["plus"] or 0)
-        return int(found) if found == int(found) else found
+        number = float(match["times"] or 1) * records + int(match["plus"] or 0)
+        return int(number) if number == int(number) else number
     if match := _OVER.match(value):
         return float(match["over"]) / (int(match["by"] or 1) * records)
+    # It begins as a number and has an m: a wrong expression rather than a name.
     if value[0].isdigit():
         raise ParameterError("an expression", "a*m+b or a/m", key, value)
     return value

@@ -56,9 +56,10 @@ def exact_gap(
     """
     if not isinstance(noise, KnownVariance):
         raise SpecError("an exact gap needs a noise that says its variance")
+    # E (phi . z)^2 = v |phi|^2 for independent coordinates of variance v.
     lengths = (shown.matrix**2).sum(axis=1)
-    own = lengths[shown.groups == group].mean()
-    return noise.variance(fit, **given) * abs(float(own - lengths.mean()))
+    group_lengths = lengths[shown.groups == group].mean()
+    return noise.variance(fit, **given) * abs(float(group_lengths - lengths.mean()))
 
 
 def drawn_gap(shown: Predicted, group: str, draw: Callable[[], Floats]) -> float:
@@ -67,17 +68,21 @@ def drawn_gap(shown: Predicted, group: str, draw: Callable[[], Floats]) -> float
     Args:
         draw: Noises, shape (count, N).
     """
-    own = shown.groups == group
+    mask = shown.groups == group
     added = [
-        _added(shown.matrix[rows], shown.coefficients, shown.labels[rows], draw())
-        for rows in (np.ones_like(own), own)
+        _mean_added_error(shown.matrix[rows], shown.coefficients, shown.labels[rows], draw())
+        # Two independent draws, as the papers have them: their errors do not cancel.
+        for rows in (np.ones_like(mask), mask)
     ]
     return abs(added[1] - added[0])
 
 
-def _added(matrix: Floats, coefficients: Floats, labels: Floats, noises: Floats) -> float:
-    wrong = matrix @ coefficients - labels
-    return float(np.mean((wrong[:, None] + matrix @ noises.T) ** 2) - np.mean(wrong**2))
+def _mean_added_error(
+    matrix: Floats, coefficients: Floats, labels: Floats, noises: Floats
+) -> float:
+    # What noise adds to the mean squared error, averaged over its draws.
+    errors = matrix @ coefficients - labels
+    return float(np.mean((errors[:, None] + matrix @ noises.T) ** 2) - np.mean(errors**2))
 
 
 def parity(
@@ -92,10 +97,9 @@ def parity(
     """
     parts = [predictions[groups == name] for name in np.unique(groups)]
     if not grid:
-        return max(distance(one, other) for one, other in itertools.combinations(parts, 2))
+        return max(distance(a, b) for a, b in itertools.combinations(parts, 2))
     first, last = (predictions.min(), predictions.max()) if span is None else (span[0], span[1])
+    # On a grid, as the papers compare them: never more than the exact distance.
     points = np.linspace(float(first), float(last), grid)
     functions = [np.searchsorted(np.sort(p), points, side="right") / p.size for p in parts]
-    return max(
-        float(np.abs(one - other).max()) for one, other in itertools.combinations(functions, 2)
-    )
+    return max(float(np.abs(a - b).max()) for a, b in itertools.combinations(functions, 2))

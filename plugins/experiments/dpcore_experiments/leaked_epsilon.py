@@ -53,9 +53,11 @@ def movements(
         chosen: The records whose labels are changed, one after the other.
     """
     low, high = float(y.min()), float(y.max())
-    found = []
+    moves = []
+    # The farther end: the largest change that keeps labels in their observed range.
     for record in chosen:
-        other = y.copy()
-        other[record] = low if y[record] - low > high - y[record] else high
-        found.append(refit(other, copy.deepcopy(coins)) - before)
-    return found
+        labels = y.copy()
+        labels[record] = low if y[record] - low > high - y[record] else high
+        # The same coins for both worlds, so that only the label makes the difference.
+        moves.append(refit(labels, copy.deepcopy(coins)) - before)
+    return moves

@@ -45,12 +45,12 @@ class Found:
 
 
 @attrs.define(eq=False)
-class _Known:
+class _KnownFit:
     """A fit, the coins as it took them, and how far changed labels move it."""
 
     fit: Fitted
     coins: np.random.Generator
-    moved: list[Floats] | None = None
+    moves: list[Floats] | None = None
 
 
 def run(
@@ -75,54 +75,60 @@ def run(
     """
     text = experiment.text
     drawing = draws(experiment, folder)
-    at = [text.sweep.at[0], text.sweep.at[-1]] if quick else text.sweep.at
-    at = list(dict.fromkeys(at))
+    values = [text.sweep.at[0], text.sweep.at[-1]] if quick else text.sweep.at
+    # A sweep of one value has the same first and last one: run it once.
+    values = list(dict.fromkeys(values))
     splits = text.repeats.quick if quick else text.repeats.splits
-    tell = progress or (lambda done, most: None)
-    done, most = 0, splits * len(at) * len(text.series)
+    tell = progress or (lambda fits_done, fit_count: None)
+    fits_done, fit_count = 0, splits * len(values) * len(text.series)
     errors: dict[tuple[int, int | float], list[float]] = {}
     lost: dict[tuple[int, int | float], float] = {}
     seed = text.key if key is None else key
+    # Splits outermost: series at one value share coins, data and fits.
     for number in range(splits):
-        for place, value in enumerate(at):
+        for place, value in enumerate(values):
             coins = np.random.default_rng([seed, number, place])
             records = int(value) if text.sweep.over == "records" else None
             data: dict[str, Split] = {}
-            fitted: dict[bytes, _Known] = {}
+            fit_cache: dict[bytes, _KnownFit] = {}
             for index, series in enumerate(text.series):
+                # A formula takes no coins, so it does not shift what later series draw.
                 if series.statement is not None:
                     number_of = computed(experiment, series.statement, value)
                     errors.setdefault((index, value), []).append(number_of)
-                    done += 1
-                    tell(done, most)
+                    fits_done += 1
+                    tell(fits_done, fit_count)
                     continue
+                # One draw for all series on the same data: they are compared on the same split.
                 if series.data not in data:
                     data[series.data] = drawing[series.data](coins, records)
                 split = data[series.data]
-                known = _fitted(experiment, series, split, value, coins, fitted)
+                known_fit = _fit_once(experiment, series, split, value, coins, fit_cache)
+                # Audits refit once for each changed label, so the first split alone has one.
                 if audit and not number:
                     chosen = audit_coins(seed, place).choice(len(split.train_y), audit)
-                    loss = _lost(experiment, series, split, value, known, chosen)
+                    loss = _audit_loss(experiment, series, split, value, known_fit, chosen)
                     if loss is not None:
                         lost[index, value] = loss
                 errors.setdefault((index, value), []).append(
-                    _measured(experiment, series, split, known.fit, coins, value)
+                    _measure(experiment, series, split, known_fit.fit, coins, value)
                 )
-                done += 1
-                tell(done, most)
+                fits_done += 1
+                tell(fits_done, fit_count)
     return [
-        Found(index, value, np.array(found), lost.get((index, value)))
-        for (index, value), found in errors.items()
+        Found(index, value, np.array(series_errors), lost.get((index, value)))
+        for (index, value), series_errors in errors.items()
     ]
 
 
 def computed(experiment: Experiment, component: Mapping[str, Any], value: float) -> float:
     """A statement's number at one value of the sweep, from public facts alone."""
-    given = {key: one for key, one in component.items() if key not in ("name", "which")}
+    arguments = {key: field for key, field in component.items() if key not in ("name", "which")}
     statement = experiment.statements[component["name"]]
-    sides = list(statement.values({**given, experiment.text.sweep.over: value}).values())
-    (found,) = sides[0 if component["which"] == "printed" else -1].values()
-    return found
+    sides = list(statement.values({**arguments, experiment.text.sweep.over: value}).values())
+    # The first side is the statement as printed, the last one as corrected.
+    (number,) = sides[0 if component["which"] == "printed" else -1].values()
+    return number
 
 
 def _refitting(
@@ -131,73 +137,79 @@ def _refitting(
     """A name that is the same for series that differ in noise alone, and what fits."""
     over = experiment.text.sweep.over
     assert series.fit is not None
-    own: Mapping[str, Any] = fields(series.fit, len(split.train_y))
+    arguments: Mapping[str, Any] = fields(series.fit, len(split.train_y))
+    # A sweep over anything but records or noise is a field of the fit.
     if series.claims_sweep or over not in ("records", "epsilon"):
-        own = {**own, over: value}
+        arguments = {**arguments, over: value}
     method = experiment.methods[series.fit["name"]]
 
     def fitting(y: Floats, coins: np.random.Generator) -> Fitted:
-        found: Fitted = method(split.train_x, y, coins, **own)
-        return found
+        fit: Fitted = method(split.train_x, y, coins, **arguments)
+        return fit
 
-    return msgspec.json.encode([series.data, series.fit["name"], sorted(own.items())]), fitting
+    return msgspec.json.encode(
+        [series.data, series.fit["name"], sorted(arguments.items())]
+    ), fitting
 
 
-def _fitted(
+def _fit_once(
     experiment: Experiment,
     series: SeriesText,
     split: Split,
     value: float,
     coins: np.random.Generator,
-    known: dict[bytes, _Known],
-) -> _Known:
+    fit_cache: dict[bytes, _KnownFit],
+) -> _KnownFit:
     """The fit; the same one for series that differ in noise alone."""
     name, fitting = _refitting(experiment, series, split, value)
-    if name not in known:
-        before = copy.deepcopy(coins)
-        known[name] = _Known(fitting(split.train_y, coins), before)
-    return known[name]
+    if name not in fit_cache:
+        # The coins before the fit: an audit repeats it with these, and only a label changed.
+        coins_before = copy.deepcopy(coins)
+        fit_cache[name] = _KnownFit(fitting(split.train_y, coins), coins_before)
+    return fit_cache[name]
 
 
-def _given(
+def _noise_arguments(
     experiment: Experiment, series: SeriesText, split: Split, value: float
 ) -> dict[str, Any]:
     """What a method of noise is told."""
     assert series.noise is not None
     text = experiment.text
     over = value if text.sweep.over == "epsilon" else series.epsilon
-    own = fields(series.noise, len(split.train_y))
-    return {"epsilon": over, "delta": text.delta, **own}
+    noise_fields = fields(series.noise, len(split.train_y))
+    return {"epsilon": over, "delta": text.delta, **noise_fields}
 
 
-def _lost(
+def _audit_loss(
     experiment: Experiment,
     series: SeriesText,
     split: Split,
     value: float,
-    known: _Known,
-    chosen: NDArray[np.intp],
+    known_fit: _KnownFit,
+    records: NDArray[np.intp],
 ) -> float | None:
     """What the noise does not hide of the chosen labels; None where that is not known."""
     if series.noise is None:
         return None
     method: Any = experiment.methods[series.noise["name"]]
+    # No closed form of the loss, so nothing is claimed.
     if not isinstance(method, KnownLoss):
         return None
-    if known.moved is None:
+    # Series that differ in noise alone share the refits.
+    if known_fit.moves is None:
         _, fitting = _refitting(experiment, series, split, value)
-        known.moved = movements(
+        known_fit.moves = movements(
             lambda y, coins: fitting(y, coins).coefficients,
             split.train_y,
-            known.fit.coefficients,
-            known.coins,
-            chosen,
+            known_fit.fit.coefficients,
+            known_fit.coins,
+            records,
         )
-    given = _given(experiment, series, split, value)
-    return max(method.loss(known.fit, moved, **given) for moved in known.moved)
+    arguments = _noise_arguments(experiment, series, split, value)
+    return max(method.loss(known_fit.fit, movement, **arguments) for movement in known_fit.moves)
 
 
-def _measured(
+def _measure(
     experiment: Experiment,
     series: SeriesText,
     split: Split,
@@ -207,19 +219,20 @@ def _measured(
 ) -> float:
     """The experiment's metric: on the records held out; of groups, on those fitted on."""
     text = experiment.text
-    method, given = None, {}
+    # Without noise the metric is that of the fit itself.
+    method, arguments = None, {}
     if series.noise is not None:
         method = experiment.methods[series.noise["name"]]
-        given = _given(experiment, series, split, value)
+        arguments = _noise_arguments(experiment, series, split, value)
 
     def draw() -> Floats:
         assert method is not None, "only noise is drawn"
-        noises: Floats = method(fit, coins, text.repeats.noises, **given)
+        noises: Floats = method(fit, coins, text.repeats.noises, **arguments)
         return noises
 
     if text.metric in ("mse", "error_rate"):
         return _error(text.metric, split, fit, None if method is None else draw(), series.clip)
-    shown = Predicted(
+    evidence = Predicted(
         matrix=fit.features(split.train_x),
         coefficients=fit.coefficients,
         labels=split.train_y,
@@ -228,13 +241,18 @@ def _measured(
     if text.metric == "risk_gap":
         assert method is not None, "gaps are of noise"
         if series.exact:
-            return exact_gap(shown, series.group, method, given, fit)
-        return drawn_gap(shown, series.group, draw)
+            return exact_gap(evidence, series.group, method, arguments, fit)
+        return drawn_gap(evidence, series.group, draw)
     if series.of_labels:
-        return parity(shown.labels, shown.groups, series.grid, series.span)
+        return parity(evidence.labels, evidence.groups, series.grid, series.span)
+    # One zero noise stands for none, so that both cases are averaged alike.
     noises = np.zeros((1, fit.coefficients.size)) if method is None else draw()
-    said = shown.matrix @ (fit.coefficients + noises).T
-    return float(np.mean([parity(one, shown.groups, series.grid, series.span) for one in said.T]))
+    predictions = evidence.matrix @ (fit.coefficients + noises).T
+    return float(
+        np.mean(
+            [parity(column, evidence.groups, series.grid, series.span) for column in predictions.T]
+        )
+    )
 
 
 def _error(
@@ -242,13 +260,14 @@ def _error(
 ) -> float:
     """Over the noises; predictions as they come, or cut to some ends."""
     matrix = fit.features(split.test_x)
+    # Cut predictions are not linear in the noise: each draw has predictions of its own.
     if ends is not None and metric == "mse":
-        drawn = np.zeros((1, fit.coefficients.size)) if noise is None else noise
-        said = np.clip(matrix @ (fit.coefficients + drawn).T, ends[0], ends[1])
-        return float(np.mean((said - split.test_y[:, None]) ** 2))
+        noises = np.zeros((1, fit.coefficients.size)) if noise is None else noise
+        predictions = np.clip(matrix @ (fit.coefficients + noises).T, ends[0], ends[1])
+        return float(np.mean((predictions - split.test_y[:, None]) ** 2))
     if metric == "error_rate":
         return float(np.mean(np.argmax(matrix @ fit.coefficients, axis=1) != split.test_y))
-    wrong = matrix @ fit.coefficients - split.test_y
+    errors = matrix @ fit.coefficients - split.test_y
     if noise is None:
-        return float(np.mean(wrong**2))
-    return float(np.mean((wrong[:, None] + matrix @ noise.T) ** 2))
+        return float(np.mean(errors**2))
+    return float(np.mean((errors[:, None] + matrix @ noise.T) ** 2))

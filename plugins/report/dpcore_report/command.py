@@ -59,36 +59,40 @@ def report(
     with guarded():
         from dpcore_report import ledger, page  # imported when a page is written
 
+        # A folder wins over a ledger of the same name.
         run = Path(what)
         place = place_of(what)
+        # A ledger has one page, for its keepers; the options for runs do not apply to it.
         if (what in ledger_names() or isinstance(place, Path)) and not run.is_dir():
             if operator:
                 raise SpecError("--operator is for runs: a ledger's page is its keepers' anyhow")
             if attacks:
                 raise SpecError("--attacks is for runs: a ledger is a sum, and no claim to attack")
             book = Ledger.open(place)
-            written = Path(f"{book.name}.html") if output is None else output
+            path = Path(f"{book.name}.html") if output is None else output
             with SlowProgress(None, "reading and drawing"):
-                replace_file(written, ledger.ledger_report(book), private=True)
+                replace_file(path, ledger.ledger_report(book), private=True)
         else:
-            own = run / "operator" / "report.html" if operator else run / "report.html"
-            written = own if output is None else output
-            if written.resolve().parent == (run / PUBLIC).resolve():
+            # What the operator alone may see goes to the operator's own folder.
+            default_path = run / "operator" / "report.html" if operator else run / "report.html"
+            path = default_path if output is None else output
+            # A page there would be taken for published, and the folder would not replay.
+            if path.resolve().parent == (run / PUBLIC).resolve():
                 raise SpecError(f"--output: {PUBLIC}/ holds what replays, and nothing else")
             with SlowProgress(None, "replaying and drawing"):
-                told = page.report(
+                html = page.report(
                     run,
                     operator=operator,
                     attacks=_reader(attacks),
                     memory=in_bytes(memory),
                     work=in_number(work),
                 )
-            replace_file(written, told, private=operator)
+            replace_file(path, html, private=operator)
         if json:
-            show_json({"page": str(written)})
+            show_json({"page": str(path)})
         else:
-            out().print(str(written), markup=False)
-        if browser and not webbrowser.open(written.absolute().as_uri()):
+            out().print(str(path), markup=False)
+        if browser and not webbrowser.open(path.absolute().as_uri()):
             note("no browser was found: open the file in one")
 
 
@@ -102,6 +106,7 @@ def _reader(files: list[Path] | None) -> Callable[[Lock], Sequence[Any]] | None:
         return None
     try:
         attack_files = sibling("attacks", "attack_files", "--attacks")
+    # The message names the distribution that is missing; the traceback says no more.
     except ImportError as error:
         raise SpecError(str(error)) from None
     return lambda lock: attack_files.read_attacks(files, lock)

@@ -28,39 +28,44 @@ def ledger_report(ledger: Ledger) -> bytes:
     Raises:
         LedgerError: the ledger is damaged, or its sums do not recompute.
     """
-    checked = ledger.verified()
-    if checked.faults:
-        raise LedgerError(f"the ledger {ledger.name!r} is damaged: {'; '.join(checked.faults)}")
+    # A page of a damaged ledger would state a budget that nobody can check.
+    verification = ledger.verified()
+    if verification.faults:
+        raise LedgerError(
+            f"the ledger {ledger.name!r} is damaged: {'; '.join(verification.faults)}"
+        )
+    # Shares are computed again from the entries, by the ledger's own notion of composition.
     total, charges = ledger.total, list(taken(ledger.total, ledger.each_row()))
-    entries, found = latest(ledger.each_row(), _ENTRIES)
+    entries, entry_count = latest(ledger.each_row(), _ENTRIES)
     return filled(
         "ledger.html",
-        all=found,
+        all=entry_count,
         charges=len(charges),
         delta=rounded_up(total.delta),
-        end=checked.end,
+        end=verification.end,
         entries=[entry.cells for entry in reversed(entries)],
         epsilon=rounded_up(total.epsilon),
         left=ledger.left().describe(),
         name=ledger.name,
-        picture=Markup(spending([one.share for one in charges])) if charges else "",
-        rows=checked.rows,
+        picture=Markup(spending([charge.share for charge in charges])) if charges else "",
+        rows=verification.rows,
         shares=_shares(charges),
         sums=_SUMS[total.notion],
         total=total,
-        used=_percent(sum(one.share for one in charges)),
+        used=_percent(sum(charge.share for charge in charges)),
     ).encode()
 
 
 def _shares(charges: Sequence[Taken]) -> list[tuple[str, int, str]]:
     """What was spent on what, the largest share first; runs of one spec together."""
-    found: dict[str, tuple[int, float]] = {}
-    for one in charges:
-        what = re.sub(r"-\d+\Z", "", one.what) or "not named"
-        count, share = found.get(what, (0, 0.0))
-        found[what] = count + 1, share + one.share
-    ordered = sorted(found.items(), key=lambda item: -item[1][1])
-    return [(what, count, _percent(share)) for what, (count, share) in ordered]
+    by_purpose: dict[str, tuple[int, float]] = {}
+    for charge in charges:
+        # Runs of one spec have its name with a number: count them as one purpose.
+        purpose = re.sub(r"-\d+\Z", "", charge.what) or "not named"
+        count, share = by_purpose.get(purpose, (0, 0.0))
+        by_purpose[purpose] = count + 1, share + charge.share
+    ordered = sorted(by_purpose.items(), key=lambda item: -item[1][1])
+    return [(purpose, count, _percent(share)) for purpose, (count, share) in ordered]
 
 
 def _percent(share: float) -> str:

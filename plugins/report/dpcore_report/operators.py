@@ -77,28 +77,30 @@ def operators(folder: Path) -> Looked:
     """
     path = folder / FILE
     try:
-        told = msgspec.json.decode(read_bytes(path), type=_File)
+        file = msgspec.json.decode(read_bytes(path), type=_File)
+    # One message for every fault: a parser's own would quote the private file.
     except (OSError, ReplayError, RecursionError, msgspec.MsgspecError):
         raise ReplayError(f"{path}: no operator's file of a run that can be read") from None
+    # Nothing here is paid for: the template marks all of it as not covered.
     return Looked(
         warning=UNCOVERED.rstrip("."),
         evaluation=tuple(
-            (f"{release}, {metric}", tuple(_short(found.get(who)) for who in PREDICTORS))
-            for release, metrics in told.evaluation.items()
-            for metric, found in metrics.items()
+            (f"{release}, {metric}", tuple(_short(numbers.get(who)) for who in PREDICTORS))
+            for release, metrics in file.evaluation.items()
+            for metric, numbers in metrics.items()
         ),
         pictures=tuple(
-            _pictured(f"{release}, {metric}", curve)
-            for release, metrics in told.curves.items()
+            _draw_picture(f"{release}, {metric}", curve)
+            for release, metrics in file.curves.items()
             for metric, curve in metrics.items()
         ),
-        notes=tuple(f"{name}: {note}" for name, note in told.notes.items()),
+        notes=tuple(f"{name}: {note}" for name, note in file.notes.items()),
     )
 
 
-def _pictured(title: str, told: _Points) -> Pictured:
-    points = np.asarray(told.points, dtype=np.float64).reshape(-1, 2)
-    curve = Curve(across=told.across, up=told.up, diagonal=told.diagonal, points=points)
+def _draw_picture(title: str, record: _Points) -> Pictured:
+    points = np.asarray(record.points, dtype=np.float64).reshape(-1, 2)
+    curve = Curve(across=record.across, up=record.up, diagonal=record.diagonal, points=points)
     picture = drawn(lambda axes: draw_evaluation(axes, curve, PEN), title)
     return Pictured(title=title, picture=Markup(picture), curve=curve)
 

@@ -63,44 +63,57 @@ def report(
         NoClaimError: the run guarantees nothing.
         SourceError: the operator's file is missing or damaged.
     """
+    # Replay first: the page shows only what answers and the locked plan determine.
     run = replay(folder, memory=memory, work=work)
+    # A rehearsal replays too, and must never look like a publication.
     if run.channel != PUBLIC:
         raise ReplayError(f"{folder}: has no {PUBLIC}/: a report shows what was published alone")
     if run.guarantee.status is Status.NONE:
         raise NoClaimError(f"{folder}: the run guarantees nothing, so there is nothing to report")
-    looked = operators(run.folder) if operator else None
-    attacked = tuple(attacks(run.lock)) if attacks else ()
-    return _filled(run, plan_of(run), looked, attacked).encode()
+    # The only private input, and only where the operator asks for it.
+    operator_view = operators(run.folder) if operator else None
+    attack_lines = tuple(attacks(run.lock)) if attacks else ()
+    return _fill_page(run, plan_of(run), operator_view, attack_lines).encode()
 
 
-def _filled(run: Run, priced: Plan, looked: Looked | None, attacked: tuple[Any, ...]) -> str:
+def _fill_page(
+    run: Run, priced: Plan, operator_view: Looked | None, attack_lines: tuple[Any, ...]
+) -> str:
     """The template with what it shows; every text is escaped there."""
-    told, plan, curve = run.guarantee, run.lock.plan, priced.curve()
+    # The curve is that of the locked plan, priced again here.
+    claim, plan, curve = run.guarantee, run.lock.plan, priced.curve()
     return filled(
         "page.html",
-        accused=[(f"{100 * one:g} %", _percent(curve.found(one))) for one in _ACCUSED],
-        attacks=attacked,
-        conditional=told.status is Status.CONDITIONAL,
-        curve=[(rounded_up(d), rounded_up(e)) for d, e in _some(curve)],
-        delta=rounded_up(told.delta),
-        epsilon=rounded_up(told.epsilon),
+        accused=[(f"{100 * entry:g} %", _percent(curve.found(entry))) for entry in _ACCUSED],
+        attacks=attack_lines,
+        conditional=claim.status is Status.CONDITIONAL,
+        curve=[(rounded_up(d), rounded_up(e)) for d, e in _sample_curve(curve)],
+        delta=rounded_up(claim.delta),
+        epsilon=rounded_up(claim.epsilon),
         evaluation=[
-            (f"{one.release}, {one.metric}", *map(_number, (one.value, one.low, one.high)))
-            for one in paid(run, priced)
+            (
+                f"{entry.release}, {entry.metric}",
+                *map(_number, (entry.value, entry.low, entry.high)),
+            )
+            for entry in paid(run, priced)
         ],
-        factor=rounded_up(up(math.exp(told.epsilon), roundings=4))
-        if told.epsilon < 700
+        # e^epsilon as a factor of odds; rounded up, and beyond floats it says nothing anyhow.
+        factor=rounded_up(up(math.exp(claim.epsilon), roundings=4))
+        if claim.epsilon < 700
         else "huge",
-        guarantee=told,
-        operator=looked,
+        guarantee=claim,
+        operator=operator_view,
         pictures=[
-            Markup(privacy_curve(curve, told.epsilon, told.delta)),
+            Markup(privacy_curve(curve, claim.epsilon, claim.delta)),
             Markup(trade_off(curve)),
         ],
         queries=[
-            (name, *_query(query)) for name, asked in plan["releases"].items() for query in asked
+            (name, *_query(query))
+            for name, release_queries in plan["releases"].items()
+            for query in release_queries
         ]
-        + [("evaluation", *_query({"shape": [], "at_most": 1, **one})) for one in plan["look"]],
+        # Paid looks are queries of shape () that are asked once.
+        + [("evaluation", *_query({"shape": [], "at_most": 1, **entry})) for entry in plan["look"]],
         releases=[(name, _released(model)) for name, model in run.models.items()],
         right=_percent(curve.right),
         run=run,
@@ -112,6 +125,7 @@ def _filled(run: Run, priced: Plan, looked: Looked | None, attacked: tuple[Any, 
 def _classes(run: Run) -> tuple[str, ...]:
     """Names of the target's classes; none of a number."""
     domain = run.spec.request.domain
+    # A target that is a number has no classes to name.
     if not (domain.labelled and isinstance(domain.labels, Classes)):
         return ()
     return tuple(map(str, domain.labels.named(np.arange(domain.labels.count))))
@@ -129,15 +143,15 @@ def _released(model: Any) -> str:
     return "the parameters of a model"
 
 
-def _query(said: Mapping[str, Any]) -> tuple[str, ...]:
+def _query(query: Mapping[str, Any]) -> tuple[str, ...]:
     """Cells of one query: name, numbers, how often, distance, sensitivity, noise."""
     return (
-        said["query"],
-        "x".join(map(str, said["shape"])) or "1",
-        str(said["at_most"]),
-        said["distance"],
-        describe_sensitivity(said["sensitivity"]),
-        describe_mechanism(said["mechanism"]),
+        query["query"],
+        "x".join(map(str, query["shape"])) or "1",
+        str(query["at_most"]),
+        query["distance"],
+        describe_sensitivity(query["sensitivity"]),
+        describe_mechanism(query["mechanism"]),
     )
 
 
@@ -153,8 +167,9 @@ def _table(figures: Figures) -> dict[str, Any]:
     }
 
 
-def _some(curve: Curve) -> list[tuple[float, float]]:
+def _sample_curve(curve: Curve) -> list[tuple[float, float]]:
     """About eight of the small deltas, for a table."""
+    # Large deltas promise nothing that a table should show.
     pairs = [(d, e) for d, e in zip(curve.deltas, curve.epsilons, strict=True) if d < _SMALL]
     return pairs[:: max(1, len(pairs) // 8)]
 

@@ -45,6 +45,7 @@ def drawn(draw: Callable[[Any], None], salt: str) -> str:
     What is drawn in `INK` and `LINE` gets the colours of the page.
     """
     fixed = {"svg.hashsalt": salt, "svg.fonttype": "none", "font.size": 11}
+    # Matplotlib's defaults, and not the user's settings: equal numbers give equal bytes.
     with matplotlib.style.context(["default", {**fixed, **dict.fromkeys(_INKS, INK)}]):
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.add_subplot()

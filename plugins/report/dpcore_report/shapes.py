@@ -39,22 +39,29 @@ def shapes_of(models: Mapping[str, Published], classes: tuple[str, ...]) -> dict
     Args:
         classes: Names of the classes, for models with a shape for each; empty for numbers.
     """
-    told = {name: one.shapes() for name, one in models.items() if isinstance(one, Shaped)}
-    return {name: _drawn(name, shapes, classes) for name, shapes in told.items()}
+    shapes_by_model = {
+        name: model.shapes() for name, model in models.items() if isinstance(model, Shaped)
+    }
+    return {name: _draw_shapes(name, shapes, classes) for name, shapes in shapes_by_model.items()}
 
 
-def _drawn(model: str, shapes: tuple[Shape, ...], classes: tuple[str, ...]) -> Drawn:
-    chosen = [shape for shape in shapes if shape.found][:_MOST]
-    others = [_title(shape) for shape in shapes if not any(shape is one for one in chosen)]
+def _draw_shapes(model: str, shapes: tuple[Shape, ...], classes: tuple[str, ...]) -> Drawn:
+    # Shapes come by importance; those below the noise's own floor are only named.
+    prominent = [shape for shape in shapes if shape.found][:_MOST]
+    others = [
+        _title(shape)
+        for shape in shapes
+        if not any(shape is drawn_shape for drawn_shape in prominent)
+    ]
     return Drawn(
         found=tuple(
             DrawnShape(
-                title=_title(one),
-                picture=Markup(picture(one, classes, f"{model} {number}")),
-                importance=_short(one.importance),
-                floor=_short(one.floor),
+                title=_title(drawn_shape),
+                picture=Markup(picture(drawn_shape, classes, f"{model} {number}")),
+                importance=_short(drawn_shape.importance),
+                floor=_short(drawn_shape.floor),
             )
-            for number, one in enumerate(chosen)
+            for number, drawn_shape in enumerate(prominent)
         ),
         others=f"Not drawn, for they do not stand out of the noise or are less important: "
         f"{', '.join(others)}."

@@ -8,7 +8,7 @@ from typing import Any
 import jinja2
 
 
-def filled(template: str, **shown: Any) -> str:
+def filled(template: str, **values: Any) -> str:
     """A template of this folder with what it shows."""
     environment = jinja2.Environment(
         autoescape=True,
@@ -17,7 +17,7 @@ def filled(template: str, **shown: Any) -> str:
         lstrip_blocks=True,
         loader=jinja2.FunctionLoader(_source),
     )
-    return environment.get_template(template).render(**shown)
+    return environment.get_template(template).render(**values)
 
 
 def _source(name: str) -> str:

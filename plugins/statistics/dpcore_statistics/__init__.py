@@ -32,6 +32,7 @@ from dpcore_statistics.workload import Workload
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[Learner]]:
     """What is published: tables of numbers."""
+    # These names are words of the spec's grammar: a renamed key breaks every spec that has it.
     return {
         "statistics.bounded_mean": BoundedMean,
         "statistics.count": Count,
@@ -73,7 +74,8 @@ def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
 
 @hookimpl
 def dpcore_events() -> Mapping[str, type[Event]]:
-    """What they cost."""
+    """The cost of the mechanisms above, by the event's name."""
+    # An event of its own: that a key appears at all is leaked, which no Gaussian event covers.
     return {"statistics.thresholded": ThresholdedEvent}
 
 

@@ -37,6 +37,7 @@ def around(estimate: float, spread: Spread | None, miss: float) -> Ends:
 
 def cut(ends: Ends, low: float, high: float) -> Ends:
     """The part of an interval that is possible; the nearest end where none is."""
+    # Both ends are clamped: an interval beyond the range becomes its nearest end, never empty.
     return min(max(ends[0], low), high), max(min(ends[1], high), low)
 
 
@@ -62,12 +63,14 @@ def ratio(
     if spread is None:
         return -reach, reach
     if isinstance(spread, NormalSpread):
+        # Fieller in the scale of n: the noise on w n is divided by w, as n itself is.
         z = normal_quantile(spread, miss) * spread.width
-        found = fieller(top, z, bottom / weight, z / weight)
+        ends = fieller(top, z, bottom / weight, z / weight)
     else:
+        # Bonferroni: half of the miss for each of the two numbers.
         half = spread.within(miss / 2)
-        found = quotients((top - half, top + half), bottom / weight, half / weight)
-    return cut(found, -reach, reach)
+        ends = quotients((top - half, top + half), bottom / weight, half / weight)
+    return cut(ends, -reach, reach)
 
 
 def share(
@@ -86,13 +89,15 @@ def share(
         return 0.0, 1.0
     of_top, of_rest = cells
     if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
-        n, wide = top + rest, (normal_quantile(spread, miss) * spread.width) ** 2
-        a = n * n - wide * (of_top + of_rest)
-        b, c = top * n - wide * of_top, top * top - wide * of_top
+        n, squared_half = top + rest, (normal_quantile(spread, miss) * spread.width) ** 2
+        a = n * n - squared_half * (of_top + of_rest)
+        b, c = top * n - squared_half * of_top, top * top - squared_half * of_top
+        # The quadratic does not open upwards: the set is no interval, and says nothing.
         if n <= 0 or a <= 0:
             return 0.0, 1.0
         root = math.sqrt(max(0.0, b * b - a * c))
         return cut(((b - root) / a, (b + root) / a), 0.0, 1.0)
+    # A box over all cells: counts are not negative, so ends below 0 are cut to 0.
     half = spread.within(miss / (of_top + of_rest))
     tops = [max(0.0, top + sign * of_top * half) for sign in (-1, 1)]
     rests = [max(0.0, rest + sign * of_rest * half) for sign in (-1, 1)]
@@ -103,6 +108,7 @@ def share(
 
 def fieller(top: float, wide: float, bottom: float, narrow: float) -> Ends:
     """All r with (top - r bottom)^2 <= wide^2 + r^2 narrow^2; everything if it has no ends."""
+    # (top - r bottom)^2 - wide^2 - r^2 narrow^2 as a quadratic in r: a r^2 - 2 b r + c.
     a = bottom * bottom - narrow * narrow
     b, c = top * bottom, top * top - wide * wide
     if bottom <= 0 or a <= 0:
@@ -113,8 +119,9 @@ def fieller(top: float, wide: float, bottom: float, narrow: float) -> Ends:
 
 def quotients(top: Ends, bottom: float, half: float) -> Ends:
     """All S/n with S in an interval and n within `half` of `bottom`; everything if n may be 0."""
-    least, most = bottom - half, bottom + half
-    if least <= 0:
+    smallest, largest = bottom - half, bottom + half
+    if smallest <= 0:
         return EVERYTHING
-    found = [end / n for end in top for n in (least, most)]
-    return min(found), max(found)
+    # Over a box with n > 0 a quotient has its extremes at the corners.
+    corners = [end / n for end in top for n in (smallest, largest)]
+    return min(corners), max(corners)

@@ -77,12 +77,13 @@ class BoundedMean(Folding):
         """The bounds that may be found: powers of two up to the end of the range."""
         column = number_column(public.domain, self.column).column
         largest = max(abs(column.low), abs(column.high))
+        # Powers of two from `finest` to the first one beyond the range's end.
         first = math.frexp(self.finest)[1] - 1
         last = max(first + 1, math.frexp(largest)[1])
         return np.asarray(2.0 ** np.arange(first, last + 1))
 
     def weight(self, public: Public) -> float:
-        """w of the count."""
+        """w, the weight of the count beside the sum of clipped values."""
         return default_weight(norm_in_use(public, None), public.domain.exact is not None)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
@@ -96,6 +97,7 @@ class BoundedMean(Folding):
         shape = (len(self.grid(public)),)
         clip = with_count(norm, self.weight(public), 1.0)
         return (
+            # Counts of larger values: integers, moved by at most 1 in the largest norm.
             Query(
                 name=BOUND, shape=shape, distance=Distance.LINF, values="integers", share=self.share
             ),
@@ -108,10 +110,11 @@ class BoundedMean(Folding):
         if not state.answers:
             return bound
         if len(state.answers) == 1:
-            return attrs.evolve(mean, args={BOUND: self._found(state)})
+            # The bound is a released number, so the second query may depend on it.
+            return attrs.evolve(mean, args={BOUND: self._bound(state)})
         return None
 
-    def _found(self, state: Transcript) -> float:
+    def _bound(self, state: Transcript) -> float:
         """g, of the first answer."""
         return float(self.grid(state.public)[int(np.argmax(state.answers[0].value))])
 
@@ -128,26 +131,30 @@ class BoundedMean(Folding):
     def _values(self, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the values of a block that count."""
         column = number_column(public.domain, self.column)
-        kept = selected(public.domain, self.where, block) & column.present(block)
-        return column.value(column.scaled(block))[kept]
+        mask = selected(public.domain, self.where, block) & column.present(block)
+        return column.value(column.scaled(block))[mask]
 
     def _larger(self, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: how many of a block's values are above each bound, in size."""
+        # Only how many values are above each bound is kept of a block, never the values.
         sizes = np.sort(np.abs(self._values(block, public)))
+        # "right": a value equal to g is not above it.
         below = np.searchsorted(sizes, self.grid(public), side="right")
         return (Exact.of((sizes.size - below).astype(np.int64), 0),)
 
     def _within(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: (w, x/g), x clipped to g, summed over a block."""
         assert query.sum is not None, "a mean is a sum"
+        # The theorem holds for every g > 0, so anything else is a broken contract.
         bound = float((query.args or {}).get(BOUND, 0.0))
         if not (math.isfinite(bound) and bound > 0):
             raise ContractError("a bound is a finite number above 0")
-        places = np.clip(self._values(block, public) / bound, -1.0, 1.0)
-        rows = np.column_stack([np.full(places.size, self.weight(public)), places])
+        positions = np.clip(self._values(block, public) / bound, -1.0, 1.0)
+        rows = np.column_stack([np.full(positions.size, self.weight(public)), positions])
         clip, unit = query.sum.clip, query.sum.unit
-        whole = clipped_integers(rows, clip, unit, query.distance, positive=False)
-        return (Exact.of(whole.sum(axis=0), unit),)
+        # Each record's pair is clipped and rounded before the sum: the sensitivity is about these.
+        integers = clipped_integers(rows, clip, unit, query.distance, positive=False)
+        return (Exact.of(integers.sum(axis=0), unit),)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
@@ -157,7 +164,8 @@ class BoundedMean(Folding):
 
     def model(self, state: Transcript) -> Statistics:
         """The mean, the count and the bound."""
-        bound, w, miss = self._found(state), self.weight(state.public), 1 - self.level
+        # The interval is of the mean within the bound: what clipping cuts off is not covered.
+        bound, w, miss = self._bound(state), self.weight(state.public), 1 - self.level
         answer = state.answers[1]
         weighted, total = (float(number) for number in answer.value)
         ends = ratio(total, weighted, w, answer.spread, miss, 1.0)
@@ -201,8 +209,9 @@ class BoundedMeanBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """By query and relation."""
+        """1 for the counts; for the sums (w, x/g) the theorem of `mean`, and what rounding adds."""
         if query.sum is None:
+            # All scores move one way (see the module), so they also lie at most 1 apart.
             claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
             return Sensitivity(
                 value=value,
@@ -213,8 +222,8 @@ class BoundedMeanBound(SensitivityBound):
             )
         longest = query.sum.clip
         rounding = 4 * 2.0 * 2.0**query.sum.unit  # two coordinates, rounded on either side
-        moved = ByRelation(add_remove=longest, replace_one=max(2.0, longest))
-        claim, value = moved.under(adjacency)
+        movement = ByRelation(add_remove=longest, replace_one=max(2.0, longest))
+        claim, value = movement.under(adjacency)
         return Sensitivity(
             value=up(value + rounding, roundings=4),
             distance=query.distance,

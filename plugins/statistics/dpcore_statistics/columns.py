@@ -46,6 +46,7 @@ class NumberColumn:
 
     def scaled(self, records: Records) -> NDArray[np.float64]:
         """Positions, shape (n,); 0 where there is no number."""
+        # Labels are centred numbers, features are scaled already; both are clipped once more.
         if self.start is None:
             return np.clip(records.labels / self.column.half_width, -1.0, 1.0)
         return np.clip(records.features[:, self.start], -1.0, 1.0)
@@ -56,6 +57,7 @@ class NumberColumn:
         Raises:
             ParameterError: one is no number of the column's range.
         """
+        # The same arithmetic as for records: an edge that is a value falls exactly on it.
         numbers = self.column.numbers(list(values))
         for value, number in zip(values, numbers.tolist(), strict=True):
             if not self.column.low <= number <= self.column.high:
@@ -70,10 +72,10 @@ class NumberColumn:
 
     def told(self, number: float) -> str:
         """A number as a reader knows it: dates as dates."""
-        (written,) = self.column.written(np.array([number]))
-        if isinstance(written, str):
-            return written.removesuffix(" 00:00:00")
-        return f"{float(written):g}"
+        (cell_text,) = self.column.written(np.array([number]))
+        if isinstance(cell_text, str):
+            return cell_text.removesuffix(" 00:00:00")
+        return f"{float(cell_text):g}"
 
 
 @attrs.frozen(kw_only=True)
@@ -96,10 +98,12 @@ class CategoryColumn:
                 return records.labels.astype(np.intp)
             column = records.labels
         else:
+            # One column a value; a row of zeros is an unknown value.
             wide = records.features[:, self.start : self.start + len(self.values)]
             if len(self.values) > 2:
                 return np.where(wide.max(axis=1) > 0.5, wide.argmax(axis=1), -1)
             column = records.features[:, self.start]
+        # 0 is unknown, -1 the first value and 1 the second.
         return np.where(column == 0, -1, column > 0).astype(np.intp)
 
 
@@ -112,6 +116,7 @@ def declared(domain: Domain, name: str) -> DeclaredColumn:
     Raises:
         ParameterError: there is none of that name, or rows are scaled to a norm.
     """
+    # Scaling mixes a row's columns: no column could be read back alone.
     if domain.norm is not None:
         raise ParameterError(
             "statistics", "columns as they are (leave out data.domain.norm)", "norm", domain.norm
@@ -123,11 +128,11 @@ def declared(domain: Domain, name: str) -> DeclaredColumn:
             return CategoryColumn(name=name, values=labels.values, start=None, complete=complete)
         return NumberColumn(name=name, column=labels, start=None)
     start = 0
-    for own, column in domain.columns.items():
-        if own == name and isinstance(column, Categories):
+    for column_name, column in domain.columns.items():
+        if column_name == name and isinstance(column, Categories):
             complete = column.default is not None
             return CategoryColumn(name=name, values=column.values, start=start, complete=complete)
-        if own == name and isinstance(column, Range):
+        if column_name == name and isinstance(column, Range):
             return NumberColumn(name=name, column=column, start=start)
         start += column.width
     listed = ", ".join(domain.rules)
@@ -143,16 +148,17 @@ def number_column(domain: Domain, name: str) -> NumberColumn:
     Raises:
         ParameterError: it is none.
     """
-    found = declared(domain, name)
-    if not isinstance(found, NumberColumn):
+    column = declared(domain, name)
+    if not isinstance(column, NumberColumn):
         raise ParameterError("statistics", "a column with a range", "column", name)
-    return found
+    return column
 
 
 def require_conditions(domain: Domain, where: Mapping[str, Condition]) -> None:
     """Raise `ParameterError` where a condition is none that the domain knows."""
-    nobody = np.zeros((0, domain.width))
-    selected(domain, where, Records(features=nobody, labels=np.zeros(0)))
+    # Selecting from no records runs every check, and reads nothing.
+    no_features = np.zeros((0, domain.width))
+    selected(domain, where, Records(features=no_features, labels=np.zeros(0)))
 
 
 def selected(domain: Domain, where: Mapping[str, Condition], records: Records) -> NDArray[np.bool_]:
@@ -161,21 +167,22 @@ def selected(domain: Domain, where: Mapping[str, Condition], records: Records) -
     Raises:
         ParameterError: a condition is about no declared column, or about values it cannot hold.
     """
-    chosen = np.ones(len(records), dtype=np.bool_)
+    mask = np.ones(len(records), dtype=np.bool_)
     if not isinstance(where, Mapping):
         raise ParameterError("a condition", "columns with what they must meet", "where", where)
     for name, condition in where.items():
-        chosen &= _meets(declared(domain, name), condition, records)
-    return chosen
+        mask &= _meets(declared(domain, name), condition, records)
+    return mask
 
 
 def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> NDArray[np.bool_]:
     if isinstance(column, CategoryColumn):
+        # A value that is not declared would select nothing in silence.
         listed = [condition] if isinstance(condition, str | int | float) else list(condition)
-        wrong = [value for value in listed if value not in column.values]
-        if wrong or not listed or len({*listed}) < len(listed):
+        unknown = [value for value in listed if value not in column.values]
+        if unknown or not listed or len({*listed}) < len(listed):
             raise ParameterError(
-                column.name, "different declared categories", "where", wrong or listed
+                column.name, "different declared categories", "where", unknown or listed
             )
         codes = np.array([column.values.index(value) for value in listed])
         return np.isin(column.codes(records), codes)
@@ -183,13 +190,14 @@ def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> ND
         raise ParameterError(
             column.name, "{from: NUMBER, below: NUMBER}, one of both or both", "where", condition
         )
-    at, chosen = column.scaled(records), column.present(records)
+    positions, mask = column.scaled(records), column.present(records)
     if "from" in condition:
-        chosen = chosen & (at >= column.position([condition["from"]])[0])
+        mask = mask & (positions >= column.position([condition["from"]])[0])
     if "below" in condition:
-        chosen = chosen & (at < column.position([condition["below"]])[0])
+        mask = mask & (positions < column.position([condition["below"]])[0])
     if "from" in condition and "below" in condition:
+        # Compared as positions: two numbers may differ and yet be encoded alike.
         low, high = column.position([condition["from"], condition["below"]])
         if not low < high:
             raise ParameterError(column.name, "from < below", "where", dict(condition))
-    return chosen
+    return mask

@@ -22,7 +22,8 @@ class Count(Statistic):
     """
 
     def query(self, public: Public) -> Query:
-        """One integer."""
+        """One query for one integer, exact and not negative."""
+        # An exponent of 0 is a unit of 1: integers are not rounded, so nothing is added for that.
         return Query(
             name="count",
             shape=(1,),
@@ -37,15 +38,16 @@ class Count(Statistic):
         Where a person is the unit n is private, and records that are replaced one by one are steps
         between persons who have fewer and more of them, so that 1 is claimed of them too.
         """
-        free = not self.where and public.domain.people is None
-        return ByRelation(add_remove=1.0, replace_one=0.0 if free else 1.0)
+        # A count of all records is public under replacement; `StatisticBound` then refuses it.
+        count_is_public = not self.where and public.domain.people is None
+        return ByRelation(add_remove=1.0, replace_one=0.0 if count_is_public else 1.0)
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 where the condition is met."""
         return self.chosen(block, public).astype(np.float64)[:, None]
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One row."""
+        """One table of one row: the count with its interval, cut to what is possible."""
         (estimate,) = answer.value
         low, high = cut_count(around(float(estimate), answer.spread, self.miss), public.domain)
         return Statistics.of(

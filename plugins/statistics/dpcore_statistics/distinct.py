@@ -66,15 +66,15 @@ class Distinct(Folding):
         return GroupBy(by=self.of, edges=self.edges, bins=self.bins).groups(public)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One integer.
+        """One integer, from 0 to the number of cells.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
         """
         require_conditions(public.domain, self.where)
-        most = self.cells(public).size
+        largest = self.cells(public).size
         norm = norm_in_use(public, self.distance)
-        within = (0.0, float(most))
+        within = (0.0, float(largest))
         return (
             Query(name="distinct", shape=(1,), distance=norm, values="integers", within=within),
         )
@@ -84,26 +84,28 @@ class Distinct(Folding):
     ) -> NDArray[np.float64]:
         """PRIVATE: how many cells have a record."""
         zero = (Exact.zeros((self.cells(public).size,), 0),)
+        # Counts of all cells are folded over blocks; only how many are positive leaves here.
         (counts,) = records.fold(partial(self._counted, public), zero, ROWS)
+        # The theorem is about this number: the counts themselves would move by more.
         return np.array([float(np.count_nonzero(counts.floats()))])
 
     def _counted(self, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: how many of a block's records are in each cell."""
         cells = self.cells(public)
         cell = cells.index(block)
-        kept = cell[selected(public.domain, self.where, block) & (cell >= 0)]
-        return (Exact.of(np.bincount(kept, minlength=cells.size), 0),)
+        record_cells = cell[selected(public.domain, self.where, block) & (cell >= 0)]
+        return (Exact.of(np.bincount(record_cells, minlength=cells.size), 0),)
 
     def model(self, state: Transcript) -> Statistics:
-        """One row."""
+        """One table of one row: the number of distinct values with its interval."""
         (answer,) = state.answers
         return self._table(float(answer.value[0]), answer.spread, state.public)
 
     def _table(self, estimate: float, spread: Spread | None, public: Public) -> Statistics:
-        most = float(self.cells(public).size)
+        largest = float(self.cells(public).size)
         if public.domain.at_most is not None:
-            most = min(most, float(public.domain.at_most))
-        low, high = cut(around(estimate, spread, 1 - self.level), 0.0, most)
+            largest = min(largest, float(public.domain.at_most))
+        low, high = cut(around(estimate, spread, 1 - self.level), 0.0, largest)
         return Statistics.of(
             Figures(
                 about={"statistic": (f"distinct values of {' x '.join(self.of)}",)},
@@ -132,7 +134,7 @@ class DistinctBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """The theorem above."""
+        """1 by the theorem above, with the number of cells as the diameter."""
         claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
         return Sensitivity(
             value=value,

@@ -57,17 +57,21 @@ def gaps(
     """
     if not 2 <= len(found) <= MOST_PAIRED:
         return None
+    # All pairs, so that no pair is picked by what the answers show.
     pairs = [*itertools.combinations(range(len(found)), 2)]
     names = [", ".join(map(str, cell)) for cell in zip(*about.values(), strict=True)]
     rows = []
-    for one, other in ((found[a], found[b]) for a, b in pairs):
-        gap = one.estimate - other.estimate
-        ends = one.low - other.high, one.high - other.low
+    for first, second in ((found[a], found[b]) for a, b in pairs):
+        gap = first.estimate - second.estimate
+        # Always valid: the two groups' intervals hold together, and so does their difference.
+        ends = first.low - second.high, first.high - second.low
+        # A discrete law on a coarse grid is no normal one: keep the box there.
         if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
-            least = _ENOUGH * spread.width * narrow
-            if min(one.count, other.count) > least:
+            # Far from 0 a quotient's error is nearly linear in the noise, for both counts.
+            threshold = _ENOUGH * spread.width * narrow
+            if min(first.count, second.count) > threshold:
                 z = normal_quantile(spread, apart(miss, len(pairs))) * spread.width
-                half = z * math.hypot(one.std, other.std)
+                half = z * math.hypot(first.std, second.std)
                 ends = gap - half, gap + half
         rows.append((gap, *cut(ends, -reach, reach)))
     return Figures(

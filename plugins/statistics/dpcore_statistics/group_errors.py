@@ -74,10 +74,11 @@ class GroupErrors(Paired):
                     self.cap,
                 )  # fmt: skip
             return 1.0
-        most = float((2 * predicted.column.half_width) ** self.power)
-        if self.cap is not None and self.cap > most:
-            raise ParameterError("group_errors", f"at most {most:g}", "cap", self.cap)
-        return most if self.cap is None else self.cap
+        # The widest error of two values of the range; a larger cap would only add noise.
+        upper_bound = float((2 * predicted.column.half_width) ** self.power)
+        if self.cap is not None and self.cap > upper_bound:
+            raise ParameterError("group_errors", f"at most {upper_bound:g}", "cap", self.cap)
+        return upper_bound if self.cap is None else self.cap
 
     def query(self, public: Public) -> Query:
         """A pair (w n, sum of t) for every group."""
@@ -87,17 +88,20 @@ class GroupErrors(Paired):
         return Query(name="errors", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
 
     def entries(self, query: Query) -> int:
-        """A pair, in one group."""
+        """How many entries a record fills: a pair, in one group."""
         return query.shape[1]
 
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
-        """The theorem above."""
+        """The theorem above; with one group a replaced record stays in it, or leaves it."""
         assert query.sum is not None, "groups are summed"
-        one = query.sum.clip
-        between = 2 * one if query.distance is Distance.L1 else up(ROOT_TWO * one, roundings=2)
+        length = query.sum.clip
+        # The two pairs are orthogonal in l2; in l1 both count in full.
+        between_groups = (
+            2 * length if query.distance is Distance.L1 else up(ROOT_TWO * length, roundings=2)
+        )
         if query.shape[0] == 1:
-            between = one  # a record that counts, or does not
-        return ByRelation(add_remove=one, replace_one=max(2.0, between))
+            between_groups = length  # a record that counts, or does not
+        return ByRelation(add_remove=length, replace_one=max(2.0, between_groups))
 
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """PRIVATE: every record's group, and its (w, t)."""
@@ -109,43 +113,50 @@ class GroupErrors(Paired):
         predicted, truth = _predicted(public), declared(public.domain, public.domain.target)
         if isinstance(predicted, CategoryColumn):
             assert isinstance(truth, CategoryColumn), "classes are predicted of classes"
+            # t = 2e - 1: wrong is 1, right is -1.
             return np.where(predicted.codes(block) == truth.codes(block), -1.0, 1.0)
         assert isinstance(truth, NumberColumn), "numbers are predicted of numbers"
-        far = np.abs(predicted.scaled(block) - truth.scaled(block)) * predicted.column.half_width
-        sizes = far * far if self.power == 2 else far
+        distances = (
+            np.abs(predicted.scaled(block) - truth.scaled(block)) * predicted.column.half_width
+        )
+        sizes = distances * distances if self.power == 2 else distances
         return 2 * np.minimum(sizes / self.largest(public), 1.0) - 1
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """`count`, `error` and, of several groups, `gap`: each table's intervals hold together."""
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         w, spread = self.count_weight(public), answer.spread
-        narrowed = None if spread is None else spread.over(w)
-        counts = counted(groups.about, value[:, 0] / w, narrowed, self.level, public.domain)
+        # The count was released as w n: its noise in records is narrower by w.
+        count_spread = None if spread is None else spread.over(w)
+        counts = counted(groups.about, value[:, 0] / w, count_spread, self.level, public.domain)
         cap, miss = self.largest(public), apart(self.miss, groups.size)
-        found = []
+        estimates = []
         for weighted, total in value.tolist():
             n = max(1.0, weighted / w)
-            at = min(max(total / n, -1.0), 1.0)
+            position = min(max(total / n, -1.0), 1.0)
             ends = ratio(total, weighted, w, spread, miss, 1.0)
-            found.append(
+            estimates.append(
                 Estimated(
-                    estimate=_error(at, cap),
+                    estimate=_error(position, cap),
                     low=_error(ends[0], cap),
                     high=_error(ends[1], cap),
                     count=n,
-                    std=cap / 2 * math.hypot(1.0, at / w) / n,
+                    # First order: noise on the sum, and on the count, times the position over w.
+                    std=cap / 2 * math.hypot(1.0, position / w) / n,
                 )
             )
-        made = {"count": counts, "error": self._errors(groups.about, found)}
-        differences = gaps(groups.about, found, spread, 1 / w, self.miss, cap, self.level)
-        return Statistics(tables=made if differences is None else {**made, "gap": differences})
+        figures = {"count": counts, "error": self._errors(groups.about, estimates)}
+        differences = gaps(groups.about, estimates, spread, 1 / w, self.miss, cap, self.level)
+        return Statistics(
+            tables=figures if differences is None else {**figures, "gap": differences}
+        )
 
-    def _errors(self, about: Any, found: list[Estimated]) -> Figures:
+    def _errors(self, about: Any, estimates: list[Estimated]) -> Figures:
         return Figures(
             about=about,
-            estimate=np.array([one.estimate for one in found]),
-            low=np.array([one.low for one in found]),
-            high=np.array([one.high for one in found]),
+            estimate=np.array([group_error.estimate for group_error in estimates]),
+            low=np.array([group_error.low for group_error in estimates]),
+            high=np.array([group_error.high for group_error in estimates]),
             level=self.level,
             joint=True,
             covers="noise only: where the mean error in each group lies, each error capped; a "
@@ -156,11 +167,11 @@ class GroupErrors(Paired):
         """The half-width of every count, and about that of an error."""
         count, w = self.groups(public).size, self.count_weight(public)
         half = spread.within(apart(self.miss, count))
-        wide = half * self.largest(public) / 2 * math.hypot(1.0, 1 / w)
+        error_half = half * self.largest(public) / 2 * math.hypot(1.0, 1 / w)
         return (
             f"each of {count} counts +- {half / w:.6g}, all together",
-            f"each error at most about +- {wide:.6g}/n for n records in the group; it says nothing "
-            f"below {half / w:.3g} records",
+            f"each error at most about +- {error_half:.6g}/n for n records in the group; it says "
+            f"nothing below {half / w:.3g} records",
         )
 
 
@@ -179,7 +190,8 @@ def _predicted(public: Public) -> NumberColumn | CategoryColumn:
             "a statistic of predictions", "evaluated records", "of", None,
             message="it is about another release's predictions: name that release under `of`",
         )  # fmt: skip
-    found = declared(public.domain, PREDICTED)
-    if isinstance(found, NumberColumn) == bool(public.domain.classes):
+    column = declared(public.domain, PREDICTED)
+    # Predictions must be of the target's own kind: classes of classes, numbers of numbers.
+    if isinstance(column, NumberColumn) == bool(public.domain.classes):
         raise ParameterError("group_errors", "predictions of the target", "column", PREDICTED)
-    return found
+    return column

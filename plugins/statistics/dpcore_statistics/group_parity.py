@@ -58,7 +58,7 @@ class GroupParity(Grouped):
     grid: int = attrs.field(default=20, validator=positive_integer)
 
     def cells(self, public: Public) -> Cells:
-        """Of the prediction.
+        """The cells of the prediction: classes, or equal parts of its range.
 
         Raises:
             ParameterError: the records are no evaluated ones, or there are too many cells.
@@ -69,52 +69,59 @@ class GroupParity(Grouped):
                 message="it is about another release's predictions: name that release under `of`",
             )  # fmt: skip
         bins = None if public.domain.classes else self.grid
-        found = Cells.of(public.domain, PREDICTED, None, bins)
+        column_cells = Cells.of(public.domain, PREDICTED, None, bins)
         groups = self.groups(public).size
-        if len(found.labels) > LARGEST_OPTIMISED or groups * len(found.labels) > MOST_CELLS:
+        if (
+            len(column_cells.labels) > LARGEST_OPTIMISED
+            or groups * len(column_cells.labels) > MOST_CELLS
+        ):
             raise ParameterError(
                 "group_parity",
                 f"at most {LARGEST_OPTIMISED} cells, and {MOST_CELLS} in all groups together",
                 "grid",
                 self.grid,
             )
-        return found
+        return column_cells
 
     def strategy(self, public: Public) -> Strategy:
         """What is measured in every group: the optimum for prefixes in l2, in l1 the cells."""
+        # In l1 the cells themselves are measured: the optimum is for l2.
         count = len(self.cells(public).labels)
-        wanted = prefixes(count)
+        workload = prefixes(count)
         if self.norm(public) is Distance.L1:
-            total = float((wanted**2).sum())
-            return Strategy(measured=np.eye(count), answers=wanted, total=total, least=0.0)
-        return strategy(tuple(map(tuple, wanted.tolist())))
+            total = float((workload**2).sum())
+            return Strategy(measured=np.eye(count), answers=workload, total=total, least=0.0)
+        return strategy(tuple(map(tuple, workload.tolist())))
 
     def query(self, public: Public) -> Query:
-        """The measured sums of every group."""
-        found = self.strategy(public)
-        clip = 1.0 if self.norm(public) is Distance.L1 else found.longest_column
-        shape = (self.groups(public).size, len(found.measured))
+        """The measured sums of every group: shape (groups, rows of A)."""
+        strategy = self.strategy(public)
+        clip = 1.0 if self.norm(public) is Distance.L1 else strategy.longest_column
+        shape = (self.groups(public).size, len(strategy.measured))
         return Query(
             name="predictions", shape=shape, distance=self.norm(public), sum=Sum(clip=clip)
         )
 
     def entries(self, query: Query) -> int:
-        """A column of A, in one group."""
+        """How many entries a record fills: a column of A, in one group."""
         return query.shape[1]
 
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
         """The theorem above; a record that does not count has a column of 0."""
-        found, several = self.strategy(public), query.shape[0] > 1
+        strategy, several_groups = self.strategy(public), query.shape[0] > 1
         if query.distance is Distance.L1:
             return ByRelation(add_remove=1.0, replace_one=2.0)
-        longest = found.longest_column
-        replaced = max(found.farthest_columns, longest)
-        if several:
-            replaced = max(replaced, up(ROOT_TWO * longest, roundings=2))
-        return ByRelation(add_remove=longest, replace_one=replaced)
+        # A record may also start or cease to count, which moves its group by one column.
+        longest = strategy.longest_column
+        replacement = max(strategy.farthest_columns, longest)
+        if several_groups:
+            # Between two groups the two columns are orthogonal: the root of the sum of two squares.
+            replacement = max(replacement, up(ROOT_TWO * longest, roundings=2))
+        return ByRelation(add_remove=longest, replace_one=replacement)
 
     def _places(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """PRIVATE: every record's group, -1 where it does not count, and its cell."""
+        # A record counts only if it has both, so each is -1 where the other is.
         group, cell = self.group_of(block, public), self.cells(public).index(block)
         return np.where(cell >= 0, group, -1), np.where(group >= 0, cell, -1)
 
@@ -122,21 +129,22 @@ class GroupParity(Grouped):
         """PRIVATE: the column of the record's cell, in the record's group."""
         group, cell = self._places(block, public)
         columns = self.strategy(public).measured.T
-        found = np.zeros((len(block), *query.shape))
+        vectors = np.zeros((len(block), *query.shape))
         rows = np.flatnonzero(group >= 0)
-        found[rows, group[rows]] = columns[cell[rows]]
-        return found
+        vectors[rows, group[rows]] = columns[cell[rows]]
+        return vectors
 
     def partial(self, query: Query, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""
         assert query.sum is not None, "measured sums are sums"
         group, cell = self._places(block, public)
         measured = self.strategy(public).measured
-        kept = group >= 0
-        flat = group[kept] * measured.shape[1] + cell[kept]
+        mask = group >= 0
+        # Count records by group and cell first: the rest is a product of integers, and exact.
+        flat = group[mask] * measured.shape[1] + cell[mask]
         counts = np.bincount(flat, minlength=query.shape[0] * measured.shape[1])
-        whole = np.ldexp(measured, -query.sum.unit).astype(np.int64)
-        return Exact.of(counts.reshape(query.shape[0], -1) @ whole.T, query.sum.unit)
+        integers = np.ldexp(measured, -query.sum.unit).astype(np.int64)
+        return Exact.of(counts.reshape(query.shape[0], -1) @ integers.T, query.sum.unit)
 
     def half_widths(self, spread: Spread | None, public: Public) -> NDArray[np.float64]:
         """Of every prefix, so that those of all groups hold together. Shape (cells,)."""
@@ -145,23 +153,25 @@ class GroupParity(Grouped):
             return np.full(len(answers), np.inf)
         rounding = np.abs(answers).sum(axis=1) * spread.rounding
         if isinstance(spread, NormalSpread):
+            # One quantile for all normal combinations (Šidák), each with the length of its row.
             z = spread.quantile(apart(self.miss, groups * len(answers))) / spread.width
             lengths = np.linalg.norm(answers, axis=1)
             return np.asarray(up(z * spread.width * lengths, roundings=600) + rounding)
-        each = spread.quantile(self.miss / (groups * answers.shape[1]))
-        return np.asarray(np.abs(answers).sum(axis=1) * each + rounding)
+        # Other laws: every measured sum in its interval, and the worst signs of all of them.
+        half_width = spread.quantile(self.miss / (groups * answers.shape[1]))
+        return np.asarray(np.abs(answers).sum(axis=1) * half_width + rounding)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """`cumulative` counts, and the `parity` of all pairs of up to 16 groups."""
-        found = np.asarray(answer.value, dtype=np.float64) @ self.strategy(public).answers.T
+        counts = np.asarray(answer.value, dtype=np.float64) @ self.strategy(public).answers.T
         half = self.half_widths(answer.spread, public)
-        made = {"cumulative": self._cumulative(found, half, public)}
-        if 2 <= len(found) <= MOST_PAIRED:
-            made["parity"] = self._parity(found, half, answer.spread, public)
-        return Statistics(tables=made)
+        figures = {"cumulative": self._cumulative(counts, half, public)}
+        if 2 <= len(counts) <= MOST_PAIRED:
+            figures["parity"] = self._parity(counts, half, answer.spread, public)
+        return Statistics(tables=figures)
 
     def _cumulative(
-        self, found: NDArray[np.float64], half: NDArray[np.float64], public: Public
+        self, counts: NDArray[np.float64], half: NDArray[np.float64], public: Public
     ) -> Figures:
         labels = tuple(f"up to {label}" for label in self.cells(public).labels)
         groups = self.groups(public)
@@ -169,12 +179,14 @@ class GroupParity(Grouped):
             name: tuple(value for value in values for _ in labels)
             for name, values in groups.about.items()
         }
-        most = float("inf") if public.domain.at_most is None else float(public.domain.at_most)
+        upper_bound = (
+            float("inf") if public.domain.at_most is None else float(public.domain.at_most)
+        )
         return Figures(
             about={**rows, PREDICTED: labels * groups.size},
-            estimate=found.ravel(),
-            low=np.clip(found - half, 0.0, most).ravel(),
-            high=np.clip(found + half, 0.0, most).ravel(),
+            estimate=counts.ravel(),
+            low=np.clip(counts - half, 0.0, upper_bound).ravel(),
+            high=np.clip(counts + half, 0.0, upper_bound).ravel(),
             level=self.level,
             joint=True,
             covers="noise only: where the exact counts lie",
@@ -182,7 +194,7 @@ class GroupParity(Grouped):
 
     def _parity(
         self,
-        found: NDArray[np.float64],
+        counts: NDArray[np.float64],
         half: NDArray[np.float64],
         spread: Spread | None,
         public: Public,
@@ -191,22 +203,25 @@ class GroupParity(Grouped):
         about = self.groups(public).about
         names = [", ".join(map(str, cell)) for cell in zip(*about.values(), strict=True)]
         q, rows = float(half.max()), []
-        n = np.maximum(found[:, -1], 1.0)
-        functions = found / n[:, None]
-        errors = [2 * q / (count - q) if count > q else math.inf for count in found[:, -1]]
+        # The last prefix is the whole group; at least 1, as the distribution is divided by it.
+        n = np.maximum(counts[:, -1], 1.0)
+        functions = counts / n[:, None]
+        # The theorem's bound on |F~ - F|; without a count that is surely positive it says nothing.
+        errors = [2 * q / (count - q) if count > q else math.inf for count in counts[:, -1]]
         for a, b in itertools.combinations(range(len(names)), 2):
-            apart_by = np.abs(functions[a] - functions[b])
-            at = int(np.argmax(apart_by))
-            estimate, error = min(float(apart_by[at]), 1.0), errors[a] + errors[b]
+            distances = np.abs(functions[a] - functions[b])
+            # Kolmogorov's distance on the grid, and the cell where it is attained.
+            farthest = int(np.argmax(distances))
+            estimate, error = min(float(distances[farthest]), 1.0), errors[a] + errors[b]
             rows.append(
                 (
                     names[a],
                     names[b],
                     floor(max(1, round(n[a])), max(1, round(n[b]))),
-                    self._std(at, functions, n, (a, b), spread, public),
+                    self._std(farthest, functions, n, (a, b), spread, public),
                     estimate,
-                    min(max(0.0, float(apart_by[at]) - error), 1.0),
-                    min(1.0, float(apart_by[at]) + error),
+                    min(max(0.0, float(distances[farthest]) - error), 1.0),
+                    min(1.0, float(distances[farthest]) + error),
                 )
             )
         columns = [*zip(*rows, strict=True)]
@@ -224,7 +239,7 @@ class GroupParity(Grouped):
 
     def _std(
         self,
-        at: int,
+        cell: int,
         functions: NDArray[np.float64],
         n: NDArray[np.float64],
         pair: tuple[int, int],
@@ -236,7 +251,8 @@ class GroupParity(Grouped):
             return math.inf
         answers, total = self.strategy(public).answers, 0.0
         for group in pair:
-            row = answers[at] - functions[group, at] * answers[-1]
+            # The derivative of F~ by the noise: of the prefix, less F times that of the total.
+            row = answers[cell] - functions[group, cell] * answers[-1]
             total += float(row @ row) / float(n[group]) ** 2
         return spread.std * math.sqrt(total)
 

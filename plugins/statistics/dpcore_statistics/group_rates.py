@@ -72,6 +72,7 @@ class GroupRates(Grouped):
                 message="it is about another release's predictions of two classes: name that "
                 "release under `of`; of numbers, take group_errors",
             )  # fmt: skip
+        # An odd number would put the boundary of the two classes inside a cell.
         if self.calibration is not None and (count % 2 or SCORE not in domain.columns):
             raise ParameterError(
                 "group_rates", "an even number, and a model with scores", "calibration", count
@@ -91,7 +92,7 @@ class GroupRates(Grouped):
         )
 
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
-        """The theorem above."""
+        """The theorem above: cells are disjoint, so a record moves one cell or two."""
         return counts_moved(query.distance)
 
     def _cell(self, block: Records, public: Public) -> NDArray[np.intp]:
@@ -101,18 +102,20 @@ class GroupRates(Grouped):
         leaning = declared(domain, PREDICTED if self.calibration is None else SCORE)
         assert isinstance(truth, CategoryColumn), "there are classes"
         if isinstance(leaning, NumberColumn):
+            # From [-1, 1] to a cell; the top end belongs to the last one.
             place = (1 + leaning.scaled(block)) / 2 * count
-            at = np.minimum(place.astype(np.intp), count - 1)
+            leaning_cell = np.minimum(place.astype(np.intp), count - 1)
         else:
-            at = leaning.codes(block)
-        group, true = self.group_of(block, public), truth.codes(block)
-        known = (group >= 0) & (true >= 0) & (at >= 0)
-        return np.where(known, (group * 2 + true) * count + at, -1)
+            leaning_cell = leaning.codes(block)
+        group, true_class = self.group_of(block, public), truth.codes(block)
+        # A record without a group, a class or a prediction is in no cell and adds nothing.
+        mask = (group >= 0) & (true_class >= 0) & (leaning_cell >= 0)
+        return np.where(mask, (group * 2 + true_class) * count + leaning_cell, -1)
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 in the record's cell."""
-        found = one_hot(self._cell(block, public), query.real_size)
-        return found.reshape(len(block), *query.shape)
+        rows = one_hot(self._cell(block, public), query.real_size)
+        return rows.reshape(len(block), *query.shape)
 
     def partial(self, query: Query, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, by counting."""
@@ -127,47 +130,49 @@ class GroupRates(Grouped):
         classes = declared(public.domain, public.domain.target)
         assert isinstance(classes, CategoryColumn), "there are classes"
         names = [*zip(*about.values(), strict=True)] if about else [()]
-        rows = [(*name, str(true)) for name in names for true in classes.values]
+        rows = [(*name, str(true_class)) for name in names for true_class in classes.values]
         columns = dict(zip((*about, "class"), zip(*rows, strict=True), strict=True))
-        made = {
+        figures = {
             "count": _of_cells(value, columns, answer.spread, self.level, public),
             **self._rates(value, answer.spread, public),
         }
         if self.calibration is not None:
-            made["calibration"] = self._calibration(value, answer.spread, public)
-        return Statistics(tables=made)
+            figures["calibration"] = self._calibration(value, answer.spread, public)
+        return Statistics(tables=figures)
 
     def _rates(
         self, value: NDArray[np.float64], spread: Spread | None, public: Public
     ) -> dict[str, Figures]:
         about = self.groups(public).about
-        found = [_sums(cells) for cells in value]
-        miss = apart(self.miss, 4 * len(found))
+        group_sums = [_sums(cells) for cells in value]
+        # Four rates in every group, and all their intervals hold together.
+        miss = apart(self.miss, 4 * len(group_sums))
         shares = {
-            rate: [_estimated(sums[rate], spread, miss) for sums in found]
+            rate: [_estimated(sums[rate], spread, miss) for sums in group_sums]
             for rate in (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
         }
-        told = [one for own in shares.values() for one in own]
+        estimates = [rate_estimate for by_group in shares.values() for rate_estimate in by_group]
         rows = {name: values * len(shares) for name, values in about.items()}
-        kinds = tuple(rate for rate, own in shares.items() for _ in own)
-        made = {
+        kinds = tuple(rate for rate, by_group in shares.items() for _ in by_group)
+        figures = {
             "rate": Figures(
                 about={"rate": kinds, **rows},
-                estimate=np.array([one.estimate for one in told]),
-                low=np.array([one.low for one in told]),
-                high=np.array([one.high for one in told]),
+                estimate=np.array([rate_estimate.estimate for rate_estimate in estimates]),
+                low=np.array([rate_estimate.low for rate_estimate in estimates]),
+                high=np.array([rate_estimate.high for rate_estimate in estimates]),
                 level=self.level,
                 joint=True,
                 covers="noise only: where each rate of these records lies; of few records it may "
                 "say nothing",
             )
         }
-        for rate, own in shares.items():
+        for rate, by_group in shares.items():
+            # Each family of gaps has its share of the miss, beside the rates themselves.
             narrow = math.sqrt(value[0].size)  # of the largest count that a rate is divided by
-            gap = gaps(about, own, spread, narrow, self.miss / len(shares), 1.0, self.level)
+            gap = gaps(about, by_group, spread, narrow, self.miss / len(shares), 1.0, self.level)
             if gap is not None:
-                made[f"gap-{rate.replace(' ', '-')}"] = gap
-        return made
+                figures[f"gap-{rate.replace(' ', '-')}"] = gap
+        return figures
 
     def _calibration(
         self, value: NDArray[np.float64], spread: Spread | None, public: Public
@@ -175,18 +180,18 @@ class GroupRates(Grouped):
         """The share of the second class in every cell of the score."""
         about, count = self.groups(public).about, value.shape[2]
         miss = apart(self.miss, len(value) * count)
-        found = [
-            _estimated(((float(cells[1, at]), 1), (float(cells[0, at]), 1)), spread, miss)
+        estimates = [
+            _estimated(((float(cells[1, cell]), 1), (float(cells[0, cell]), 1)), spread, miss)
             for cells in value
-            for at in range(count)
+            for cell in range(count)
         ]
         rows = _repeated(about, count)
-        labels = tuple(f"[{at / count:g}, {(at + 1) / count:g})" for at in range(count))
+        labels = tuple(f"[{cell / count:g}, {(cell + 1) / count:g})" for cell in range(count))
         return Figures(
             about={**rows, SCORE: labels * len(value)},
-            estimate=np.array([one.estimate for one in found]),
-            low=np.array([one.low for one in found]),
-            high=np.array([one.high for one in found]),
+            estimate=np.array([rate_estimate.estimate for rate_estimate in estimates]),
+            low=np.array([rate_estimate.low for rate_estimate in estimates]),
+            high=np.array([rate_estimate.high for rate_estimate in estimates]),
             level=self.level,
             joint=True,
             covers="noise only: the share of the second class among these records with such scores",
@@ -196,15 +201,16 @@ class GroupRates(Grouped):
         """The half-width of every cell's count, and about that of a rate."""
         cells = self.groups(public).size * 2 * self.leanings(public)
         half = spread.within(apart(self.miss, cells))
-        wide = half * math.sqrt(self.leanings(public) / 2)
+        rate_half = half * math.sqrt(self.leanings(public) / 2)
         return (
             f"each of {cells} counts +- {half:.6g}, all together",
-            f"each rate about +- {wide:.6g}/n for n records that it is a share of",
+            f"each rate about +- {rate_half:.6g}/n for n records that it is a share of",
         )
 
 
 def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
     """What every rate is the share of, of one group's cells: true class by leaning."""
+    # The second half of the leanings is a prediction of the second class.
     half = cells.shape[1] // 2
     no, yes = cells[:, :half].sum(axis=1), cells[:, half:].sum(axis=1)
     return {
@@ -217,17 +223,18 @@ def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
 
 def _estimated(sums: _Sums, spread: Spread | None, miss: float) -> Estimated:
     """The share of a sum, with its interval."""
-    (top, of_top), (rest, of_rest) = sums
-    n = max(1.0, top + rest)
+    (top, of_top), (remainder, of_remainder) = sums
+    n = max(1.0, top + remainder)
     rate = min(max(top / n, 0.0), 1.0)
-    low, high = share(top, rest, (of_top, of_rest), spread, miss)
-    std = math.sqrt(of_top * (1 - rate) ** 2 + of_rest * rate**2) / n
+    low, high = share(top, remainder, (of_top, of_remainder), spread, miss)
+    # The delta method for S/(S + R) with unit noise on every cell, at the estimated rate.
+    std = math.sqrt(of_top * (1 - rate) ** 2 + of_remainder * rate**2) / n
     return Estimated(estimate=rate, low=low, high=high, count=n, std=std)
 
 
 def _repeated(about: Mapping[str, tuple[Any, ...]], times: int) -> dict[str, tuple[Any, ...]]:
     """Every row so many times in a row."""
-    return {name: tuple(v for v in own for _ in range(times)) for name, own in about.items()}
+    return {name: tuple(v for v in values for _ in range(times)) for name, values in about.items()}
 
 
 def _of_cells(
@@ -247,6 +254,6 @@ def _of_cells(
     cells = (
         tuple(map(str, classes.values))
         if leanings == 2
-        else tuple(f"[{at / leanings:g}, {(at + 1) / leanings:g})" for at in range(leanings))
+        else tuple(f"[{cell / leanings:g}, {(cell + 1) / leanings:g})" for cell in range(leanings))
     )
     return counted({**rows, label: cells * count}, value.ravel(), spread, level, public.domain)

@@ -49,25 +49,27 @@ class Grouped(Statistic):
     bins: dict[str, int] = attrs.field(factory=dict)
 
     def groups(self, public: Public) -> Marginal:
-        """The groups.
+        """The groups: every combination of the keys' cells, empty ones too.
 
         Raises:
             ParameterError: a key stands twice or there is none, edges are about another column, or
                 there are too many groups.
         """
+        # The same key twice would make cells that no record can be in.
         if len({*self.by}) < len(self.by):
             raise ParameterError("group_by", "different columns", "by", self.by)
-        for field, given in (("edges", self.edges), ("bins", self.bins)):
-            if extra := sorted({*given} - {*self.by}):
+        for field, cuts in (("edges", self.edges), ("bins", self.bins)):
+            # Edges of a column that is no key would be dropped in silence: refuse them.
+            if extra := sorted({*cuts} - {*self.by}):
                 raise ParameterError("group_by", "the columns under by", field, extra[0])
         cells = (
             Cells.of(public.domain, name, self.edges.get(name), self.bins.get(name))
             for name in self.by
         )
-        found = Marginal(name="", columns=tuple(cells))
-        if found.size > MOST_GROUPS:
-            raise ParameterError("group_by", f"1 to {MOST_GROUPS} groups", "by", found.size)
-        return found
+        marginal = Marginal(name="", columns=tuple(cells))
+        if marginal.size > MOST_GROUPS:
+            raise ParameterError("group_by", f"1 to {MOST_GROUPS} groups", "by", marginal.size)
+        return marginal
 
     def group_of(self, block: Records, public: Public) -> NDArray[np.intp]:
         """PRIVATE: every record's group, -1 where it does not count. Shape (n,)."""
@@ -80,8 +82,9 @@ class Paired(Grouped):
 
     def count_weight(self, public: Public) -> float:
         """w: what costs nothing under replacement in l2, else sqrt(1/2)."""
-        free = public.domain.exact is not None and self.norm(public) is Distance.L2
-        return 1.0 if free else math.sqrt(0.5)
+        # Within a group a replaced record's counts cancel; between two, sqrt(2 (1 + w^2)) is 2.
+        weight_is_free = public.domain.exact is not None and self.norm(public) is Distance.L2
+        return 1.0 if weight_is_free else math.sqrt(0.5)
 
     @abstractmethod
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
@@ -90,8 +93,8 @@ class Paired(Grouped):
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1, or (w, t), in the record's group."""
         cell, pairs = self._pairs(block, public)
-        found = one_hot(cell, query.shape[0])[:, :, None] * pairs[:, None, :]
-        return np.asarray(found.reshape(len(block), *query.shape))
+        rows = one_hot(cell, query.shape[0])[:, :, None] * pairs[:, None, :]
+        return np.asarray(rows.reshape(len(block), *query.shape))
 
     def partial(self, query: Query, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum: each record's own pair, clipped and rounded, added to its group.
@@ -119,6 +122,7 @@ class GroupBy(Paired):
 
     def groups(self, public: Public) -> Marginal:
         """The groups, of one column or more."""
+        # `Grouped` allows one group of all records; here that would be a mere count.
         if not self.by:
             raise ParameterError("group_by", "different columns", "by", self.by)
         return super().groups(public)
@@ -139,14 +143,19 @@ class GroupBy(Paired):
         return Query(name="groups", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
-        """The theorem above."""
+        """The theorem above: a pair that comes or goes, moves to another group, or changes."""
         assert query.sum is not None, "groups are summed"
-        one = query.sum.clip
-        between = 2 * one if query.distance is Distance.L1 else up(ROOT_TWO * one, roundings=2)
+        length = query.sum.clip
+        # One pair disappears and another appears: orthogonal in l2, both in full in l1.
+        between_groups = (
+            2 * length if query.distance is Distance.L1 else up(ROOT_TWO * length, roundings=2)
+        )
         if self.groups(public).size == 1 and self.column is None:
-            between = one
+            # With one group alone a replaced record of weight 1 only starts or ceases to count.
+            between_groups = length
         return ByRelation(
-            add_remove=one, replace_one=between if self.column is None else max(2.0, between)
+            add_remove=length,
+            replace_one=between_groups if self.column is None else max(2.0, between_groups),
         )
 
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
@@ -157,6 +166,7 @@ class GroupBy(Paired):
         column = number_column(public.domain, self.column)
         weights = np.full(len(block), self.count_weight(public))
         pairs = np.column_stack([weights, column.scaled(block)])
+        # A missing value takes its record out of the count, too: n is the number of values.
         return np.where(column.present(block), cell, -1), pairs
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
@@ -166,6 +176,7 @@ class GroupBy(Paired):
             figures = counted(groups.about, value, answer.spread, self.level, public.domain)
             return Statistics.of(figures)
         w = self.count_weight(public)
+        # The released count is w n: divide it, and its noise, by w.
         counts = counted(
             groups.about, value[:, 0] / w, _narrowed(answer.spread, w), self.level, public.domain
         )
@@ -197,10 +208,10 @@ class GroupBy(Paired):
         half = spread.within(apart(self.miss, count))
         if self.column is None:
             return (f"each of {count} counts +- {half:.6g}, all together",)
-        wide = half * number_column(public.domain, self.column).column.half_width
+        mean_half = half * number_column(public.domain, self.column).column.half_width
         return (
             f"each of {count} counts +- {half / self.count_weight(public):.6g}, all together",
-            f"each mean of {self.column} about +- {wide:.6g}/n for n values in the group",
+            f"each mean of {self.column} about +- {mean_half:.6g}/n for n values in the group",
         )
 
 
@@ -212,11 +223,12 @@ def summed_by_group(query: Query, cell: NDArray[np.intp], pairs: NDArray[Any]) -
     """
     assert query.sum is not None, "groups are summed"
     unit = query.sum.unit
-    whole = clipped_integers(pairs, query.sum.clip, unit, query.distance, positive=False)
-    found = np.zeros((query.shape[0], pairs.shape[1]), dtype=np.int64)
-    kept = cell >= 0
-    np.add.at(found, cell[kept], whole[kept])
-    return Exact.of(found.reshape(query.shape), unit)
+    # Clip and round each record before anything is added: the sensitivity is about these integers.
+    integers = clipped_integers(pairs, query.sum.clip, unit, query.distance, positive=False)
+    sums = np.zeros((query.shape[0], pairs.shape[1]), dtype=np.int64)
+    mask = cell >= 0
+    np.add.at(sums, cell[mask], integers[mask])
+    return Exact.of(sums.reshape(query.shape), unit)
 
 
 def _narrowed(spread: Spread | None, weight: float) -> Spread | None:

@@ -48,6 +48,7 @@ class Cells:
         """
         column = declared(domain, name)
         if isinstance(column, CategoryColumn):
+            # Categories are cells as they are; edges would be dropped in silence.
             if edges is not None or bins is not None:
                 raise ParameterError(
                     name, "neither edges nor bins: it has categories", "edges", edges
@@ -59,17 +60,19 @@ class Cells:
             if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MOST_CELLS:
                 raise ParameterError(name, f"1 to {MOST_CELLS} bins", "bins", bins)
             ends = np.linspace(column.column.low, column.column.high, bins + 1)
-            told = tuple(column.told(float(end)) for end in ends)
+            texts = tuple(column.told(float(end)) for end in ends)
             places = np.linspace(-1.0, 1.0, bins + 1)
         else:
             assert edges is not None, "one of both is given"
+            # By the records' own arithmetic, so that a value on an edge falls where its edge does.
             places = column.position(edges)
-            told = tuple(column.told(float(end)) for end in column.column.numbers(list(edges)))
+            texts = tuple(column.told(float(end)) for end in column.column.numbers(list(edges)))
         if len(places) < 2 or not bool((np.diff(places) > 0).all()):
             raise ParameterError(
                 name, "two or more edges, each above the one before", "edges", edges
             )
-        labels = [f"[{low}, {high})" for low, high in itertools.pairwise(told)]
+        labels = [f"[{low}, {high})" for low, high in itertools.pairwise(texts)]
+        # The last cell is closed, so that the end of the range is in one.
         labels[-1] = f"{labels[-1][:-1]}]"
         return cls(column=column, edges=places, labels=tuple(labels))
 
@@ -79,6 +82,7 @@ class Cells:
         if isinstance(self.column, CategoryColumn):
             return self.column.complete
         assert self.edges is not None, "a range has edges"
+        # Exactly the ends of the range, and no missing values: nothing else falls outside.
         return not self.column.may_miss and [*self.edges[[0, -1]]] == [-1.0, 1.0]
 
     def index(self, records: Records) -> NDArray[np.intp]:
@@ -86,19 +90,20 @@ class Cells:
         if isinstance(self.column, CategoryColumn):
             return self.column.codes(records)
         assert self.edges is not None, "a range has edges"
-        at = self.column.scaled(records)
-        found = np.searchsorted(self.edges, at, side="right") - 1
-        found = np.where(at == self.edges[-1], len(self.labels) - 1, found)
-        inside = self.column.present(records) & (found >= 0) & (found < len(self.labels))
-        return np.where(inside, found, -1)
+        positions = self.column.scaled(records)
+        # "right" less 1: a value on an edge belongs to the cell above it.
+        cells = np.searchsorted(self.edges, positions, side="right") - 1
+        cells = np.where(positions == self.edges[-1], len(self.labels) - 1, cells)
+        inside = self.column.present(records) & (cells >= 0) & (cells < len(self.labels))
+        return np.where(inside, cells, -1)
 
 
 def one_hot(cells: NDArray[np.intp], count: int) -> NDArray[np.float64]:
     """Indicators, shape (n, count); zeros for -1."""
-    found = np.zeros((cells.size, count))
-    kept = np.flatnonzero(cells >= 0)
-    found[kept, cells[kept]] = 1.0
-    return found
+    indicators = np.zeros((cells.size, count))
+    rows = np.flatnonzero(cells >= 0)
+    indicators[rows, cells[rows]] = 1.0
+    return indicators
 
 
 def counts_moved(norm: Distance) -> ByRelation:
@@ -110,6 +115,7 @@ def shown_counts(estimates: NDArray[np.float64], total: int | None) -> NDArray[n
     """Counts that are not negative and, of a public total, add up to it (Euclidean projection)."""
     if total is None:
         return np.maximum(estimates, 0.0)
+    # The projection on a simplex: subtract one shift, and cut at 0.
     ordered = np.sort(estimates)[::-1]
     shifts = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
     shift = shifts[np.flatnonzero(ordered > shifts)[-1]]
@@ -133,11 +139,11 @@ class Histogram(Statistic):
     bins: int | None = None
 
     def cells(self, public: Public) -> Cells:
-        """The cells."""
+        """The cells of the column; raises `ParameterError` as `Cells.of` does."""
         return Cells.of(public.domain, self.column, self.edges, self.bins)
 
     def query(self, public: Public) -> Query:
-        """One integer a cell."""
+        """One query for all cells, one integer each: exact and not negative."""
         return Query(
             name="counts",
             shape=(len(self.cells(public).labels),),
@@ -148,6 +154,7 @@ class Histogram(Statistic):
 
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
         """1 under add/remove; sqrt(2) (l2) or 2 (l1) under replacement, 1 if there is one cell."""
+        # With one cell a replaced record cannot move to another one.
         if query.real_size == 1:
             return ByRelation(add_remove=1.0, replace_one=1.0)
         return counts_moved(query.distance)
@@ -160,17 +167,19 @@ class Histogram(Statistic):
     def partial(self, query: Query, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, by counting."""
         cell = self.cells(public).index(block)
-        kept = cell[self.chosen(block, public) & (cell >= 0)]
-        return Exact.of(np.bincount(kept, minlength=query.real_size), 0)
+        # Counting is the exact sum of the indicators, without the matrix of them.
+        record_cells = cell[self.chosen(block, public) & (cell >= 0)]
+        return Exact.of(np.bincount(record_cells, minlength=query.real_size), 0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One row a cell, whose intervals hold together."""
         cells, value = self.cells(public), np.asarray(answer.value, dtype=np.float64)
-        whole = cells.partition and not self.where
+        # Only then is the total public, so that shown counts may be made to add up to it.
+        is_partition = cells.partition and not self.where
         return Statistics.of(
             counted(
                 {self.column: cells.labels}, value, answer.spread, self.level, public.domain,
-                total=public.domain.exact if whole else None,
+                total=public.domain.exact if is_partition else None,
             )
         )  # fmt: skip
 
@@ -194,6 +203,7 @@ def counted(
     Args:
         total: What they add up to, where that is public.
     """
+    # Šidák's share of the miss for each cell, so that all intervals hold together.
     miss = apart(1 - level, counts.size)
     half = float("inf") if spread is None else spread.within(miss)
     ends = [cut_count((float(count) - half, float(count) + half), domain) for count in counts]

@@ -58,11 +58,12 @@ class Averaged(Statistic):
 
     def counted(self, public: Public) -> bool:
         """Whether the number of values is private, and released beside their sums."""
+        # Each makes the number of values private: an unknown n, a condition, missing values.
         column = number_column(public.domain, self.column)
         return public.domain.exact is None or bool(self.where) or column.may_miss
 
     def count_weight(self, public: Public) -> float:
-        """w."""
+        """w, the weight of the count beside the sums; a larger one means a better count."""
         if self.weight is not None:
             return self.weight
         return default_weight(self.norm(public), public.domain.exact is not None)
@@ -77,49 +78,56 @@ class Mean(Averaged):
 
     def query(self, public: Public) -> Query:
         """The sum of t, after w times the number of values where that is private."""
+        # (w, t) has length sqrt(1 + w^2) in l2; t alone is at most 1.
         norm, counted = self.norm(public), self.counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
         return Query(name="mean", shape=(2 if counted else 1,), distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
-        """The theorem above."""
+        """The theorem above; refused where n is private and no count is released."""
         assert query.sum is not None, "a mean is a sum"
-        alone = query.real_size == 1
-        if alone and public.domain.exact is None:
+        sum_only = query.real_size == 1
+        # Without a count the mean is a sum over n, which must then be public.
+        if sum_only and public.domain.exact is None:
             return Refused("a mean without a count needs a public number of records")
         return ByRelation(
-            add_remove=query.sum.clip, replace_one=2.0 if alone else max(2.0, query.sum.clip)
+            add_remove=query.sum.clip, replace_one=2.0 if sum_only else max(2.0, query.sum.clip)
         )
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: t, after w; zeros for a record that does not count."""
         column = number_column(public.domain, self.column)
-        at = column.scaled(block)
+        positions = column.scaled(block)
+        # With a public n every record counts: `counted` would be true otherwise.
         if query.real_size == 1:
-            return at[:, None]
-        kept = self.chosen(block, public) & column.present(block)
-        rows = np.column_stack([np.full(len(block), self.count_weight(public)), at])
-        return np.where(kept[:, None], rows, 0.0)
+            return positions[:, None]
+        # A record that is left out adds zeros, so it starts or ceases to count by one row.
+        mask = self.chosen(block, public) & column.present(block)
+        rows = np.column_stack([np.full(len(block), self.count_weight(public)), positions])
+        return np.where(mask[:, None], rows, 0.0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """The mean, and the number of values where it is private."""
         column = number_column(public.domain, self.column)
         name = f"mean of {self.column}"
         if answer.query.real_size == 1:
+            # n is public: an interval of the sum over n is exact, and no count is published.
             count = float(public.domain.records)
             (total,) = (float(number) for number in answer.value)
             ends = around(total, answer.spread, self.miss)
-            at = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
-            rows = [(name, *in_units(column, total / count, at))]
+            mean_ends = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
+            rows = [(name, *in_units(column, total / count, mean_ends))]
         else:
+            # n is private: both numbers are noisy, and `ratio` covers their quotient.
             weight = self.count_weight(public)
             weighted, total = (float(number) for number in answer.value)
-            at = ratio(total, weighted, weight, answer.spread, self.miss, 1.0)
+            mean_ends = ratio(total, weighted, weight, answer.spread, self.miss, 1.0)
             ends = around(weighted, answer.spread, self.miss)
             counts = cut_count((ends[0] / weight, ends[1] / weight), public.domain)
-            found = total / max(1.0, weighted / weight)
+            # At least one value: a noisy count near 0 or below would give no estimate at all.
+            position = total / max(1.0, weighted / weight)
             rows = [
-                (name, *in_units(column, found, at)),
+                (name, *in_units(column, position, mean_ends)),
                 ("count", weighted / weight, *counts),
             ]
         return Statistics.of(
@@ -157,8 +165,9 @@ def in_units(
 ) -> tuple[float, float, float]:
     """A position with its interval, in the file's units, clipped to the range."""
     low, high = column.column.low, column.column.high
-    found = (at, *ends)
+    positions = (at, *ends)
+    # Clipping to the declared range is free: the true mean lies in it.
     estimate, first, last = (
-        min(max(float(column.value(np.array(one))), low), high) for one in found
+        min(max(float(column.value(np.array(position))), low), high) for position in positions
     )
     return estimate, first, last

@@ -82,6 +82,7 @@ class PrivateGroups(PrivateKeys):
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
         """
+        # The keys are asked as `private_keys` asks them, with a share of the budget.
         (keys,) = super().queries(public)
         number_column(public.domain, self.mean_of)
         clip = with_count(Distance.L2, self.weight(public), 1.0)
@@ -100,6 +101,7 @@ class PrivateGroups(PrivateKeys):
         if not state.answers:
             return keys
         if len(state.answers) == 1:
+            # Released keys are public from here on; their counts are not passed on.
             return attrs.evolve(means, args={KEYS: state.answers[0].value[:, :-1]})
         return None
 
@@ -122,39 +124,42 @@ class PrivateGroups(PrivateKeys):
         assert query.sum is not None, "means are sums"
         text, start = self.texts(public)
         keys = np.asarray((query.args or {}).get(KEYS), dtype=np.float64)
+        # The theorem is for every list of keys, but of this shape.
         if keys.shape != (self.most, text.width):
             raise ContractError("the keys of a sum are those that were published")
         column = number_column(public.domain, self.mean_of)
-        own = block.features[:, start : start + text.width]
-        place = _places(own, keys, others=self.most)
-        counts = selected(public.domain, self.where, block) & column.present(block) & (place >= 0)
+        block_keys = block.features[:, start : start + text.width]
+        # A record has one key, so it adds to one pair: this is what the sensitivity rests on.
+        place = _places(block_keys, keys, fallback=self.most)
+        mask = selected(public.domain, self.where, block) & column.present(block) & (place >= 0)
         weights = np.full(len(block), self.weight(public))
         pairs = np.column_stack([weights, column.scaled(block)])
         unit = query.sum.unit
-        whole = clipped_integers(pairs, query.sum.clip, unit, query.distance, positive=False)
-        found = np.zeros(query.shape, dtype=np.int64)
-        np.add.at(found, place[counts], whole[counts])
-        return (Exact.of(found, unit),)
+        # Clip and round each record before anything is added.
+        integers = clipped_integers(pairs, query.sum.clip, unit, query.distance, positive=False)
+        sums = np.zeros(query.shape, dtype=np.int64)
+        np.add.at(sums, place[mask], integers[mask])
+        return (Exact.of(sums, unit),)
 
     def model(self, state: Transcript) -> Statistics:
         """`count` and `mean`, one row a published key, and `others`."""
         first, second = state.answers
         counts = self.counted(first, state.public)
         rows = np.asarray(first.value, dtype=np.float64)
-        shown = np.flatnonzero((rows[:, :-1] != 0).any(axis=1))
+        key_rows = np.flatnonzero((rows[:, :-1] != 0).any(axis=1))
         pairs = np.asarray(second.value, dtype=np.float64)
-        miss = apart(1 - self.level, max(1, shown.size))
-        means = [self._mean(pair, miss, second, state.public) for pair in pairs[shown].tolist()]
-        rest = pairs[-1].tolist()
-        mean = self._mean(rest, 1 - self.level, second, state.public)
+        miss = apart(1 - self.level, max(1, key_rows.size))
+        means = [self._mean(pair, miss, second, state.public) for pair in pairs[key_rows].tolist()]
+        other_pair = pairs[-1].tolist()
+        mean = self._mean(other_pair, 1 - self.level, second, state.public)
         w = self.weight(state.public)
-        ends = around(rest[0], second.spread, 1 - self.level)
+        ends = around(other_pair[0], second.spread, 1 - self.level)
         count = cut_count((ends[0] / w, ends[1] / w), state.public.domain)
-        others = self._figures(
-            {"statistic": (f"mean of {self.mean_of}", "count")}, [mean, (rest[0] / w, *count)]
+        other_figures = self._figures(
+            {"statistic": (f"mean of {self.mean_of}", "count")}, [mean, (other_pair[0] / w, *count)]
         )
-        told = attrs.evolve(self._figures(counts.about, means), joint=True)
-        return Statistics(tables={"count": counts, "mean": told, "others": others})
+        mean_figures = attrs.evolve(self._figures(counts.about, means), joint=True)
+        return Statistics(tables={"count": counts, "mean": mean_figures, "others": other_figures})
 
     def _mean(
         self, pair: list[float], miss: float, answer: Answer, public: Public
@@ -185,22 +190,25 @@ class PrivateGroups(PrivateKeys):
         if MEANS not in spreads:
             return counts
         half = spreads[MEANS].within(1 - self.level)
-        wide = half * number_column(public.domain, self.mean_of).column.half_width
-        return (*counts, f"each mean of {self.mean_of} about +- {wide:.6g}/n for n records")
+        mean_half = half * number_column(public.domain, self.mean_of).column.half_width
+        return (*counts, f"each mean of {self.mean_of} about +- {mean_half:.6g}/n for n records")
 
 
-def _places(own: NDArray[np.float64], keys: NDArray[np.float64], others: int) -> NDArray[np.intp]:
-    """PRIVATE: where each record's key stands first among the published ones; `others` if nowhere,
-    -1 without a key."""
+def _places(
+    record_keys: NDArray[np.float64], keys: NDArray[np.float64], fallback: int
+) -> NDArray[np.intp]:
+    """PRIVATE: where each record's key stands first among the published ones, `fallback` if
+    it is not among them, -1 without a key."""
     first: dict[bytes, int] = {}
+    # `setdefault`: a key that stands twice counts at its first place, as the theorem says.
     for number, key in enumerate(keys):
         if key.any():
             first.setdefault(key.tobytes(), number)
-    distinct, which = np.unique(own, axis=0, return_inverse=True)
-    found = np.array(
-        [first.get(key.tobytes(), others) if key.any() else -1 for key in distinct], dtype=np.intp
+    distinct, inverse = np.unique(record_keys, axis=0, return_inverse=True)
+    places = np.array(
+        [first.get(key.tobytes(), fallback) if key.any() else -1 for key in distinct], dtype=np.intp
     )
-    return found[which.reshape(-1)] if len(distinct) else np.zeros(0, dtype=np.intp)
+    return places[inverse.reshape(-1)] if len(distinct) else np.zeros(0, dtype=np.intp)
 
 
 @attrs.frozen
@@ -212,14 +220,14 @@ class PrivateGroupsBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """By query and relation."""
+        """`KeysBound` for the keys; for the means the theorem above, and what rounding adds."""
         if query.sum is None:
             return KeysBound().sensitivity(query, learner, public, adjacency)
         longest = query.sum.clip
-        moved = ByRelation(
+        movement = ByRelation(
             add_remove=longest, replace_one=max(2.0, up(ROOT_TWO * longest, roundings=2))
         )
-        claim, value = moved.under(adjacency)
+        claim, value = movement.under(adjacency)
         rounding = 4 * 2.0 * 2.0**query.sum.unit  # two coordinates, rounded on either side
         return Sensitivity(
             value=up(value + rounding, roundings=4),

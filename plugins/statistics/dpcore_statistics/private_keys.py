@@ -60,6 +60,7 @@ class PrivateKeys(Conversation):
     level: float = attrs.field(default=0.95, validator=fraction)
 
     def __attrs_post_init__(self) -> None:
+        # The shape of the release is public: it must not depend on how many keys occur.
         if not 1 <= self.most <= MOST_CELLS:
             raise ParameterError("private_keys", f"1 to {MOST_CELLS}", "most", self.most)
 
@@ -93,15 +94,16 @@ class PrivateKeys(Conversation):
     ) -> NDArray[np.float64]:
         """PRIVATE: a row for each key that occurs, its count last; no key is no row."""
         column, start = self.texts(public)
-        found = records.features[:, start : start + column.width]
-        kept = found[selected(public.domain, self.where, records) & (found != 0).any(axis=1)]
-        if not len(kept):
+        encoded = records.features[:, start : start + column.width]
+        # An empty text is no key: such a record is in no row.
+        rows = encoded[selected(public.domain, self.where, records) & (encoded != 0).any(axis=1)]
+        if not len(rows):
             return np.zeros((0, column.width + 1))
-        keys, counts = np.unique(kept, axis=0, return_counts=True)
+        keys, counts = np.unique(rows, axis=0, return_counts=True)
         return np.column_stack([keys, counts.astype(np.float64)])
 
     def model(self, state: Transcript) -> Statistics:
-        """One row a published key."""
+        """One table with a row for each published key: its noisy count and interval."""
         (answer,) = state.answers
         return Statistics.of(self.counted(answer, state.public))
 
@@ -109,6 +111,7 @@ class PrivateKeys(Conversation):
         """The published keys with their counts."""
         column, _ = self.texts(public)
         rows = np.asarray(answer.value, dtype=np.float64)
+        # Rows of zeros only fill the public shape.
         rows = rows[(rows[:, :-1] != 0).any(axis=1)]
         ends = [
             cut_count(around(float(count), answer.spread, 1 - self.level), public.domain)
@@ -144,6 +147,7 @@ class KeysBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """A record has one key, or none."""
+        # A replaced record takes 1 from one key and adds 1 to another: two orthogonal moves.
         claim, value = ByRelation(add_remove=1.0, replace_one=ROOT_TWO).under(adjacency)
         return Sensitivity(
             value=value,

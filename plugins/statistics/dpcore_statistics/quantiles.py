@@ -99,13 +99,14 @@ class Quantiles(Folding):
     interval: bool = True
 
     def __attrs_post_init__(self) -> None:
-        wanted = [*self.quantiles]
-        inside = all(isinstance(q, int | float) and 0 < q < 1 for q in wanted)
-        if not wanted or not inside or any(a >= b for a, b in pairwise(wanted)):
+        quantiles = [*self.quantiles]
+        all_inside = all(isinstance(q, int | float) and 0 < q < 1 for q in quantiles)
+        if not quantiles or not all_inside or any(a >= b for a, b in pairwise(quantiles)):
             raise ParameterError(
                 "quantiles", "increasing numbers in (0, 1)", "quantiles", self.quantiles
             )
-        if any(float(_ratio(q)) != q for q in wanted):
+        # The denominator is the unit of the scores, so it must be small and exact.
+        if any(float(_ratio(q)) != q for q in quantiles):
             raise ParameterError("quantiles", "at most three decimals", "quantiles", self.quantiles)
         if not 2 <= self.points <= MOST:
             raise ParameterError("quantiles", f"2 to {MOST} points", "points", self.points)
@@ -118,6 +119,7 @@ class Quantiles(Folding):
         """
         require_conditions(public.domain, self.where)
         number_column(public.domain, self.column)
+        # Asked up to three times: the shift is an argument, and no part of the query's claim.
         return tuple(
             Query(
                 name=_name(q),
@@ -132,14 +134,15 @@ class Quantiles(Folding):
     def ask(self, state: Transcript) -> Query | None:
         """The quantile at its own rank, then r ranks below and above it."""
         number, turn = divmod(len(state.answers), self._asks)
-        planned = self.queries(state.public)
-        if number == len(planned):
+        queries = self.queries(state.public)
+        if number == len(queries):
             return None
         shift = 0
         if turn:
-            wide = self._ranks(state.answers[self._asks * number])
-            shift = -wide if turn == 1 else wide
-        return attrs.evolve(planned[number], args={"shift": shift})
+            # r follows from the noise's law alone, and not from the answer.
+            ranks = self._ranks(state.answers[self._asks * number])
+            shift = -ranks if turn == 1 else ranks
+        return attrs.evolve(queries[number], args={"shift": shift})
 
     def _ranks(self, first: Answer) -> int:
         """r, in units of one b-th of a rank; rounded up."""
@@ -154,21 +157,27 @@ class Quantiles(Folding):
         zero = (Exact.zeros((self.points,), 0),)
         (total,) = records.fold(partial(self._counted, public), zero, ROWS)
         counts = total.floats().astype(np.int64)
+        # n_<=(t) and n_<(t) at every grid point, from one histogram.
         at_most = np.cumsum(counts)
         below = at_most - counts
-        q = _ratio(self.quantiles[[_name(one) for one in self.quantiles].index(query.name)])
+        q = _ratio(
+            self.quantiles[[_name(quantile) for quantile in self.quantiles].index(query.name)]
+        )
         shift = 0 if query.args is None else int(query.args["shift"])
+        # b (q n + s): multiplied by b everything is an integer, so nothing rounds.
         rank = q.numerator * int(counts.sum()) + shift
         above, beneath = q.denominator * below - rank, rank - q.denominator * at_most
+        # Nothing lies beyond the ends of the grid, so they are never too far out.
         above[0], beneath[-1] = 0, 0
-        off = np.maximum(np.maximum(above, beneath), 0)
-        return np.asarray(-off, dtype=np.float64)
+        distance = np.maximum(np.maximum(above, beneath), 0)
+        return np.asarray(-distance, dtype=np.float64)
 
     def _counted(self, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: how many of a block's values are nearest to each point."""
         column = number_column(public.domain, self.column)
-        kept = selected(public.domain, self.where, block) & column.present(block)
-        places = np.rint((column.scaled(block)[kept] + 1) / 2 * (self.points - 1))
+        mask = selected(public.domain, self.where, block) & column.present(block)
+        # To the nearest point: the released quantile is of these rounded values.
+        places = np.rint((column.scaled(block)[mask] + 1) / 2 * (self.points - 1))
         return (Exact.of(np.bincount(places.astype(np.intp), minlength=self.points), 0),)
 
     @property
@@ -177,7 +186,7 @@ class Quantiles(Folding):
         return np.linspace(-1.0, 1.0, self.points)
 
     def model(self, state: Transcript) -> Statistics:
-        """One row a quantile."""
+        """One table with a row for each quantile: the chosen point and its interval."""
         column = number_column(state.public.domain, self.column)
         rows = [
             self._row(column, state.answers[k * self._asks :][: self._asks])
@@ -205,27 +214,29 @@ class Quantiles(Folding):
 
     def _row(self, column: NumberColumn, answers: tuple[Answer, ...]) -> tuple[float, float, float]:
         """The choice between the two others, in the file's units; everything without a spread."""
-        where = [self.grid[int(np.argmax(answer.value))] for answer in answers]
-        middle, *ends = (float(column.value(np.array(at))) for at in where)
+        positions = [self.grid[int(np.argmax(answer.value))] for answer in answers]
+        middle, *ends = (float(column.value(np.array(position))) for position in positions)
         if answers[0].spread is None or not ends:
             return middle, column.column.low, column.column.high
         low, high = ends
         half = column.column.half_width / (self.points - 1)  # half a step of the grid
+        # The two ends were chosen apart, and noise may have swapped them.
         first = max(min(low, high) - half, column.column.low)
         last = min(max(low, high) + half, column.column.high)
         return min(max(middle, first), last), first, last
 
     def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
         """How many ranks an end of an interval may lie away."""
-        found = []
+        lines = []
         for q in self.quantiles:
             if _name(q) in spreads and self.interval:
+                # Twice: the end is shifted by r, and its choice may miss its rank by r again.
                 ranks = spreads[_name(q)].within((1 - self.level) / 2) / _ratio(q).denominator
-                found.append(
+                lines.append(
                     f"quantile {q:g} of {self.column}: within {2 * ranks:.6g} ranks on either side "
                     f"({100 * self.level:g} %)"
                 )
-        return tuple(found)
+        return tuple(lines)
 
 
 @attrs.frozen
@@ -238,17 +249,25 @@ class RankBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """By relation, with the range of the changes."""
-        q = next(_ratio(one) for one in learner.quantiles if _name(one) == query.name)
-        most = max(q.numerator, q.denominator - q.numerator)
-        whole = q.denominator
-        claim, moved = ByRelation(add_remove=float(most), replace_one=float(whole)).under(adjacency)
-        _, reach = ByRelation(add_remove=2.0 * most, replace_one=2.0 * whole).under(adjacency)
+        # Every number of the theorem is multiplied by b, the denominator, as scores are.
+        q = next(
+            _ratio(quantile) for quantile in learner.quantiles if _name(quantile) == query.name
+        )
+        largest = max(q.numerator, q.denominator - q.numerator)
+        denominator = q.denominator
+        claim, movement = ByRelation(
+            add_remove=float(largest), replace_one=float(denominator)
+        ).under(adjacency)
+        _, reach = ByRelation(add_remove=2.0 * largest, replace_one=2.0 * denominator).under(
+            adjacency
+        )
         return Sensitivity(
-            value=moved,
+            value=movement,
             range=reach,
             distance=Distance.LINF,
             adjacency=claim,
-            source=f"ranks of a quantile move by {moved:g}/{whole} and lie {reach:g}/{whole} apart",
+            source=f"ranks of a quantile move by {movement:g}/{denominator} and lie "
+            f"{reach:g}/{denominator} apart",
         )
 
 

@@ -41,6 +41,7 @@ def norm_in_use(public: Public, asked: str | None) -> Distance:
     """The norm asked for; else l2 (Gaussian noise), or l1 (Laplace) where delta is 0."""
     if asked is not None:
         return Distance(asked)
+    # Without a delta there is no Gaussian noise (mu is None), and Laplace noise is for l1.
     return Distance.L1 if public.mu is None else Distance.L2
 
 
@@ -52,7 +53,7 @@ class Folding(Conversation):
 
     @property
     def reads(self) -> Reads:
-        """Functions of exact sums."""
+        """That the learner reads records through exact sums alone, which it folds itself."""
         return Reads.FOLDS
 
 
@@ -97,11 +98,12 @@ class Statistic(SummingLearner, Conversation):
     @property
     def reads(self) -> Reads:
         """Sums; all records in one memory where persons are clipped."""
+        # All records of a person must meet before they are clipped, so blocks do not suffice.
         return Reads.ROWS if self.clip == "person" else super().reads
 
     @property
     def miss(self) -> float:
-        """1 - level."""
+        """The probability with which an error bar may fail: 1 - level."""
         return 1 - self.level
 
     @abstractmethod
@@ -125,7 +127,7 @@ class Statistic(SummingLearner, Conversation):
         return query.real_size
 
     def norm(self, public: Public) -> Distance:
-        """The norm in use."""
+        """The norm that contributions are clipped in, and that the noise is calibrated to."""
         return norm_in_use(public, self.distance)
 
     def chosen(self, records: Records, public: Public) -> NDArray[np.bool_]:
@@ -133,11 +135,12 @@ class Statistic(SummingLearner, Conversation):
         return selected(public.domain, self.where, records)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One.
+        """The one query, with persons clipped where `clip` says so.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
         """
+        # Refuse a wrong condition when the plan is priced, before any record is read.
         require_conditions(public.domain, self.where)
         query = self.query(public)
         return (query if self.clip == "record" else self._of_persons(query, public),)
@@ -148,22 +151,25 @@ class Statistic(SummingLearner, Conversation):
         assert query.sum is not None, "statistics are sums"
         if query.sum.person is None or query.values != "integers":
             return query
+        # Scaled vectors are no integers any more, so their unit is chosen as for other reals.
         if query.real_size > 1:
             return attrs.evolve(query, values="reals", sum=attrs.evolve(query.sum, exponent=None))
+        # One integer stays an integer under clipping only if the clip itself is one.
         if not float(self.counts_for).is_integer():
             raise ParameterError("a count", "a whole number", "counts_for", self.counts_for)
         return query
 
     def model(self, state: Transcript) -> Statistics:
-        """The tables."""
+        """The published tables, from the one answer and from public facts."""
         (answer,) = state.answers
-        found = self.tables(answer, state.public)
-        return found if self.clip == "record" else found.covering(self._clipping())
+        tables = self.tables(answer, state.public)
+        # A bar must say when it covers clipped persons: clipping is bias, which no bar includes.
+        return tables if self.clip == "record" else tables.covering(self._clipping())
 
     def _clipping(self) -> str:
         """What a bar says of persons."""
-        whole = "1 record" if self.counts_for == 1 else f"{self.counts_for:g} records"
-        return f"the records of one person are clipped together, to the length of {whole}"
+        length = "1 record" if self.counts_for == 1 else f"{self.counts_for:g} records"
+        return f"the records of one person are clipped together, to the length of {length}"
 
     def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
         """What `expected` says of the one query's noise."""
@@ -171,7 +177,7 @@ class Statistic(SummingLearner, Conversation):
         if query.name not in spreads:
             return ()
         level = f"({100 * self.level:g} %)"
-        return tuple(f"{told} {level}" for told in self.expected(public, spreads[query.name]))
+        return tuple(f"{line} {level}" for line in self.expected(public, spreads[query.name]))
 
     @abstractmethod
     def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
@@ -196,14 +202,16 @@ class StatisticBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """By relation."""
-        moved = learner.moved(query, public)
-        if isinstance(moved, Refused):
-            return moved
-        claim, value = moved.under(adjacency)
+        """The learner's movement under the relation, and for reals what rounding adds."""
+        movement = learner.moved(query, public)
+        if isinstance(movement, Refused):
+            return movement
+        claim, value = movement.under(adjacency)
+        # A sensitivity of 0 needs no noise: the number is public, and no release of records.
         if value == 0:
             return Refused(f"{query.name!r} is public under {claim}: no record moves it")
         if query.values != "integers":
+            # Twice: once for the two roundings, once for the arithmetic of a contribution.
             value = up(value + 2 * _rounding(query, learner.entries(query)), roundings=8)
         return Sensitivity(
             value=value,
@@ -218,5 +226,6 @@ def _rounding(query: Query, entries: int) -> float:
     assert query.sum is not None, "statistics are sums"
     size: float = entries
     if query.distance is Distance.L2:
+        # The length of d such moves; rounded up, since it enters a sensitivity.
         size = up(size**0.5, roundings=1)
     return size * 2.0**query.sum.unit

@@ -45,7 +45,7 @@ class Marginal:
 
     @property
     def size(self) -> int:
-        """Its cells."""
+        """How many cells the table has: the product over its columns."""
         return math.prod(len(cells.labels) for cells in self.columns)
 
     @property
@@ -57,13 +57,14 @@ class Marginal:
 
     def index(self, records: Records) -> NDArray[np.intp]:
         """The cell of every record, -1 where it is in none. Shape (n,)."""
-        found = np.zeros(len(records), dtype=np.intp)
-        known = np.ones(len(records), dtype=np.bool_)
+        # Mixed radix, the last column fastest: the order of `product` in `about`.
+        places = np.zeros(len(records), dtype=np.intp)
+        mask = np.ones(len(records), dtype=np.bool_)
         for cells in self.columns:
-            own = cells.index(records)
-            known &= own >= 0
-            found = found * len(cells.labels) + own
-        return np.where(known, found, -1)
+            cell = cells.index(records)
+            mask &= cell >= 0
+            places = places * len(cells.labels) + cell
+        return np.where(mask, places, -1)
 
 
 @attrs.frozen(kw_only=True)
@@ -92,55 +93,59 @@ class Table(Statistic):
             ParameterError: a table has no columns, one twice, or the columns of another; edges or
                 weights are about what is not asked for; a weight is none; there are too many cells.
         """
-        used = {column for columns in self.marginals.values() for column in columns}
-        for field, given, known in (
-            ("edges", self.edges, used),
-            ("bins", self.bins, used),
+        table_columns = {column for columns in self.marginals.values() for column in columns}
+        for field, entries, allowed in (
+            ("edges", self.edges, table_columns),
+            ("bins", self.bins, table_columns),
             ("weights", self.weights, self.marginals),
         ):
-            if extra := sorted({*given} - {*known}):
+            if extra := sorted({*entries} - {*allowed}):
                 raise ParameterError("table", "what its tables use", field, extra[0])
-        found: list[Marginal] = []
+        marginals: list[Marginal] = []
         for name, columns in self.marginals.items():
             if not columns or len({*columns}) < len(columns):
                 raise ParameterError("table", "different columns", f"marginals.{name}", columns)
-            if any({*columns} == {*self.marginals[other.name]} for other in found):
+            # The same columns in another order are the same counts: paid for twice, gained nothing.
+            if any({*columns} == {*self.marginals[marginal.name]} for marginal in marginals):
                 raise ParameterError("table", "each table once", f"marginals.{name}", columns)
             cells = (
                 Cells.of(public.domain, column, self.edges.get(column), self.bins.get(column))
                 for column in columns
             )
-            found.append(Marginal(name=name, columns=tuple(cells)))
-        total = sum(one.size for one in found)
-        if not found or total > MOST_CELLS:
+            marginals.append(Marginal(name=name, columns=tuple(cells)))
+        total = sum(table.size for table in marginals)
+        # The limit is on all cells together, as they are one query.
+        if not marginals or total > MOST_CELLS:
             raise ParameterError("table", f"1 to {MOST_CELLS} cells", "marginals", total)
-        return self._weighted(found, self.norm(public))
+        return self._weighted(marginals, self.norm(public))
 
     def _weighted(self, tables: list[Marginal], norm: Distance) -> tuple[Marginal, ...]:
         """With weights whose length in the norm is at most 1."""
         power = 0.25 if norm is Distance.L2 else 1 / 3
         if self.weights and {*self.weights} != {*self.marginals}:
             raise ParameterError("table", "a weight for every table", "weights", self.weights)
-        given = [self.weights.get(one.name, one.size**power) for one in tables]
-        if not all(math.isfinite(weight) and weight > 0 for weight in given):
+        weights = [self.weights.get(table.name, table.size**power) for table in tables]
+        if not all(math.isfinite(weight) and weight > 0 for weight in weights):
             raise ParameterError("table", "finite weights > 0", "weights", self.weights)
-        largest = max(given)
-        scaled = [weight / largest for weight in given]
+        largest = max(weights)
+        scaled = [weight / largest for weight in weights]
         if min(scaled) < 1e-6:
             raise ParameterError(
                 "table", "weights within a factor 10^6 of one another", "weights", self.weights
             )
+        # A record adds each table's weight once, so this is the length of its contribution.
         length = math.fsum(scaled) if norm is Distance.L1 else math.hypot(*scaled)
         return tuple(
+            # Rounded down to the grid of 2^-30, so that the length stays at most 1.
             attrs.evolve(
-                one, weight=math.floor(down(weight / length, roundings=8) * _PLACES) / _PLACES
+                table, weight=math.floor(down(weight / length, roundings=8) * _PLACES) / _PLACES
             )
-            for one, weight in zip(tables, scaled, strict=True)
+            for table, weight in zip(tables, scaled, strict=True)
         )
 
     def query(self, public: Public) -> Query:
         """The weighted cells of all tables, one after the other."""
-        size = sum(one.size for one in self.tables_of(public))
+        size = sum(table.size for table in self.tables_of(public))
         return Query(
             name="cells",
             shape=(size,),
@@ -154,52 +159,56 @@ class Table(Statistic):
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: each table's weight in the record's cell."""
-        found = np.zeros((len(block), query.real_size))
-        chosen, start = self.chosen(block, public), 0
-        for one in self.tables_of(public):
-            cell = np.where(chosen, one.index(block), -1)
+        vectors = np.zeros((len(block), query.real_size))
+        mask, start = self.chosen(block, public), 0
+        for table in self.tables_of(public):
+            cell = np.where(mask, table.index(block), -1)
             rows = np.flatnonzero(cell >= 0)
-            found[rows, start + cell[rows]] = one.weight
-            start += one.size
-        return found
+            vectors[rows, start + cell[rows]] = table.weight
+            start += table.size
+        return vectors
 
     def partial(self, query: Query, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum from counts: weights are whole numbers of units."""
         assert query.sum is not None, "cells are sums"
-        chosen, found = self.chosen(block, public), []
-        for one in self.tables_of(public):
-            cell = one.index(block)
-            counts = np.bincount(cell[chosen & (cell >= 0)], minlength=one.size)
-            found.append(counts * int(math.ldexp(one.weight, -query.sum.unit)))
-        return Exact.of(np.concatenate(found), query.sum.unit)
+        mask, parts = self.chosen(block, public), []
+        for table in self.tables_of(public):
+            cell = table.index(block)
+            counts = np.bincount(cell[mask & (cell >= 0)], minlength=table.size)
+            # A weight is a whole number of units: the product is exact.
+            parts.append(counts * int(math.ldexp(table.weight, -query.sum.unit)))
+        return Exact.of(np.concatenate(parts), query.sum.unit)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table of each, whose intervals hold together with those of the others."""
-        value, start, found = np.asarray(answer.value, dtype=np.float64), 0, {}
-        for one in self.tables_of(public):
-            counts = value[start : start + one.size] / one.weight
-            low, high = _ends(one, counts, answer, apart(self.miss, value.size), public)
-            figures = counted(one.about, counts, None, self.level, public.domain)
-            found[one.name] = attrs.evolve(figures, low=low, high=high)
-            start += one.size
-        return Statistics(tables=found)
+        value, start, figures_by_name = np.asarray(answer.value, dtype=np.float64), 0, {}
+        for table in self.tables_of(public):
+            # Back to records; the miss is shared by the cells of all tables.
+            counts = value[start : start + table.size] / table.weight
+            low, high = _ends(table, counts, answer, apart(self.miss, value.size), public)
+            figures = counted(table.about, counts, None, self.level, public.domain)
+            figures_by_name[table.name] = attrs.evolve(figures, low=low, high=high)
+            start += table.size
+        return Statistics(tables=figures_by_name)
 
     def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
         """The half-width of every table's cells."""
         tables = self.tables_of(public)
-        half = spread.within(apart(self.miss, sum(one.size for one in tables)))
+        half = spread.within(apart(self.miss, sum(table.size for table in tables)))
         return tuple(
-            f"each of {one.size} counts of {one.name} +- {half / one.weight:.6g}, all together"
-            for one in tables
+            f"each of {table.size} counts of {table.name} +- {half / table.weight:.6g}, all "
+            "together"
+            for table in tables
         )
 
 
 def _ends(
-    one: Marginal, counts: NDArray[np.float64], answer: Answer, miss: float, public: Public
+    table: Marginal, counts: NDArray[np.float64], answer: Answer, miss: float, public: Public
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The intervals of a table's counts: their low and their high ends."""
     ends = [
-        cut_count((low / one.weight, high / one.weight), public.domain)
-        for low, high in (around(count * one.weight, answer.spread, miss) for count in counts)
+        # The bar is in the units of the release first, where the noise has its law.
+        cut_count((low / table.weight, high / table.weight), public.domain)
+        for low, high in (around(count * table.weight, answer.spread, miss) for count in counts)
     ]
     return np.array([low for low, _ in ends]), np.array([high for _, high in ends])

@@ -37,6 +37,7 @@ class Total(Statistic):
     column: str
 
     def _unit(self, column: NumberColumn) -> float:
+        # The largest |x|: with it as the unit a contribution is at most 1 long.
         return max(abs(column.column.low), abs(column.column.high))
 
     def query(self, public: Public) -> Query:
@@ -49,16 +50,18 @@ class Total(Statistic):
         be left out."""
         column = number_column(public.domain, self.column)
         spans = (column.column.high - column.column.low) / self._unit(column)
-        partly = bool(self.where) or column.may_miss
-        return ByRelation(add_remove=1.0, replace_one=max(spans, 1.0) if partly else spans)
+        # A record that starts or ceases to count moves the sum as one that comes or goes.
+        may_be_absent = bool(self.where) or column.may_miss
+        return ByRelation(add_remove=1.0, replace_one=max(spans, 1.0) if may_be_absent else spans)
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: x/M, and 0 where the condition is not met or the value is missing."""
         column = number_column(public.domain, self.column)
-        kept = self.chosen(block, public) & column.present(block)
+        mask = self.chosen(block, public) & column.present(block)
         unit = self._unit(column)
+        # Clipped after the division: rounding may put a value at the end of the range beyond 1.
         values = np.clip(column.value(column.scaled(block)) / unit, -1.0, 1.0)
-        return np.where(kept, values, 0.0)[:, None]
+        return np.where(mask, values, 0.0)[:, None]
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One row, in the file's units."""

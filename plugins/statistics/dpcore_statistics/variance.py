@@ -73,6 +73,7 @@ class Variance(Averaged):
         norm, counted = self.norm(public), self.counted(public)
         b = self._square(norm, counted)
         if counted:
+            # By the theorem (x, 1 - x^2) is at most 1 long, so the count adds as it does to a mean.
             clip = with_count(norm, self.count_weight(public), 1.0)
         else:
             clip = 1 + b if norm is Distance.L1 else up(math.hypot(1.0, b), roundings=3)
@@ -80,8 +81,9 @@ class Variance(Averaged):
         return Query(name="moments", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
-        """The theorems above."""
+        """The theorems above: 2 for a replaced record, or the clip where that is longer."""
         assert query.sum is not None, "moments are sums"
+        # Under replacement the squares cost nothing: 2 is what the sum of x alone moves by.
         if query.real_size == 2:
             return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
@@ -89,13 +91,17 @@ class Variance(Averaged):
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: as `query` says; zeros for a record that does not count."""
         column = number_column(public.domain, self.column)
-        at = column.scaled(block)
+        positions = column.scaled(block)
         b = self._square(query.distance, query.real_size == 3)
         if query.real_size == 2:
-            return np.column_stack([at, b * at * at])
-        kept = self.chosen(block, public) & column.present(block)
+            return np.column_stack([positions, b * positions * positions])
+        mask = self.chosen(block, public) & column.present(block)
         weights = np.full(len(block), self.count_weight(public))
-        return np.where(kept[:, None], np.column_stack([weights, at, b * (1 - at * at)]), 0.0)
+        return np.where(
+            mask[:, None],
+            np.column_stack([weights, positions, b * (1 - positions * positions)]),
+            0.0,
+        )
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """Mean, variance and standard deviation in the file's units, and the count if private."""
@@ -106,25 +112,27 @@ class Variance(Averaged):
             self._square(answer.query.distance, self.counted(public)),
         )
         rows = []
+        # n is public: two sums, and no row for the count.
         if answer.query.real_size == 2:
             count = float(domain.records)
             total, squares = (float(number) for number in answer.value)
-            found = _Moments(total, squares / b, count, 0.0, 1 / b)
+            moments = _Moments(total, squares / b, count, 0.0, 1 / b)
             ends = around(total, spread, self.miss)
-            at = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
+            mean_ends = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
         else:
+            # n is private: the third sum is of 1 - x^2, and the count gives that of x^2.
             w = self.count_weight(public)
-            weighted, total, rest = (float(number) for number in answer.value)
+            weighted, total, complement = (float(number) for number in answer.value)
             count = max(1.0, weighted / w)
-            found = _Moments(total, count - rest / b, count, 1 / w, 1 / b)
-            at = ratio(total, weighted, w, spread, self.miss, 1.0)
+            moments = _Moments(total, count - complement / b, count, 1 / w, 1 / b)
+            mean_ends = ratio(total, weighted, w, spread, self.miss, 1.0)
             ends = around(weighted, spread, self.miss)
             rows = [("count", weighted / w, *cut_count((ends[0] / w, ends[1] / w), domain))]
-        mean = min(max(found.total / found.number, -1.0), 1.0)
-        value = _variance(found, spread)
-        ends = _interval(found, value, mean, spread, self.miss)
+        mean = min(max(moments.total / moments.number, -1.0), 1.0)
+        value = _variance(moments, spread)
+        ends = _interval(moments, value, mean, spread, self.miss)
         rows = [
-            (f"mean of {self.column}", *in_units(column, mean, at)),
+            (f"mean of {self.column}", *in_units(column, mean, mean_ends)),
             (f"variance of {self.column}", *times(half * half, value, *ends)),
             (
                 f"standard deviation of {self.column}",
@@ -154,43 +162,50 @@ def times(factor: float, estimate: float, low: float, high: float) -> tuple[floa
     return factor * estimate, factor * low, factor * high
 
 
-def _variance(found: _Moments, spread: Spread | None) -> float:
+def _variance(moments: _Moments, spread: Spread | None) -> float:
     """V = Q - m^2 with its bias added back, in [0, (1 - m)(1 + m)]."""
-    mean = min(max(found.total / found.number, -1.0), 1.0)
-    bias = 0.0 if spread is None else (spread.std / found.number) ** 2
-    plug_in = found.squares / found.number - (found.total / found.number) ** 2
+    mean = min(max(moments.total / moments.number, -1.0), 1.0)
+    bias = 0.0 if spread is None else (spread.std / moments.number) ** 2
+    # The square of the noisy mean is too large by the noise's variance over n^2: add it back.
+    plug_in = moments.squares / moments.number - (moments.total / moments.number) ** 2
     return min(max(plug_in + bias, 0.0), (1 - mean) * (1 + mean))
 
 
 def _interval(
-    found: _Moments, value: float, mean: float, spread: Spread | None, miss: float
+    moments: _Moments, value: float, mean: float, spread: Spread | None, miss: float
 ) -> Ends:
     """Of the variance: the delta method, or a box."""
     if spread is None:
         return 0.0, 1.0
-    known = not found.count_noise
+    count_is_public = not moments.count_noise
+    # The delta method needs a normal law, and an n that is far from 0 for certain.
     if isinstance(spread, NormalSpread) and (
-        known or found.number > _CERTAIN * spread.std * found.count_noise
+        count_is_public or moments.number > _CERTAIN * spread.std * moments.count_noise
     ):
-        of_count = 0.0 if known else (1 - value - mean * mean + 2 * mean * mean)
-        slope = math.hypot(found.square_noise, 2 * mean, of_count * found.count_noise)
-        half = normal_quantile(spread, miss) * spread.width * slope / found.number
+        # The derivative of the variance by each noisy sum; with a public n the count has none.
+        of_count = 0.0 if count_is_public else (1 - value - mean * mean + 2 * mean * mean)
+        slope = math.hypot(moments.square_noise, 2 * mean, of_count * moments.count_noise)
+        half = normal_quantile(spread, miss) * spread.width * slope / moments.number
         return cut((value - half, value + half), 0.0, 1.0)
-    return _box(found, spread, miss)
+    return _box(moments, spread, miss)
 
 
-def _box(found: _Moments, spread: Spread, miss: float) -> Ends:
+def _box(moments: _Moments, spread: Spread, miss: float) -> Ends:
     """All Q - m^2 with every sum in its interval."""
-    parts = 2 if not found.count_noise else 3
+    # Bonferroni: every sum lies in its interval, but for a share of the miss each.
+    parts = 2 if not moments.count_noise else 3
     half = spread.within(miss / parts)
-    top = (found.total - half, found.total + half)
-    unsure = half * found.count_noise
-    means = cut(quotients(top, found.number, unsure), -1.0, 1.0)
+    top = (moments.total - half, moments.total + half)
+    count_half = half * moments.count_noise
+    means = cut(quotients(top, moments.number, count_half), -1.0, 1.0)
     # without a public n the released sum is that of 1 - x^2, so that Q = 1 - (it)/n
-    missing = found.number - found.squares if found.count_noise else found.squares
-    around_it = (missing - half * found.square_noise, missing + half * found.square_noise)
-    parts_of = cut(quotients(around_it, found.number, unsure), 0.0, 1.0)
-    squares = (1 - parts_of[1], 1 - parts_of[0]) if found.count_noise else parts_of
+    complement = moments.number - moments.squares if moments.count_noise else moments.squares
+    complement_ends = (
+        complement - half * moments.square_noise,
+        complement + half * moments.square_noise,
+    )
+    shares = cut(quotients(complement_ends, moments.number, count_half), 0.0, 1.0)
+    squares = (1 - shares[1], 1 - shares[0]) if moments.count_noise else shares
     largest = max(means[0] ** 2, means[1] ** 2)
-    least = 0.0 if means[0] <= 0.0 <= means[1] else min(means[0] ** 2, means[1] ** 2)
-    return cut((squares[0] - largest, squares[1] - least), 0.0, 1.0)
+    smallest = 0.0 if means[0] <= 0.0 <= means[1] else min(means[0] ** 2, means[1] ** 2)
+    return cut((squares[0] - largest, squares[1] - smallest), 0.0, 1.0)

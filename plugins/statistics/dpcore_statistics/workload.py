@@ -47,26 +47,27 @@ class Workload(Statistic):
     bins: int | None = None
 
     def cells(self, public: Public) -> Cells:
-        """The cells."""
+        """The cells of the column; raises `ParameterError` as `Cells.of` does."""
         return Cells.of(public.domain, self.column, self.edges, self.bins)
 
     def wanted(self, cells: int) -> NDArray[np.float64]:
-        """W.
+        """W, the matrix of the queries asked for: shape (queries, cells).
 
         Raises:
             ParameterError: a matrix that is not finite, not of that width or zero; too many cells.
         """
         if self.matrix is not None:
-            found = np.array([list(row) for row in self.matrix if len(row) == cells], dtype=float)
-            whole = len(found) == len(self.matrix) > 0 and bool(np.isfinite(found).all())
-            if not whole or not found.any() or len(found) > MOST_PREFIXES:
+            matrix = np.array([list(row) for row in self.matrix if len(row) == cells], dtype=float)
+            is_complete = len(matrix) == len(self.matrix) > 0 and bool(np.isfinite(matrix).all())
+            if not is_complete or not matrix.any() or len(matrix) > MOST_PREFIXES:
                 raise ParameterError(
-                    "workload", f"rows of {cells} finite weights, not all 0", "matrix", len(found)
+                    "workload", f"rows of {cells} finite weights, not all 0", "matrix", len(matrix)
                 )
-            return found
-        most = MOST_RANGED if self.ask_for == "ranges" else MOST_PREFIXES
-        if cells > most:
-            raise ParameterError("workload", f"at most {most} cells", "bins", cells)
+            return matrix
+        # Ranges grow with the square of the cells, prefixes do not.
+        largest = MOST_RANGED if self.ask_for == "ranges" else MOST_PREFIXES
+        if cells > largest:
+            raise ParameterError("workload", f"at most {largest} cells", "bins", cells)
         if self.ask_for == "ranges":
             return ranges(cells)
         if self.ask_for == "prefixes":
@@ -77,36 +78,43 @@ class Workload(Statistic):
 
     def strategy(self, public: Public) -> Strategy:
         """What is measured: the optimum in l2; the cells themselves in l1."""
-        wanted = self.wanted(len(self.cells(public).labels))
+        # In l1 the cells themselves are measured: the optimum is for l2.
+        workload = self.wanted(len(self.cells(public).labels))
         if self.norm(public) is Distance.L1:
-            cells = wanted.shape[1]
+            cells = workload.shape[1]
             return Strategy(
-                measured=np.eye(cells), answers=wanted, total=float((wanted**2).sum()), least=0.0
+                measured=np.eye(cells),
+                answers=workload,
+                total=float((workload**2).sum()),
+                least=0.0,
             )
-        return strategy(tuple(map(tuple, wanted.tolist())))
+        return strategy(tuple(map(tuple, workload.tolist())))
 
     def query(self, public: Public) -> Query:
-        """The measured sums."""
-        found = self.strategy(public)
-        clip = 1.0 if self.norm(public) is Distance.L1 else found.longest_column
+        """One query for all measured sums A h, clipped to the longest column of A."""
+        strategy = self.strategy(public)
+        clip = 1.0 if self.norm(public) is Distance.L1 else strategy.longest_column
         return Query(
             name="measured",
-            shape=(len(found.measured),),
+            shape=(len(strategy.measured),),
             distance=self.norm(public),
             sum=Sum(clip=clip),
         )
 
     def moved(self, query: Query, public: Public) -> ByRelation | Refused:
         """Columns of A: their length, and their distance; a record in no cell has a column of 0."""
-        found = self.strategy(public)
+        strategy = self.strategy(public)
+        # A is the identity there: one cell, or one down and another up.
         if query.distance is Distance.L1:
             return ByRelation(add_remove=1.0, replace_one=2.0)
-        replaced = max(found.farthest_columns, found.longest_column)
-        return ByRelation(add_remove=found.longest_column, replace_one=replaced)
+        # The second is for a record that starts or ceases to count.
+        replacement = max(strategy.farthest_columns, strategy.longest_column)
+        return ByRelation(add_remove=strategy.longest_column, replace_one=replacement)
 
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the column of the record's cell."""
         cell = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
+        # The row of zeros at the end is what index -1 picks: no cell, no contribution.
         columns = np.vstack([self.strategy(public).measured.T, np.zeros(query.real_size)])
         return np.asarray(columns[cell])
 
@@ -115,10 +123,11 @@ class Workload(Statistic):
         assert query.sum is not None, "measured sums are sums"
         cell = self.cells(public).index(block)
         measured = self.strategy(public).measured
-        kept = cell[self.chosen(block, public) & (cell >= 0)]
-        counts = np.bincount(kept, minlength=measured.shape[1])
-        whole = np.ldexp(measured, -query.sum.unit).astype(np.int64)
-        return Exact.of(whole @ counts, query.sum.unit)
+        record_cells = cell[self.chosen(block, public) & (cell >= 0)]
+        # A times integer counts, with A in whole units: exact.
+        counts = np.bincount(record_cells, minlength=measured.shape[1])
+        integers = np.ldexp(measured, -query.sum.unit).astype(np.int64)
+        return Exact.of(integers @ counts, query.sum.unit)
 
     def half_widths(self, spread: Spread | None, public: Public) -> NDArray[np.float64]:
         """Of every answer, so that all hold together."""
@@ -127,18 +136,20 @@ class Workload(Statistic):
             return np.full(len(answers), np.inf)
         rounding = np.abs(answers).sum(axis=1) * spread.rounding
         if isinstance(spread, NormalSpread):
+            # Normal combinations: one Šidák quantile, times the length of each answer's row.
             z = spread.quantile(apart(self.miss, len(answers))) / spread.width
             return np.asarray(
                 up(z * spread.width * np.linalg.norm(answers, axis=1), roundings=600) + rounding
             )
-        each = spread.quantile(self.miss / answers.shape[1])  # of all measured sums together
-        return np.asarray(np.abs(answers).sum(axis=1) * each + rounding)
+        half_width = spread.quantile(self.miss / answers.shape[1])  # of all measured sums together
+        return np.asarray(np.abs(answers).sum(axis=1) * half_width + rounding)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One row a query."""
+        """One table with a row for each query; all intervals hold together."""
         values = self.strategy(public).answers @ np.asarray(answer.value, dtype=np.float64)
         half = self.half_widths(answer.spread, public)
         low, high = values - half, values + half
+        # Counts cannot be negative; weighted sums may be anything.
         if self.matrix is None:  # counts
             ends = [cut_count((a, b), public.domain) for a, b in zip(low, high, strict=True)]
             low, high = (np.array(side) for side in zip(*ends, strict=True))
@@ -157,22 +168,23 @@ class Workload(Statistic):
     def _labels(self, labels: tuple[Any, ...]) -> tuple[str, ...]:
         if self.matrix is not None:
             return tuple(f"query {number}" for number in range(1, len(self.matrix) + 1))
-        told = [str(label) for label in labels]
+        texts = [str(label) for label in labels]
         if self.ask_for == "prefixes":
-            return tuple(f"up to {label}" for label in told)
+            return tuple(f"up to {label}" for label in texts)
         if self.ask_for == "cells":
-            return (*told, "total")
-        count = len(told)
+            return (*texts, "total")
+        count = len(texts)
         runs = ((a, b) for a in range(count) for b in range(a, count))
-        return tuple(told[a] if a == b else f"{told[a]} to {told[b]}" for a, b in runs)
+        return tuple(texts[a] if a == b else f"{texts[a]} to {texts[b]}" for a, b in runs)
 
     def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
         """The smallest and the largest half-width, and the certificate of the strategy."""
-        half, found = self.half_widths(spread, public), self.strategy(public)
-        proved = ""
-        if found.least:
-            over = 100 * (found.total / found.least - 1)
-            proved = f"; their variance is within {over:.2g} % of the least"
+        half, strategy = self.half_widths(spread, public), self.strategy(public)
+        certificate = ""
+        if strategy.least:
+            excess = 100 * (strategy.total / strategy.least - 1)
+            certificate = f"; their variance is within {excess:.2g} % of the least"
         return (
-            f"{len(half)} answers +- {half.min():.6g} to {half.max():.6g}, all together{proved}",
+            f"{len(half)} answers +- {half.min():.6g} to {half.max():.6g}, all "
+            f"together{certificate}",
         )

@@ -25,7 +25,8 @@ def dpcore_examples() -> Mapping[str, Path]:
 
 @hookimpl
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
-    """For scikit-learn."""
+    """The estimators that scikit-learn's users see, by class name; imported when used."""
+    # Lazily: scikit-learn's names are imported only where somebody asks for them.
     return Lazily(
         {
             "ShapeClassifier": ("dpcore_tables.estimators", "ShapeClassifier"),

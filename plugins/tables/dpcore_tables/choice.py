@@ -23,17 +23,19 @@ Weighed = Sequence[tuple[Term, float]]
 def first_terms(plan: Plan) -> Weighed:
     """Every column's simplest functions, pairs if all of them fit, and further levels."""
     layout, width = plan.layout, plan.rounds()[0].width
-    found = [(term, 1.0 / max(layout.levels[term.column] - 1, 1)) for term in layout.once()]
+    terms = [(term, 1.0 / max(layout.levels[term.column] - 1, 1)) for term in layout.once()]
+    # Higher cosines fill what the simplest functions leave of the width, low levels first.
     higher = [
         (Term(column, level), 1.0 / level**2)
         for level in range(1, _SCREENED + 1)
         for column in layout.numeric
     ]
     pairs = [term for term, _ in layout.pairs(1)]
-    found += higher[: max(width - len(found), 0)]
-    if len(found) + len(pairs) <= width:
-        found += [(term, _PAIR) for term in pairs]
-    return found
+    terms += higher[: max(width - len(terms), 0)]
+    # Pairs come all or not at all: a choice among them would need an answer that is not there.
+    if len(terms) + len(pairs) <= width:
+        terms += [(term, _PAIR) for term in pairs]
+    return terms
 
 
 def survey_terms(
@@ -41,7 +43,8 @@ def survey_terms(
 ) -> Weighed:
     """The screen's terms, then products of jumps, then simple pairs, of columns that it found
     first, as many as there is room for."""
-    layout, known = plan.layout, {Term(*term) for term in screened.terms.tolist()}
+    layout, screen_terms = plan.layout, {Term(*term) for term in screened.terms.tolist()}
+    # Only columns that explained something are worth a pair; none is excluded for good.
     effects = of_columns(plan, screened, weights) + _ABSENT
     jumping = [
         Term(i.column, i.level, j.column, j.level)
@@ -49,14 +52,16 @@ def survey_terms(
         for j in jumps
         if i.column < j.column
     ]
+    # Products of first cosines come before wavy ones, then by what both columns explained.
     ranked = []
     for term, divisor in layout.pairs(_LOOKED if layout.columns <= _FEW else 1):
         size = effects[term.column] * effects[term.second] / divisor
         ranked.append((_wavy(layout, term), -size, term))
-    pairs = jumping + [term for *_, term in sorted(ranked) if term not in known]
+    pairs = jumping + [term for *_, term in sorted(ranked) if term not in screen_terms]
+    # The survey's width is planned: a gradient has the same size whatever was found.
     room = max(plan.candidates - len(screened.terms), 0)
-    own = [(Term(*term), _KEPT) for term in screened.terms.tolist()]
-    return own + [(term, 1.0) for term in pairs[:room]]
+    weighed_terms = [(Term(*term), _KEPT) for term in screened.terms.tolist()]
+    return weighed_terms + [(term, 1.0) for term in pairs[:room]]
 
 
 def _wavy(layout: Layout, term: Term) -> bool:
@@ -70,12 +75,13 @@ def of_columns(
 ) -> NDArray[np.float64]:
     """The share of every column in what the screen's functions of single columns explain."""
     effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2
-    alone = screened.terms[:, 2] == NONE
-    found = np.bincount(screened.terms[alone, 0], effects[alone], plan.layout.columns)
-    total = float(found.sum())
+    is_single = screened.terms[:, 2] == NONE
+    effect_sums = np.bincount(screened.terms[is_single, 0], effects[is_single], plan.layout.columns)
+    total = float(effect_sums.sum())
+    # Also where the total is no number: then all columns count alike.
     if not total > 0:
         return np.full(plan.layout.columns, 1.0 / plan.layout.columns)
-    return np.asarray(found / total)
+    return np.asarray(effect_sums / total)
 
 
 def second_terms(
@@ -86,26 +92,30 @@ def second_terms(
     shares = of_columns(plan, screened, weights)
     highest = _LEVELS if plan.kind == "number" else _CLASS_LEVELS
     of_pairs, surveyed = _of_pairs(screened, weights, survey)
-    found: list[tuple[Term, float]] = []
+    terms: list[tuple[Term, float]] = []
+    # A column's levels share its weight: less for the higher ones, which fit noise first.
     for column, effect in enumerate(shares.tolist()):
         base = 2 * (effect + 0.01 / layout.columns)
         levels = layout.levels[column]
         if levels == 0:
-            found += [(Term(column, k), base / max(k, 1) ** 2) for k in range(HIGHEST + 1)]
+            terms += [(Term(column, k), base / max(k, 1) ** 2) for k in range(HIGHEST + 1)]
         else:
             divisor = max(levels - 1, 1) ** 0.5 if levels > 2 else 1.0
-            found += [(term, base / divisor) for term in layout.simplest(column)]
-    found += [(term, 2 * (shares[term.column] + 0.01)) for term in survey.jumps]
+            terms += [(term, base / divisor) for term in layout.simplest(column)]
+    terms += [(term, 2 * (shares[term.column] + 0.01)) for term in survey.jumps]
+    # A pair inherits from its columns, and gets more where the screen or the survey saw it.
     heirs = _HEIRS if survey.strengths else _UNSEEN_HEIRS
     for term, divisor in layout.pairs(highest if layout.columns <= _FEW else 1):
         i, j = term.column, term.second
         weight = 0.25 * (shares[i] + 0.01) * (shares[j] + 0.01)
         if of_pairs:
             weight = heirs * weight + 0.5 * of_pairs.get((i, j), 0.0)
-        found.append((term, weight / divisor + 0.5 * surveyed.pop(term, 0.0)))
-    found += [(term, strength) for term, strength in surveyed.items() if strength > 0]
-    order = sorted(range(len(found)), key=lambda at: -found[at][1])
-    return [found[at] for at in order[:width]]
+        terms.append((term, weight / divisor + 0.5 * surveyed.pop(term, 0.0)))
+    # Surveyed terms that the loop above did not pop: products with a jump, and wavy ones.
+    terms += [(term, strength) for term, strength in surveyed.items() if strength > 0]
+    # Stable: equal weights keep the order above, so that equal answers give equal plans.
+    order = sorted(range(len(terms)), key=lambda index: -terms[index][1])
+    return [terms[index] for index in order[:width]]
 
 
 def _of_pairs(
@@ -113,34 +123,36 @@ def _of_pairs(
 ) -> tuple[dict[tuple[int, int], float], dict[Term, float]]:
     """By pair of columns and by surveyed term, what they explain, relative to single columns."""
     effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2
-    alone = screened.terms[:, 2] == NONE
-    total = float(effects[alone].sum())
+    is_single = screened.terms[:, 2] == NONE
+    total = float(effects[is_single].sum())
     total = total if total > 0 else 1.0
     terms = [Term(*term) for term in screened.terms.tolist()]
-    found: dict[tuple[int, int], float] = {}
+    strengths: dict[tuple[int, int], float] = {}
+    # First from the screen's own pairs, then from the survey's candidates.
     for term, effect in zip(terms, effects.tolist(), strict=True):
         if term.second != NONE:
             owner = (term.column, term.second)
-            found[owner] = found.get(owner, 0.0) + effect / total
-    known, fresh = set(terms), dict[tuple[int, int], float]()
+            strengths[owner] = strengths.get(owner, 0.0) + effect / total
+    screen_terms, fresh = set(terms), dict[tuple[int, int], float]()
     single: dict[Term, float] = {}
     for term, strength in survey.strengths.items():
-        if term.second != NONE and term not in known:
+        if term.second != NONE and term not in screen_terms:
             owner = (term.column, term.second)
             fresh[owner] = fresh.get(owner, 0.0) + strength / total
             single[term] = max(strength, 0.0) / total
     for owner, strength in fresh.items():
-        found[owner] = found.get(owner, 0.0) + max(strength, 0.0)
-    return found, single
+        strengths[owner] = strengths.get(owner, 0.0) + max(strength, 0.0)
+    return strengths, single
 
 
 def kept(old: Dictionary, weights: NDArray[np.float64], new: Dictionary) -> NDArray[np.float64]:
     """The old model's coefficients where a term is kept, as weights of the new; shape (d, m)."""
     start = np.zeros((new.width, weights.shape[1]))
     start[0] = weights[0]
-    known = {tuple(term): at for at, term in enumerate(old.terms.tolist())}
-    for at, term in enumerate(new.terms.tolist()):
-        before = known.get(tuple(term))
-        if before is not None:
-            start[at + 1] = weights[before + 1] * old.sizes[before] / new.sizes[at]
+    positions = {tuple(term): index for index, term in enumerate(old.terms.tolist())}
+    for index, term in enumerate(new.terms.tolist()):
+        old_index = positions.get(tuple(term))
+        if old_index is not None:
+            # The same shape under another size needs another weight.
+            start[index + 1] = weights[old_index + 1] * old.sizes[old_index] / new.sizes[index]
     return start

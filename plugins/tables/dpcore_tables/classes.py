@@ -48,17 +48,20 @@ def curvature(
     rows = simulated_rows(dictionary)
     scores = rows.T @ weights + offset
     shares = np.clip(shares, RAREST, 1 - RAREST)
+    # Two classes are a softmax over (0, score).
     if scores.shape[1] == 1:  # the first class's score is 0, and two residuals are one of it
         scores = np.concatenate([np.zeros(scores.shape), scores], axis=1)
         shares = np.array([1 - shares[0], shares[0]])
-    two = weights.shape[1] == 1
+    two_classes = weights.shape[1] == 1
     shifted = np.clip(scores, -_FARTHEST, _FARTHEST)
+    # Shift the scores until the simulated records have the released shares of classes.
     for _ in range(_ROUNDS):
-        means = np.maximum(_likely(_softmax(shifted), two).mean(axis=0), _TINY)
+        means = np.maximum(_likely(_softmax(shifted), two_classes).mean(axis=0), _TINY)
         step = np.log(shares / means)
         shifted = np.clip(shifted + step, -_FARTHEST, _FARTHEST)
-    gained = _of_two(shifted) if two else _of_several(shifted)
-    return np.asarray((rows * (gained / BELOW)) @ rows.T * (records / rows.shape[1]))
+    # The sum of gain phi phi' over the simulated records, scaled to n.
+    gains = _of_two(shifted) if two_classes else _of_several(shifted)
+    return np.asarray((rows * (gains / BELOW)) @ rows.T * (records / rows.shape[1]))
 
 
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,32 +69,39 @@ def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(falling / falling.sum(axis=1, keepdims=True))
 
 
-def _likely(found: NDArray[np.float64], two: bool) -> NDArray[np.float64]:
+def _likely(probabilities: NDArray[np.float64], two_classes: bool) -> NDArray[np.float64]:
     """Of two classes the correction for clipping is known."""
-    if not two:
-        return found
-    second = unclipped(found[:, 1])
+    if not two_classes:
+        return probabilities
+    second = unclipped(probabilities[:, 1])
     return np.stack([1 - second, second], axis=1)
 
 
 def _of_two(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean of q(1-q), which a clipped residual does not gain, by the class's probability."""
-    found = _softmax(scores)[:, 1]
-    second = unclipped(found)
-    kept = np.where(1 - found < CLIP, second, 0.0) + np.where(found < CLIP, 1 - second, 0.0)
-    return np.asarray(found * (1 - found) * kept)
+    probability = _softmax(scores)[:, 1]
+    second = unclipped(probability)
+    # A record of class 1 has residual p - 1, one of class 0 has p; clipped ones gain nothing.
+    unclipped_share = np.where(1 - probability < CLIP, second, 0.0) + np.where(
+        probability < CLIP, 1 - second, 0.0
+    )
+    return np.asarray(probability * (1 - probability) * unclipped_share)
 
 
 def _of_several(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """The trace over m - 1, averaged over the record's class."""
-    found = _softmax(scores)
-    trace, gained = np.sum(found * (1 - found), axis=1), np.zeros(len(found))
-    for label, share in enumerate(found.T):
-        residual = found.copy()
+    probabilities = _softmax(scores)
+    trace, gains = np.sum(probabilities * (1 - probabilities), axis=1), np.zeros(len(probabilities))
+    for label, share in enumerate(probabilities.T):
+        residual = probabilities.copy()
         residual[:, label] -= 1
         square = np.maximum(np.sum(residual**2, axis=1), _TINY)
-        along = np.sum(residual**2 * found, axis=1) - np.sum(residual * found, axis=1) ** 2
+        # The part along the residual is lost where it is clipped: only its direction still moves.
+        along = (
+            np.sum(residual**2 * probabilities, axis=1)
+            - np.sum(residual * probabilities, axis=1) ** 2
+        )
         clipped = square > CLIP**2
-        left = np.where(clipped, (trace - along / square) * CLIP / np.sqrt(square), trace)
-        gained += share * left
-    return np.asarray(gained / (found.shape[1] - 1))
+        gain = np.where(clipped, (trace - along / square) * CLIP / np.sqrt(square), trace)
+        gains += share * gain
+    return np.asarray(gains / (probabilities.shape[1] - 1))

@@ -72,8 +72,9 @@ class State:
 
     @classmethod
     def start(cls, plan: Plan, public: Public) -> "State":
-        """Nothing known."""
+        """The state before the first answer: public values for all that answers will fix."""
         numbers = len(plan.layout.numeric)
+        # Before any answer everything has a public value: no branch later asks what is known yet.
         state = cls(
             plan=plan,
             domain=public.domain,
@@ -97,12 +98,14 @@ class State:
         """The constant score, shape (m,)."""
         if self.plan.kind == "number":
             return self.label
+        # Released shares may be 0 or below by noise; a log needs more.
         shares = np.clip(self.label, classes.RAREST, 1 - classes.RAREST)
         return np.log(shares / (1 - shares)) if self.plan.kind == "two" else np.log(shares)
 
     def args(self) -> dict[str, Any]:
         """What the next ask is computed with."""
         name = self.next
+        # Arguments are released or public numbers: an ask carries nothing else.
         if name in ("squares", "bins"):
             return {"means": self.means, "variances": self.variances}
         if name in ("residuals", "spread"):
@@ -128,26 +131,30 @@ class State:
 
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
+        # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
             return small.clip_of(self.plan.signal, self.spread)
-        known = self.residuals
-        if known is None:
+        residuals = self.residuals
+        if residuals is None:
             return classes.CLIP
         assert self.descent is not None, "a descent is under way"
+        # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
         share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
         noise: float = self.unit / math.sqrt(share)
-        return best_clip(known, noise, self.records, self.descent.dictionary.width, _LEAST)
+        return best_clip(residuals, noise, self.records, self.descent.dictionary.width, _LEAST)
 
     def after(self, answer: Answer) -> "State":
-        """One answer further."""
+        """The state after one more answer, with all that it fixes for the next ask."""
         stage, _, kind = answer.query.name.rpartition(".")
         state = _AFTER[kind](self, answer, stage)
         noises = {**self.noises, answer.query.name: self.noise(answer)}
+        # The next stage's dictionary is made at once, as this answer may decide on it.
         return _prepared(attrs.evolve(state, at=self.at + 1, noises=noises))
 
     def noise_covariance(self) -> NDArray[np.float64]:
         """How much the noise moved one output's weights, shape (d, d); after the last answer."""
         assert self.descent is not None, "the fit is over"
+        # A metric's descent is linear in its noise, which is propagated; plain steps are redrawn.
         if isinstance(self.descent, Descent):
             return self._of_metric(self.descent)
         if self.plan.signal >= small.REPLAYED:
@@ -168,14 +175,15 @@ class State:
         """The weights of several classes have mean 0, which leaves (m - 1)/m of the variance."""
         if self.plan.kind == "number":
             return descent.noise_covariance()
-        curved = classes.curvature(
+        # Of classes the metric's curvature is far too large for clipped residuals.
+        curvature = classes.curvature(
             descent.dictionary, descent.weights, self.offset, self.label, self.records
         )
-        found = descent.noise_covariance(curved)
+        covariance = descent.noise_covariance(curvature)
         outputs = self.plan.outputs
         if outputs == 1:
-            return found
-        return found * (classes.SCREENED**2 * (outputs - 1) / outputs)
+            return covariance
+        return covariance * (classes.SCREENED**2 * (outputs - 1) / outputs)
 
     def noise(self, answer: Answer) -> float:
         """The standard deviation of an answer's noise, as its mechanism says.
@@ -185,10 +193,13 @@ class State:
         if answer.spread is not None:
             return answer.spread.std
         multiplier = getattr(answer.mechanism, "noise_multiplier", None)
+        # The plan's own noise: the budget's mu over the share of each ask.
         if multiplier is None:
             multiplier = math.sqrt(answer.query.at_most / answer.query.share) / self.plan.mu
-        moved = moved_by_sum(answer.query)
-        return float(multiplier) * (moved.replace_one if self.plan.known else moved.add_remove)
+        movement = moved_by_sum(answer.query)
+        return float(multiplier) * (
+            movement.replace_one if self.plan.known else movement.add_remove
+        )
 
 
 def _round(plan: Plan, stage: str) -> Round:
@@ -204,6 +215,7 @@ def _prepared(state: State) -> State:
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
     if state.plan.small and kind == "gradient":
+        # Steps of one round follow one another, so a gradient after another stage begins a round.
         begins = not state.script[state.at - 1].startswith(f"{stage}.")
         return _with_steps(state, stage) if begins else state
     return state
@@ -212,6 +224,7 @@ def _prepared(state: State) -> State:
 def _dictionary(state: State, stage: str) -> Dictionary:
     """Of the first round by public rules, of the second by the first."""
     plan, layout = state.plan, state.plan.layout
+    # The screen's terms are public; those of the fit follow from the screen's answers.
     if stage == "screen":
         ranks = Ranks.of(state.means, state.variances, state.shares)
         if plan.small:
@@ -226,20 +239,21 @@ def _dictionary(state: State, stage: str) -> Dictionary:
     return Dictionary.of(layout, screened.ranks, weighed)
 
 
-def _with_dictionary(state: State, made: Dictionary) -> State:
-    return attrs.evolve(state, dictionary=made, fixed=made.args())
+def _with_dictionary(state: State, round_dictionary: Dictionary) -> State:
+    return attrs.evolve(state, dictionary=round_dictionary, fixed=round_dictionary.args())
 
 
 def _with_steps(state: State, stage: str) -> State:
     """A small table's round: no metric is asked for."""
-    made, planned = _dictionary(state, stage), _round(state.plan, stage)
-    start = np.zeros((made.width, 1))
+    dictionary, round_ = _dictionary(state, stage), _round(state.plan, stage)
+    start = np.zeros((dictionary.width, 1))
+    # The fit starts where the screen ended, as far as it has the same terms.
     if stage == "fit":
         assert state.dictionary is not None, "the screen has its dictionary"
         assert state.descent is not None, "the screen is over"
-        start = kept(state.dictionary, state.descent.weights, made)
-    descent = Plain.planned(planned, made, start, state.records, state.plan.signal)
-    return attrs.evolve(_with_dictionary(state, made), descent=descent)
+        start = kept(state.dictionary, state.descent.weights, dictionary)
+    descent = Plain.planned(round_, dictionary, start, state.records, state.plan.signal)
+    return attrs.evolve(_with_dictionary(state, dictionary), descent=descent)
 
 
 def _count(state: State, answer: Answer, stage: str) -> State:
@@ -251,8 +265,10 @@ def _means(state: State, answer: Answer, stage: str) -> State:
 
 
 def _squares(state: State, answer: Answer, stage: str) -> State:
-    found = likely_variances(answer.value / state.records, state.noise(answer) / state.records)
-    return attrs.evolve(state, variances=found)
+    column_variances = likely_variances(
+        answer.value / state.records, state.noise(answer) / state.records
+    )
+    return attrs.evolve(state, variances=column_variances)
 
 
 def _bins(state: State, answer: Answer, stage: str) -> State:
@@ -263,27 +279,29 @@ def _bins(state: State, answer: Answer, stage: str) -> State:
 def _label(state: State, answer: Answer, stage: str) -> State:
     declared = answer.query.sum
     assert declared is not None, "labels are summed"
+    # `unit` is for vectors of either sign: take back what a non-negative label saves.
     of_one = moved_by_sum(attrs.evolve(answer.query, sum=attrs.evolve(declared, sign="any")))
     of_own = moved_by_sum(answer.query)
     wider = of_one.replace_one / of_own.replace_one if state.plan.known else 1.0
     unit = state.noise(answer) * wider / declared.clip * math.sqrt(answer.query.share)
+    # Shares of classes are positive and add up to 1; the mean of other labels is in [0, 1].
     if state.plan.kind == "several":
-        found = np.maximum(answer.value / state.records, classes.RAREST)
-        found = found / found.sum()
+        mean_label = np.maximum(answer.value / state.records, classes.RAREST)
+        mean_label = mean_label / mean_label.sum()
     else:
-        found = np.clip(0.5 + answer.value / state.records, 0.0, 1.0)
-    return attrs.evolve(state, unit=unit, label=found)
+        mean_label = np.clip(0.5 + answer.value / state.records, 0.0, 1.0)
+    return attrs.evolve(state, unit=unit, label=mean_label)
 
 
 def _spread(state: State, answer: Answer, stage: str) -> State:
-    found = small.spread_of(float(answer.value[0]), state.noise(answer), state.records)
-    return attrs.evolve(state, spread=found)
+    label_spread = small.spread_of(float(answer.value[0]), state.noise(answer), state.records)
+    return attrs.evolve(state, spread=label_spread)
 
 
 def _residuals(state: State, answer: Answer, stage: str) -> State:
     usual = small.RESIDUAL * state.spread if state.plan.small else USUAL
-    found = measured(answer.value, state.noise(answer), state.records, usual)
-    return attrs.evolve(state, residuals=found, first=state.first or found)
+    residual_law = measured(answer.value, state.noise(answer), state.records, usual)
+    return attrs.evolve(state, residuals=residual_law, first=state.first or residual_law)
 
 
 def _metric(state: State, answer: Answer, stage: str) -> State:
@@ -302,7 +320,9 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
     if stage == "fit":
         assert state.descent is not None, "the screen is over"
         start = kept(state.descent.dictionary, state.descent.weights, dictionary)
+    # Classes have no look at residuals: their prior is in units of the score.
     variance = _CLASS_PRIOR
+    # The first look is at a constant, so it holds how much there is to explain at all.
     if state.first is not None:
         wider = math.sqrt(max(1.0, plan.signal / small.SIGNAL))
         variance = _PRIOR * wider * min(state.first.sigma, 0.5) ** 2
@@ -322,8 +342,10 @@ def _with_candidates(state: State) -> State:
     assert isinstance(state.descent, Descent), "the screen is over"
     old, weights = state.descent.dictionary, state.descent.weights
     terms = survey_terms(state.plan, old, weights, state.survey.jumps)
-    made = Dictionary.of(state.plan.layout, old.ranks, terms)
-    survey = attrs.evolve(state.survey, dictionary=made, weights=kept(old, weights, made))
+    candidates = Dictionary.of(state.plan.layout, old.ranks, terms)
+    survey = attrs.evolve(
+        state.survey, dictionary=candidates, weights=kept(old, weights, candidates)
+    )
     return attrs.evolve(state, survey=survey)
 
 
@@ -331,8 +353,10 @@ def _profile(state: State, answer: Answer, stage: str) -> State:
     assert state.descent is not None, "the screen is over"
     assert state.residuals is not None, "labels are numbers"
     clip = state.clip(stage)
+    # From a sum in units of the clip to a mean over one of 64 parts of equal rank.
     unit = clip * PARTS / (state.records * state.residuals.below(clip))
     fitted = fitted_profile(state.descent.dictionary, state.descent.weights)
+    # Partial residuals: what the screen fits there, and what it leaves over.
     profile = fitted - unit * answer.value
     jumps = jumps_of(state.plan.layout, profile, unit * state.noise(answer))
     return attrs.evolve(state, survey=attrs.evolve(state.survey, jumps=jumps))
@@ -341,21 +365,30 @@ def _profile(state: State, answer: Answer, stage: str) -> State:
 def _gradient(state: State, answer: Answer, stage: str) -> State:
     assert state.descent is not None, "a descent is under way"
     clip = state.clip(stage)
+    # The survey takes no step: it only tells how strong each candidate is.
     if stage == "survey":
-        made = state.survey.dictionary
-        assert made is not None, "candidates are chosen"
+        candidates = state.survey.dictionary
+        assert candidates is not None, "candidates are chosen"
         assert state.residuals is not None, "labels are numbers"
         unit = clip / state.residuals.below(clip)
-        found = strengths_of(
-            made, unit * answer.value[: made.width], unit * state.noise(answer), state.records
+        strength_by_term = strengths_of(
+            candidates,
+            unit * answer.value[: candidates.width],
+            unit * state.noise(answer),
+            state.records,
         )
-        return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=found))
+        return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=strength_by_term))
+    # Without a histogram of residuals classes take public values for both.
     below, sigma = classes.BELOW, _CLASS_SIGMA
     if state.residuals is not None:
-        known, plain = state.residuals, state.plan.small
-        below, sigma = known.within(clip) if plain else known.below(clip), known.sigma
-    released = clip * answer.value[: state.descent.dictionary.width]
-    descent = state.descent.after(released, clip * state.noise(answer), below, sigma)
+        residuals, is_small = state.residuals, state.plan.small
+        below, sigma = (
+            residuals.within(clip) if is_small else residuals.below(clip),
+            residuals.sigma,
+        )
+    # The planned vector may be longer than the dictionary: the rest are zeros and noise.
+    gradient = clip * answer.value[: state.descent.dictionary.width]
+    descent = state.descent.after(gradient, clip * state.noise(answer), below, sigma)
     return attrs.evolve(state, descent=descent)
 
 

@@ -64,6 +64,7 @@ class Descent:
         early: bool = False,
     ) -> "Descent":
         """With a prior whose predictions have this variance altogether."""
+        # Scaled so that the prior's predictions have the stated variance altogether.
         shape = dictionary.weights / dictionary.sizes**2
         prior = variance * shape / float(np.sum(shape * dictionary.sizes**2))
         return cls(
@@ -77,12 +78,12 @@ class Descent:
 
     @property
     def taken(self) -> int:
-        """Steps so far."""
+        """How many steps have been taken so far."""
         return len(self.steps)
 
     @property
     def done(self) -> bool:
-        """Whether all are taken."""
+        """Whether all planned steps have been taken."""
         return self.taken == self.count
 
     def window(self, last: int) -> range:
@@ -99,14 +100,16 @@ class Descent:
             below: f, the share that is not clipped. sigma: Scale of residuals.
         """
         metric, last = self.metric, self.taken
+        # b = H w - g/f: an error of H moves b, but not the fixed point.
         target = metric.damped @ self.weights - gradient / below
-        made = Step(target=target, noise=noise / below, map=np.zeros((0, 0)))
-        steps = (*self.steps, made)
-        chosen = [steps[j] for j in self.window(last)]
-        amounts = np.array([1 / step.noise**2 for step in chosen])
+        new_step = Step(target=target, noise=noise / below, map=np.zeros((0, 0)))
+        steps = (*self.steps, new_step)
+        window = [steps[j] for j in self.window(last)]
+        # A mean weighted by precision: steps differ in their clip, and so in their noise.
+        amounts = np.array([1 / step.noise**2 for step in window])
         mean = (
             sum(
-                (a * step.target for a, step in zip(amounts, chosen, strict=True)),
+                (a * step.target for a, step in zip(amounts, window, strict=True)),
                 start=np.zeros_like(target),
             )
             / amounts.sum()
@@ -114,18 +117,19 @@ class Descent:
         variance = float(1 / amounts.sum())
 
         def mapped(prior: NDArray[np.float64]) -> NDArray[np.float64]:
-            whole = np.concatenate([[_INTERCEPT_PRIOR], prior])
-            return metric.posterior(variance, sigma**2, whole)
+            variances = np.concatenate([[_INTERCEPT_PRIOR], prior])
+            return metric.posterior(variance, sigma**2, variances)
 
         prior = self.prior
         mapping = mapped(prior)
+        # The prior is learned from released answers only, once they are good enough: at the end.
         if last == self.count - 1 or (self.early and last == 2 * self.count // 3):
-            whole = np.concatenate([[_INTERCEPT_PRIOR], prior])
-            credit = metric.credit(variance, sigma**2, whole)
-            least = _LEAST_KEPT * prior if last < self.count - 1 else 0.0
-            prior = np.maximum(self._learned(mapping @ mean, credit[1:]), least)
+            variances = np.concatenate([[_INTERCEPT_PRIOR], prior])
+            credit = metric.credit(variance, sigma**2, variances)
+            floor = _LEAST_KEPT * prior if last < self.count - 1 else 0.0
+            prior = np.maximum(self._learned(mapping @ mean, credit[1:]), floor)
             mapping = mapped(prior)
-        steps = (*self.steps, attrs.evolve(made, map=mapping))
+        steps = (*self.steps, attrs.evolve(new_step, map=mapping))
         return attrs.evolve(self, weights=mapping @ mean, steps=steps, prior=prior)
 
     def _learned(
@@ -134,9 +138,10 @@ class Descent:
         """Empirical Bayes: the prior of every column and pair by what was found there."""
         shape = self.dictionary.weights / self.dictionary.sizes**2
         groups = self.dictionary.groups()
-        found = np.bincount(groups, np.mean(weights[1:] ** 2, axis=1) / shape)
+        # What was found over what the data could tell: a group's variance in units of its shape.
+        sums = np.bincount(groups, np.mean(weights[1:] ** 2, axis=1) / shape)
         freedom = np.bincount(groups, np.maximum(credit, 0.0))
-        return np.asarray(np.clip(found / (freedom + 0.2), 1e-8, 4.0)[groups] * shape)
+        return np.asarray(np.clip(sums / (freedom + 0.2), 1e-8, 4.0)[groups] * shape)
 
     def noise_covariance(
         self, curvature: NDArray[np.float64] | None = None, paths: int = 100
@@ -149,19 +154,23 @@ class Descent:
         Args:
             curvature: L, what g/f gains per weight, shape (d, d); the metric's if it is None.
         """
-        drawn = np.random.Generator(np.random.PCG64(0))
+        generator = np.random.Generator(np.random.PCG64(0))
+        # H - L: what the metric adds to, or lacks of, the curvature that the gradients really have.
         gap = self.metric.curvature * self.metric.damping * np.eye(self.dictionary.width)
         if curvature is not None:
             gap = self.metric.damped - curvature
-        moved = np.zeros((self.dictionary.width, paths))
+        movements = np.zeros((self.dictionary.width, paths))
         targets: list[NDArray[np.float64]] = []
         for last, step in enumerate(self.steps):
-            targets.append(gap @ moved - step.noise * drawn.standard_normal(moved.shape))
-            chosen = self.window(last)
-            amounts = np.array([1 / self.steps[j].noise ** 2 for j in chosen])
-            mean = sum(
-                (a * targets[j] for a, j in zip(amounts, chosen, strict=True)),
-                start=np.zeros_like(moved),
+            # The same recursion as `after`, with the noise alone in the place of the gradients.
+            targets.append(
+                gap @ movements - step.noise * generator.standard_normal(movements.shape)
             )
-            moved = step.map @ (mean / amounts.sum())
-        return moved @ moved.T / paths
+            window = self.window(last)
+            amounts = np.array([1 / self.steps[j].noise ** 2 for j in window])
+            mean = sum(
+                (a * targets[j] for a, j in zip(amounts, window, strict=True)),
+                start=np.zeros_like(movements),
+            )
+            movements = step.map @ (mean / amounts.sum())
+        return movements @ movements.T / paths

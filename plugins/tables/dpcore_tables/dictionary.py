@@ -43,6 +43,7 @@ class Dictionary:
     ) -> "Dictionary":
         """The terms with their weights, which are > 0."""
         weights = np.array([weight for _, weight in weighed])
+        # The lengths are chosen so that the row's planned length is 1 with the intercept.
         amounts = weights**0.25 + _LEAST
         sizes = amounts * math.sqrt((1 - INTERCEPT**2) / float(np.sum(amounts**2)))
         return cls(
@@ -62,19 +63,19 @@ class Dictionary:
 
     @property
     def width(self) -> int:
-        """d, the intercept included."""
+        """d, the number of functions, with the intercept as one of them."""
         return 1 + len(self.sizes)
 
     @property
     def scales(self) -> NDArray[np.float64]:
-        """[0.5, v], shape (d,)."""
+        """The size of every function, [0.5, v], the intercept first; shape (d,)."""
         return np.concatenate([[INTERCEPT], self.sizes])
 
     def groups(self) -> NDArray[np.intp]:
         """Which column or pair of columns every term belongs to, counted from 0; shape (d - 1,)."""
         owners = self.terms[:, [0, 2]]
-        _, found = np.unique(owners, axis=0, return_inverse=True)
-        return np.asarray(found, dtype=np.intp).reshape(-1)
+        _, numbers = np.unique(owners, axis=0, return_inverse=True)
+        return np.asarray(numbers, dtype=np.intp).reshape(-1)
 
     def values(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """psi of every term, one row a term: (n, p) to (d - 1, n). Row-wise in the records."""
@@ -83,61 +84,65 @@ class Dictionary:
     def _values(self, encoded: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
         """The same, one term after the other."""
         functions = self._functions(encoded)
-        for column, level, second, other in self.terms.tolist():
+        for column, level, second, second_level in self.terms.tolist():
             if second == NONE:
                 yield functions[column, level]
             else:
-                yield functions[column, level] * functions[second, other]
+                yield functions[column, level] * functions[second, second_level]
 
     def rows(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """phi, one row a coordinate: (n, p) to (d, n); every record's column at most 1 long.
 
         A function of the record alone, to the last bit: squares are added term by term.
         """
-        found = np.empty((self.width, len(encoded)))
-        found[0] = INTERCEPT
+        features = np.empty((self.width, len(encoded)))
+        features[0] = INTERCEPT
         squares = np.full(len(encoded), INTERCEPT**2)
         part = np.empty(len(encoded))
-        sized = zip(found[1:], self._values(encoded), self.sizes.tolist(), strict=True)
-        for row, value, size in sized:  # row by row: each fits in a processor's cache
+        entries = zip(features[1:], self._values(encoded), self.sizes.tolist(), strict=True)
+        for row, value, size in entries:  # row by row: each fits in a processor's cache
             np.multiply(value, size, out=row)
             np.multiply(row, row, out=part)
             squares += part
+        # Shortened, never lengthened: at most 1 long, which is what the sensitivity rests on.
         longest = np.maximum(np.sqrt(squares), 1.0)
-        for row in found:
+        for row in features:
             row /= longest
-        return found
+        return features
 
     def _functions(
         self, encoded: NDArray[np.float64]
     ) -> dict[tuple[int, int], NDArray[np.float64]]:
         """Every function that a term needs, of shape (n,)."""
-        needed = {(int(c), int(k)) for c, k, _, _ in self.terms}
-        needed |= {(int(c), int(k)) for _, _, c, k in self.terms if c != NONE}
+        # Each function is computed once, however many products it stands in.
+        keys = {(int(c), int(k)) for c, k, _, _ in self.terms}
+        keys |= {(int(c), int(k)) for _, _, c, k in self.terms if c != NONE}
         place = {column: number for number, column in enumerate(self.layout.numeric)}
         standard = self.ranks.standard(encoded[:, self.layout.encoded])
-        found: dict[tuple[int, int], NDArray[np.float64]] = {}
-        for column in sorted({column for column, _ in needed}):
-            wanted = sorted(level for owner, level in needed if owner == column)
+        functions: dict[tuple[int, int], NDArray[np.float64]] = {}
+        # Every branch is row by row, so a record's features depend on no other record.
+        for column in sorted({column for column, _ in keys}):
+            column_levels = sorted(level for owner, level in keys if owner == column)
             if self.layout.levels[column]:
-                for level in wanted:
-                    found[column, level] = self._category(encoded, column, level)
+                for level in column_levels:
+                    functions[column, level] = self._category(encoded, column, level)
                 continue
             z = standard[place[column]]
-            if wanted[0] == 0:
-                found[column, 0] = 2 * z
-            steps = [level for level in wanted if level > HIGHEST]
+            if column_levels[0] == 0:
+                functions[column, 0] = 2 * z
+            steps = [level for level in column_levels if level > HIGHEST]
             if steps:
                 number = encoded[:, [self.layout.starts[column]]]
-                own = self.ranks.only(place[column]).parts(number, PARTS)[0]
-                found |= {(column, level): _step(own, level - HIGHEST) for level in steps}
-            levels = [level for level in wanted if level <= HIGHEST]
+                parts = self.ranks.only(place[column]).parts(number, PARTS)[0]
+                functions |= {(column, level): _step(parts, level - HIGHEST) for level in steps}
+            levels = [level for level in column_levels if level <= HIGHEST]
             if levels and levels[-1] > 0:
+                # One gather of cos(pi t), then the recurrence: the same bits anywhere.
                 waves = self.ranks.waves[place[column]][cells(z)]
                 for level, wave in enumerate(_chebyshev(waves, levels[-1]), start=1):
-                    if (column, level) in needed:
-                        found[column, level] = math.sqrt(2) * wave
-        return found
+                    if (column, level) in keys:
+                        functions[column, level] = math.sqrt(2) * wave
+        return functions
 
     def _category(
         self, encoded: NDArray[np.float64], column: int, level: int
@@ -175,10 +180,11 @@ class Dictionary:
         )
 
 
-def _step(parts: NDArray[np.intp], at: int) -> NDArray[np.float64]:
+def _step(parts: NDArray[np.intp], place: int) -> NDArray[np.float64]:
     """0 below the rank q/64 and 1 from there on, standardised as if ranks were spread evenly."""
-    above = 1 - at / PARTS
-    return np.asarray(((parts >= at) - above) / math.sqrt(above * (1 - above)))
+    # Mean 0 and variance 1 under even ranks, as all other functions have.
+    above = 1 - place / PARTS
+    return np.asarray(((parts >= place) - above) / math.sqrt(above * (1 - above)))
 
 
 def _table(terms: Sequence[Term]) -> NDArray[np.intp]:
@@ -187,9 +193,9 @@ def _table(terms: Sequence[Term]) -> NDArray[np.intp]:
 
 def _chebyshev(first: NDArray[np.float64], highest: int) -> list[NDArray[np.float64]]:
     """cos(k t) of k = 1, ..., highest from cos(t)."""
-    found = [first]
-    before = np.ones_like(first)
+    waves = [first]
+    previous = np.ones_like(first)
     for _ in range(highest - 1):
-        found.append(2 * first * found[-1] - before)
-        before = found[-2]
-    return found
+        waves.append(2 * first * waves[-1] - previous)
+        previous = waves[-2]
+    return waves

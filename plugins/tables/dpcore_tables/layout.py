@@ -59,18 +59,19 @@ class Layout:
         Raises:
             UndeclaredError: a column is of texts.
         """
-        levels, starts, at = [], [], 0
+        levels, starts, start = [], [], 0
         for column in domain.columns.values():
+            # Texts have no public list of values: a function of them could not be planned.
             if not isinstance(column, Range | Categories):
                 raise UndeclaredError("shape_functions fits numbers and categories, not texts")
             levels.append(0 if isinstance(column, Range) else len(column.values))
-            starts.append(at)
-            at += column.width
+            starts.append(start)
+            start += column.width
         return cls(tuple(levels), tuple(starts))
 
     @property
     def columns(self) -> int:
-        """How many are declared."""
+        """How many columns the domain declares, categories and numbers together."""
         return len(self.levels)
 
     @property
@@ -100,6 +101,7 @@ class Layout:
     @property
     def paired(self) -> int:
         """How many products of them `pairs(1)` has."""
+        # All products of simple functions, less those within one column, each pair once.
         squares = sum((levels if levels > 2 else 1) ** 2 for levels in self.levels)
         return (self.simple**2 - squares) // 2
 
@@ -116,9 +118,9 @@ class Layout:
         """Products of functions of different columns, with the product of their divisors."""
         sides = [self.levelled(column, highest) for column in range(self.columns)]
         return [
-            (Term(i, k, j, other), first * second)
+            (Term(i, k, j, level), first * second)
             for i in range(self.columns)
             for j in range(i + 1, self.columns)
             for k, first in sides[i]
-            for other, second in sides[j]
+            for level, second in sides[j]
         ]

@@ -44,17 +44,20 @@ class Metric:
     ) -> "Metric":
         """From the released vector, its planned width and the standard deviation of its noise."""
         width = dictionary.width
-        found = gram_of(answer, planned)[:width, :width]
+        matrix = gram_of(answer, planned)[:width, :width]
         diagonal = records * dictionary.scales**2
+        # The diagonal is nearly known: correct it by the answer as far as its noise allows.
         trust = 1 / (1 + (noise / diagonal) ** 2)
-        diagonal = np.maximum(diagonal + trust * (found.diagonal() - diagonal), 0.1 * diagonal)
+        diagonal = np.maximum(diagonal + trust * (matrix.diagonal() - diagonal), 0.1 * diagonal)
+        # Soft threshold: eigenvalues of the correction within the noise's norm become 0.
         theta = math.sqrt(2 * width) * noise
-        values, vectors = np.linalg.eigh(found - np.diag(diagonal))
-        kept = np.sign(values) * np.maximum(np.abs(values) - theta, 0.0)
-        values, vectors = np.linalg.eigh(np.diag(diagonal) + (vectors * kept) @ vectors.T)
+        values, vectors = np.linalg.eigh(matrix - np.diag(diagonal))
+        signals = np.sign(values) * np.maximum(np.abs(values) - theta, 0.0)
+        values, vectors = np.linalg.eigh(np.diag(diagonal) + (vectors * signals) @ vectors.T)
         return cls(
             basis=vectors,
             known=np.maximum(values, 0.0),
+            # Damping by a part of the noise's norm is what makes the descent contract.
             damping=damping * theta,
             curvature=curvature,
         )
@@ -82,6 +85,7 @@ class Metric:
         """
         damped = self._damped
         weight = damped / (noise + spread * damped)
+        # Gaussian posterior of w, given b with variance noise + spread H.
         precision = self._matrix(weight * damped) + np.diag(1 / prior)
         return np.asarray(np.linalg.solve(precision, self._matrix(weight)))
 

@@ -37,19 +37,21 @@ class ShapeModel(ShownModel):
     def outputs(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of encoded rows, shape (n, m)."""
 
-        def some(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        # In blocks: a dictionary has hundreds of functions, and memory is bounded by one block.
+        def block_scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.asarray(self.dictionary.rows(rows).T @ self.weights + self.offset)
 
-        return in_blocks(some, encoded, len(self.weights))
+        return in_blocks(block_scores, encoded, len(self.weights))
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred predictions, shape (n,); of two classes 2p - 1, of several the class's code."""
         if self.kind == "several":
             return np.asarray(np.argmax(self.outputs(encoded), axis=1), dtype=np.float64)
-        found = self.outputs(encoded)[:, 0]
+        scores = self.outputs(encoded)[:, 0]
+        # Clipped residuals bias the logistic score in the fit: `unclipped` inverts that.
         if self.kind == "two":
-            return 2 * unclipped(_sigmoid(found)) - 1
-        return (2 * np.clip(found, 0.0, 1.0) - 1) * self.domain.label_bound
+            return 2 * unclipped(_sigmoid(scores)) - 1
+        return (2 * np.clip(scores, 0.0, 1.0) - 1) * self.domain.label_bound
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, or classes; shape (n,)."""
@@ -63,23 +65,27 @@ class ShapeModel(ShownModel):
         """
         if not isinstance(self.domain.labels, Classes):
             raise AttributeError("a target that is a number has no probabilities of classes")
-        found = self.outputs(self.domain.encode(table))
+        scores = self.outputs(self.domain.encode(table))
         if self.kind == "two":
-            second = unclipped(_sigmoid(found[:, 0]))
+            second = unclipped(_sigmoid(scores[:, 0]))
             return np.stack([1 - second, second], axis=1)
-        falling = np.exp(found - found.max(axis=1, keepdims=True))
+        # Less the largest score: no exponential overflows.
+        falling = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(falling / falling.sum(axis=1, keepdims=True))
 
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
         """How much the privacy noise moved each score, in label units for numbers; shape (n,)."""
 
-        def some(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        def block_variances(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
             rows = self.dictionary.rows(encoded)
             return np.asarray(np.einsum("in,ij,jn->n", rows, self.spread, rows))
 
-        squares = in_blocks(some, self.domain.encode(table), len(self.weights))
-        found = np.sqrt(np.maximum(squares, 0.0))
-        return np.asarray(found * (2 * self.domain.label_bound if self.kind == "number" else 1.0))
+        # The variance of a score is phi' S phi, S the covariance of one output's weights.
+        squares = in_blocks(block_variances, self.domain.encode(table), len(self.weights))
+        deviations = np.sqrt(np.maximum(squares, 0.0))
+        return np.asarray(
+            deviations * (2 * self.domain.label_bound if self.kind == "number" else 1.0)
+        )
 
     def shapes(self) -> tuple[Shape, ...]:
         """What the model says of every column and pair, the most important first."""
@@ -88,8 +94,8 @@ class ShapeModel(ShownModel):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Weights, what fixes the features, and the spread of the weights."""
-        own = {"coefficients": self.weights, "offset": self.offset, "spread": self.spread}
-        return {**own, **self.dictionary.arrays()}
+        weights = {"coefficients": self.weights, "offset": self.offset, "spread": self.spread}
+        return {**weights, **self.dictionary.arrays()}
 
 
 def _sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:

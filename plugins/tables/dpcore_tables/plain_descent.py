@@ -86,9 +86,11 @@ class Plain:
         Args:
             gradient: C g, shape (d, m). noise: Its standard deviation. below: The released f.
         """
+        # A step of public rate on a released gradient: post-processing throughout.
         weights = self.weights - self.rate / self.records * gradient
         walked = self.walked.after(self.weights[:, 0], gradient[:, 0])
         total = self.total
+        # Only the later half is averaged: early iterates still carry the start.
         if self.taken >= self.count - self.averaged:
             total = total + weights
         stepped = attrs.evolve(
@@ -105,25 +107,27 @@ class Plain:
             kept: The mean of the later iterates, shape (d, m). noise, below: As of `after`.
         """
         ended = attrs.evolve(self, over=True, noise=noise, seen=below)
-        return attrs.evolve(ended, weights=ended._shrunk(kept, ended._known()))
+        return attrs.evolve(ended, weights=ended._shrink(kept, ended._usual_variances()))
 
-    def _known(self) -> NDArray[np.float64]:
+    def _usual_variances(self) -> NDArray[np.float64]:
         """Variances of kept weights as shrinking takes them, shape (d,)."""
         return self._variances(self.noise, self.below * self.dictionary.scales**2)
 
-    def _shrunk(
-        self, kept: NDArray[np.float64], variances: NDArray[np.float64]
+    def _shrink(
+        self, weights: NDArray[np.float64], variances: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Weights of the last round, shape (d, m)."""
+        # The screen is not shrunk: only weights are that nothing is fitted after.
         if not self.last:
-            return kept
-        factors = np.ones(len(kept))
-        factors[1:] = self._shrinkage(kept[1:], variances[1:])
-        return np.asarray(kept * factors[:, None])
+            return weights
+        factors = np.ones(len(weights))
+        factors[1:] = self._shrinkage(weights[1:], variances[1:])
+        return np.asarray(weights * factors[:, None])
 
     def _variances(self, noise: float, curvatures: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the mean of the later iterates, in directions of these curvatures per record: the
         noise of step j enters with the sum over later iterates k of (1 - h)^(k - j)."""
+        # A geometric sum per direction: how much of each step's noise the mean still has.
         shrinking = 1 - self.rate * np.maximum(curvatures, _FLATTEST)
         steps = np.arange(self.count)[:, None]
         first = np.maximum(steps, self.count - self.averaged) - steps
@@ -135,14 +139,15 @@ class Plain:
         self, weights: NDArray[np.float64], noise: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Signal over signal and noise, of every column and pair, which borrow from all others."""
-        found = np.mean(weights**2, axis=1) - noise
+        # Squares less their noise may be negative: a group borrows from others, and has a floor.
+        excesses = np.mean(weights**2, axis=1) - noise
         usual = float(np.mean(noise))
-        everywhere = max(float(np.mean(found)), _LEAST * usual)
+        everywhere = max(float(np.mean(excesses)), _LEAST * usual)
         groups = self.dictionary.groups()
-        signal = np.bincount(groups, found) + _BORROWED * everywhere
+        signal = np.bincount(groups, excesses) + _BORROWED * everywhere
         signal /= np.bincount(groups) + _BORROWED
-        own = np.maximum(signal, _LEAST * usual)[groups]
-        return np.asarray(own / (own + noise))
+        group_signal = np.maximum(signal, _LEAST * usual)[groups]
+        return np.asarray(group_signal / (group_signal + noise))
 
     def noise_covariance(self) -> NDArray[np.float64]:
         """How much the gradients' noise of this round moved the kept weights, shape (d, d).
@@ -153,13 +158,15 @@ class Plain:
         assert self.over, "the descent is over"
         rows = simulated_rows(self.dictionary)
         usual = self.seen * self.records / rows.shape[1] * (rows @ rows.T)
+        # In the eigenbasis of the estimated curvature the noise of each direction is a known sum.
         values, vectors = np.linalg.eigh(self.walked.curvature(usual, self.noise))
-        moved = vectors * np.sqrt(self._variances(self.noise, values / self.records))
+        root = vectors * np.sqrt(self._variances(self.noise, values / self.records))
         if not self.last:
-            return np.asarray(moved @ moved.T)
-        drawn = np.random.Generator(np.random.PCG64(0))
-        wide = self.weights + moved @ drawn.standard_normal((len(moved), _DRAWS))
-        known = self._known()
-        found = np.hstack([self._shrunk(one[:, None], known) for one in wide.T])
-        found -= found.mean(axis=1, keepdims=True)
-        return np.asarray(found @ found.T / (_DRAWS - 1))
+            return np.asarray(root @ root.T)
+        generator = np.random.Generator(np.random.PCG64(0))
+        # The factors of shrinking depend on the noise, too: draw it, and shrink again.
+        noisy_weights = self.weights + root @ generator.standard_normal((len(root), _DRAWS))
+        variances = self._usual_variances()
+        fits = np.hstack([self._shrink(weights[:, None], variances) for weights in noisy_weights.T])
+        fits -= fits.mean(axis=1, keepdims=True)
+        return np.asarray(fits @ fits.T / (_DRAWS - 1))

@@ -40,7 +40,7 @@ _JUMPING = 5000.0  # less signal does not show where a function jumps
 
 
 def kind_of(domain: Domain) -> Kind:
-    """What the target is."""
+    """Whether the target is a number, two classes or several."""
     if domain.classes == 0:
         return "number"
     return "two" if domain.classes == 2 else "several"
@@ -88,22 +88,25 @@ class Plan:
     def of(cls, public: Public, expected_records: int | None) -> "Plan":
         """From the domain, the budget and the learner's hint."""
         domain = public.domain
+        # Shares are of mu^2: without a Gaussian budget there is nothing to divide.
         if public.mu is None:
             raise NoClaimError(
                 "shape_functions plans by a Gaussian budget: give a delta", "budget", top=True
             )
         known = domain.exact is not None
+        # A hint decides widths and steps alone: a wrong one costs accuracy, and no privacy.
         records = domain.exact if known else (expected_records or domain.at_most)
         if records is None:
             raise UnknownCountError(
                 "shape_functions plans by the number of records, which is private: "
                 "say how many you expect (expected_records), or declare at_most"
             )
+        # Every column needs its simplest functions in the first round, so they must fit.
         layout = Layout.of(domain)
-        needed = layout.simple
-        if needed > WIDEST:
+        width = layout.simple
+        if width > WIDEST:
             raise NoClaimError(
-                f"shape_functions fits at most {WIDEST} encoded columns, not {needed}: "
+                f"shape_functions fits at most {WIDEST} encoded columns, not {width}: "
                 "leave some out"
             )
         if domain.classes > _CLASSES:
@@ -115,6 +118,7 @@ class Plan:
             layout=layout,
             records=max(records, FEWEST),
             known=known,
+            # A person's k records spend k times one record's mu, so one record has mu / k.
             mu=public.mu / (1 if domain.people is None else domain.people.records),
             kind=kind,
             outputs=domain.classes if kind == "several" else 1,
@@ -146,21 +150,23 @@ class Plan:
         return 0.15 * math.sqrt(len(self.layout.numeric))
 
     def rounds(self) -> tuple[Round, Round]:
-        """Both."""
+        """The two rounds, `screen` and `fit`, with their widths, steps and shares."""
         if self.small:
             return self._plain("screen"), self._plain("fit")
-        once = self.layout.simple
-        first = max(min(_USUAL[0], int(self.signal / 20)), once)
-        second = max(min(_USUAL[1], max(int(1.5 * first), int(self.signal / 16))), once)
+        simple_count = self.layout.simple
+        # More signal fits more functions; never fewer than the simplest ones of all columns.
+        first = max(min(_USUAL[0], int(self.signal / 20)), simple_count)
+        second = max(min(_USUAL[1], max(int(1.5 * first), int(self.signal / 16))), simple_count)
         shares = self.shares()
         steps = self._steps()
+        # Residuals are looked at early, for a clip, and again when they have become smaller.
         looks = {
             "screen": tuple(sorted({1, max(1, steps[0] // 3)})),
             "fit": tuple(sorted({0, steps[1] // 3, 2 * steps[1] // 3})),
         }
-        made = []
+        entries = []
         for number, name in enumerate(("screen", "fit")):
-            made.append(
+            entries.append(
                 Round(
                     name=name,
                     width=(first, second)[number],
@@ -171,7 +177,7 @@ class Plan:
                     residuals=shares.get(f"{name}.residuals", 0.0),
                 )
             )
-        return made[0], made[1]
+        return entries[0], entries[1]
 
     @property
     def profiled(self) -> bool:
@@ -210,90 +216,101 @@ class Plan:
 
     def _steps(self) -> tuple[int, int]:
         """T of both rounds."""
-        most = _GRADIENTS // self.records
-        return min(max(most, 4), MOST_STEPS), min(max(most, 6), MOST_STEPS)
+        # Work is records times steps: large tables take fewer, but never too few to converge.
+        affordable_steps = _GRADIENTS // self.records
+        return min(max(affordable_steps, 4), MOST_STEPS), min(max(affordable_steps, 6), MOST_STEPS)
 
     def shares(self) -> dict[str, float]:
         """Of mu^2, by query; what is not asked goes to the gradients."""
-        found = {} if self.known else {"count": 0.01}
+        shares_by_name = {} if self.known else {"count": 0.01}
+        # Fixed shares first; what they leave is divided between the two rounds' gradients.
         moments = small.MOMENTS_SHARE if self.small else 0.03
         if self.layout.numeric:
-            each = moments if self.known else moments - 0.005
-            found |= {"means": each, "squares": each}
+            moment_share = moments if self.known else moments - 0.005
+            shares_by_name |= {"means": moment_share, "squares": moment_share}
         if self.bins:
-            found["bins"] = 0.04
-        found["label"] = 0.01
+            shares_by_name["bins"] = 0.04
+        shares_by_name["label"] = 0.01
         if self.small:
-            found |= {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
-            left = 1 - math.fsum(found.values())
+            shares_by_name |= {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
+            remainder = 1 - math.fsum(shares_by_name.values())
             screen = small.SCREEN_SHARE
-            return found | {"screen.gradient": screen, "fit.gradient": left - screen}
+            return shares_by_name | {"screen.gradient": screen, "fit.gradient": remainder - screen}
         metrics, screen = _METRICS, _SCREEN
         if self.kind != "number":
             metrics, screen = _CLASS_METRICS, _CLASS_SCREEN
-        found |= {"screen.metric": metrics[0], "fit.metric": metrics[1]}
+        shares_by_name |= {"screen.metric": metrics[0], "fit.metric": metrics[1]}
         if self.kind == "number":
-            found |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
+            shares_by_name |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
         if self.profiled:
-            found["screen.profile"] = _PROFILE
+            shares_by_name["screen.profile"] = _PROFILE
         if self.surveyed:
-            found["survey.gradient"] = _SURVEY
-        left = 1 - math.fsum(found.values())
-        return found | {"screen.gradient": screen * left, "fit.gradient": (1 - screen) * left}
+            shares_by_name["survey.gradient"] = _SURVEY
+        remainder = 1 - math.fsum(shares_by_name.values())
+        return shares_by_name | {
+            "screen.gradient": screen * remainder,
+            "fit.gradient": (1 - screen) * remainder,
+        }
 
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""
         shares = self.shares()
-        first: list[str] = [
+        # The order of asks is public: it depends on no answer.
+        names: list[str] = [
             name for name in ("count", "means", "squares", "bins") if name in shares
         ]
-        first += [name for name in ("label", "spread", "residuals") if name in shares]
+        names += [name for name in ("label", "spread", "residuals") if name in shares]
         for round_ in self.rounds():
             if round_.metric:
-                first.append(f"{round_.name}.metric")
+                names.append(f"{round_.name}.metric")
             for step in range(round_.steps):
                 if step in round_.looks:
-                    first.append(f"{round_.name}.residuals")
-                first.append(f"{round_.name}.gradient")
+                    names.append(f"{round_.name}.residuals")
+                names.append(f"{round_.name}.gradient")
             if round_.name == "screen":
-                first += [name for name in ("screen.profile", "survey.gradient") if name in shares]
-        return tuple(first)
+                names += [name for name in ("screen.profile", "survey.gradient") if name in shares]
+        return tuple(names)
 
     def queries(self) -> tuple[Query, ...]:
         """Each kind of ask, with what a record adds at most."""
         numbers, shares = len(self.layout.numeric), self.shares()
-        one = Sum(clip=1.0, sign="non_negative", exponent=0)
+        # A record counts once, by a number in [0, 1] or in one bin.
+        unit_sum = Sum(clip=1.0, sign="non_negative", exponent=0)
+        # One count in each of the columns' histograms: the root of their number in l2.
         root = up(math.sqrt(numbers), roundings=1)
         label = Sum(clip=0.5) if self.kind != "several" else Sum(clip=1.0, sign="non_negative")
-        declared: dict[str, tuple[tuple[int, ...], Sum]] = {
-            "count": ((1,), one),
+        entries: dict[str, tuple[tuple[int, ...], Sum]] = {
+            "count": ((1,), unit_sum),
+            # At least the clip of one column: with no numbers the query is left out below.
             "means": ((numbers,), Sum(clip=max(self.row, 0.5))),
             "squares": ((numbers,), Sum(clip=max(self.square, 0.15), sign="non_negative")),
             "bins": ((numbers, BINS), Sum(clip=max(root, 1.0), sign="non_negative", exponent=0)),
             "label": ((self.outputs,), label),
             "spread": ((1,), Sum(clip=small.FARTHEST / 2)),
-            "residuals": ((len(EDGES),), one),
+            "residuals": ((len(EDGES),), unit_sum),
         }
         for round_ in self.rounds():
             width = round_.width + 1
             size = width * (width + 1) // 2
-            declared[f"{round_.name}.metric"] = (
+            # Inner products of two records' Gram vectors are >= 0: `acute` saves under replacement.
+            entries[f"{round_.name}.metric"] = (
                 (size,),
                 Sum(clip=1.0, sign="acute", exponent=GRAM_UNIT),
             )
-            declared[f"{round_.name}.residuals"] = ((len(EDGES),), one)
-            declared[f"{round_.name}.gradient"] = (
+            entries[f"{round_.name}.residuals"] = ((len(EDGES),), unit_sum)
+            entries[f"{round_.name}.gradient"] = (
                 (width, self.outputs),
                 Sum(clip=1.0, exponent=GRADIENT_UNIT),
             )
-        declared["screen.profile"] = (
+        entries["screen.profile"] = (
             (numbers, PARTS),
             Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),
         )
-        declared["survey.gradient"] = (
+        entries["survey.gradient"] = (
             (self.candidates + 1, self.outputs),
             Sum(clip=1.0, exponent=GRADIENT_UNIT),
         )
+        # Repeated asks share one query, with a cap that the accountant counts.
         script = self.script()
         return tuple(
             Query(
@@ -304,6 +321,6 @@ class Plan:
                 share=shares[name],
                 sum=summed,
             )
-            for name, (shape, summed) in declared.items()
+            for name, (shape, summed) in entries.items()
             if name in shares
         )

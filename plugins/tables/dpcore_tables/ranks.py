@@ -60,11 +60,12 @@ class Ranks:
 
     def quantiles(self, number: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """z of given ranks of one column."""
+        # The inverse of the distribution function, on the middles of its cells.
         middles = (np.arange(_CELLS) + 0.5) * (2 * FARTHEST / _CELLS) - FARTHEST
         return np.asarray(np.interp(places, _places(self.shares[[number]])[0], middles))
 
     def only(self, number: int) -> "Ranks":
-        """Of one column."""
+        """The same ranks with one numeric column alone, by its number among them."""
         return attrs.evolve(
             self,
             means=self.means[[number]],
@@ -75,9 +76,9 @@ class Ranks:
 
     def parts(self, numbers: NDArray[np.float64], count: int) -> NDArray[np.intp]:
         """Which of `count` parts of equal rank encoded numbers are in; shape (n, K) to (K, n)."""
-        found = cells(self.standard(numbers))
+        indices = cells(self.standard(numbers))
         places = np.minimum(np.floor(_places(self.shares) * count).astype(np.intp), count - 1)
-        return np.take_along_axis(places, found, axis=1)
+        return np.take_along_axis(places, indices, axis=1)
 
     def standard(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """z of encoded numbers; shape (n, K) to (K, n)."""
@@ -101,6 +102,7 @@ def _waves(shares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _places(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """t of the middle of every cell, shape (K, 768)."""
+    # A distribution function that is linear within each bin.
     ends = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
     middles = (np.arange(_CELLS) + 0.5) * (BINS / _CELLS)
     bins = middles.astype(np.intp)
@@ -110,8 +112,8 @@ def _places(shares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def cells(z: NDArray[np.float64], count: int = _CELLS) -> NDArray[np.intp]:
     """Which of `count` equal cells every z is in."""
-    found = np.floor((z + FARTHEST) * (count / (2 * FARTHEST))).astype(np.intp)
-    return np.clip(found, 0, count - 1)
+    indices = np.floor((z + FARTHEST) * (count / (2 * FARTHEST))).astype(np.intp)
+    return np.clip(indices, 0, count - 1)
 
 
 def usual_shares(columns: int) -> NDArray[np.float64]:
@@ -126,11 +128,13 @@ def released_shares(
     counts: NDArray[np.float64], noise: float, records: float
 ) -> NDArray[np.float64]:
     """The shares of bins from their noisy counts, shape (columns, 24)."""
-    kept = 1 / (1 + (BINS * noise / records) ** 2)
+    # Where noise is large against a bin's usual count, believe a Gaussian's shares instead.
+    trust = 1 / (1 + (BINS * noise / records) ** 2)
     usual = usual_shares(len(counts))
-    return _rounded_off(np.maximum(kept * counts / records + (1 - kept) * usual, 0.0))
+    return _rounded_off(np.maximum(trust * counts / records + (1 - trust) * usual, 0.0))
 
 
 def _rounded_off(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    # A little mass everywhere: the distribution function rises, so that it has an inverse.
     padded = shares + _PSEUDO / BINS
     return np.asarray(padded / padded.sum(axis=1, keepdims=True))

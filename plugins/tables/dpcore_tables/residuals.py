@@ -52,22 +52,25 @@ def measured(
     counts: NDArray[np.float64], noise: float, records: float, usual: float = USUAL
 ) -> Residuals:
     """Sigma by a quantile, shape by a threshold, both shrunk to the usual where noise is large."""
+    # Noise against records: 1 for a large table, near 0 where the histogram is mostly noise.
     trust = 1 / (1 + (8 * noise / records) ** 2)
+    # Noisy counts may fall; the running maximum is a distribution function again.
     running = np.maximum.accumulate(np.cumsum(counts))
     goal = _QUANTILE * max(float(running[-1]), 1.0)
-    at = int(np.searchsorted(running, goal))
-    at = min(at, len(counts) - 1)
-    low = 0.0 if at == 0 else float(running[at - 1])
-    left = 0.0 if at == 0 else float(EDGES[at - 1])
-    part = (goal - low) / max(float(running[at]) - low, 1e-9)
-    quantile = left + (float(EDGES[at]) - left) * min(max(part, 0.0), 1.0)
+    index = int(np.searchsorted(running, goal))
+    index = min(index, len(counts) - 1)
+    low = 0.0 if index == 0 else float(running[index - 1])
+    low_edge = 0.0 if index == 0 else float(EDGES[index - 1])
+    part = (goal - low) / max(float(running[index]) - low, 1e-9)
+    quantile = low_edge + (float(EDGES[index]) - low_edge) * min(max(part, 0.0), 1.0)
     sigma = float((quantile / _NORMAL) ** trust * usual ** (1 - trust))
-    kept = np.maximum(counts, 0.0)
-    far = 2 * _NORMAL * sigma < _MIDDLES
-    kept = np.where(far & (kept < 2.5 * noise), 0.0, kept)
+    # Ghosts: counts beyond two sigma that noise alone explains would triple a moment.
+    clean_counts = np.maximum(counts, 0.0)
+    is_far = 2 * _NORMAL * sigma < _MIDDLES
+    clean_counts = np.where(is_far & (clean_counts < 2.5 * noise), 0.0, clean_counts)
     likely = _half_normal(sigma)
-    total = float(kept.sum())
-    shares = kept / total if total > 0 else likely
+    total = float(clean_counts.sum())
+    shares = clean_counts / total if total > 0 else likely
     return Residuals(sigma, trust * shares + (1 - trust) * likely)
 
 
@@ -83,9 +86,11 @@ def best_clip(known: Residuals, noise: float, records: float, width: int, least:
     variance = known.sigma**2
 
     def cost(clip: float) -> float:
+        # The variance that noise adds to predictions; the cost below levels off at sigma^2.
         blurred = (width * clip * noise / (records * known.below(clip))) ** 2
         return float(blurred * variance / (blurred + variance) + known.beyond(clip) ** 2)
 
+    # Clips are from a short public list, and not so small that hardly a residual is below.
     allowed = [clip for clip in CLIPS if clip >= least * known.sigma] or [1.0]
     return min(allowed, key=cost)
 

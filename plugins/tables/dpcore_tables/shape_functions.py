@@ -87,11 +87,12 @@ class ShapeFunctions(SummingLearner):
         step was computed with."""
         records = self._records(domain)
         width = max(220, Layout.of(domain).simple)
+        # Kept rows in four bytes each, and one d x d map for every step of both rounds.
         memory = 4 * width * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
         return memory + 40 * width * BLOCK, records * width * (width + 40)
 
     def start(self, public: Public) -> State:
-        """Nothing known."""
+        """The state before the first answer, from the plan alone."""
         return State.start(self._plan(public), public)
 
     def ask(self, state: State) -> Query | None:
@@ -103,17 +104,20 @@ class ShapeFunctions(SummingLearner):
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
+        # Declared contributions: the core clips and rounds them itself.
         if query.name in ("means", "squares"):
             numbers = block.features[:, Layout.of(public.domain).encoded]
             return numbers if query.name == "means" else (numbers - query.args["means"]) ** 2
+        # Less half the clip, so that a record adds at most half as much in size.
         if query.name == "spread":
             sizes = np.abs(_labels(block, public.domain).T - query.args["label"])
             return np.asarray(np.minimum(sizes, FARTHEST) - FARTHEST / 2)
         if query.name == "label":
             labels = _labels(block, public.domain).T
             return labels if kind_of(public.domain) == "several" else labels - 0.5
-        alone = [self.partial(query, one, public).floats() for one in block.alone()]
-        return np.array(alone).reshape(-1, *query.shape)
+        # One record at a time through `partial`: both ways have the same integers.
+        record_sums = [self.partial(query, record, public).floats() for record in block.alone()]
+        return np.array(record_sums).reshape(-1, *query.shape)
 
     def partial(self, query: Query, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum; counts, and Gram matrices and gradients by products of integers.
@@ -128,13 +132,15 @@ class ShapeFunctions(SummingLearner):
             return Exact.of([len(block)], 0)
         if query.name == "bins":
             numbers = block.features[:, Layout.of(domain).encoded]
+            # Bins are of standardised numbers: the usual shares do not enter z.
             ranks = Ranks.of(args["means"], args["variances"], usual_shares(numbers.shape[1]))
-            found = cells(ranks.standard(numbers), BINS)
-            return Exact.of([np.bincount(one, minlength=BINS) for one in found], 0)
+            column_cells = cells(ranks.standard(numbers), BINS)
+            return Exact.of([np.bincount(row, minlength=BINS) for row in column_cells], 0)
         labels = _labels(block, domain)
         if query.name == "residuals":
             return _histogram(args["label"][:, None] - labels)
         rows = self._rows(query, block, public)
+        # All that follows needs the round's rows, which are the same integers for every step.
         if query.name.endswith("profile"):
             residuals = self._residuals(query, rows, labels, kind_of(domain))
             ranks = Ranks.from_array(args["ranks"])
@@ -154,16 +160,18 @@ class ShapeFunctions(SummingLearner):
         args, domain = query.args, public.domain
         width = 1 + len(args["terms"])
 
-        again = query.name != "survey.gradient"
-        kept = again and self._records(domain) <= _kept_records(width)
-        narrow = kept and self._records(domain) * width > _WIDE
+        # Rows are kept between steps only where they fit in memory; the sums are the same.
+        is_repeated = query.name != "survey.gradient"
+        is_stored = is_repeated and self._records(domain) <= _kept_records(width)
+        narrow = is_stored and self._records(domain) * width > _WIDE
 
         def rows() -> Rows:
             dictionary = Dictionary.from_args(Layout.of(domain), args)
             return integer_rows(dictionary.rows(block.features), narrow=narrow)
 
-        if not kept:
+        if not is_stored:
             return rows()
+        # The key of the cache: all arguments but those that change from step to step.
         fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
         return block.derived((*fixed, self, domain), rows)
 
@@ -175,15 +183,15 @@ class ShapeFunctions(SummingLearner):
     ) -> NDArray[np.float64]:
         """PRIVATE: shape (m, n)."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
-        found = scores(rows, query.args["weights"]) + query.args["label"][:, None]
+        outputs = scores(rows, query.args["weights"]) + query.args["label"][:, None]
         if kind == "several":
-            return softmax_residual(found, labels)
+            return softmax_residual(outputs, labels)
         if kind == "two":
-            return logistic_residual(found, labels)
-        return np.asarray(found - labels)
+            return logistic_residual(outputs, labels)
+        return np.asarray(outputs - labels)
 
     def update(self, state: State, answer: Answer) -> State:
-        """One answer further."""
+        """The state after one more answer; records are not at hand here."""
         return state.after(answer)
 
     def model(self, state: State) -> ShapeModel:

@@ -45,36 +45,44 @@ def shapes_of(
         unit: Of the label for each unit of a score.
     """
     names = list(domain.columns)
+    # Rows are shortened to length 1: the intercept's entry shows by how much.
     factor = unit * float(np.median(simulated_rows(dictionary)[0])) / INTERCEPT
-    found = []
+    shapes = []
+    # One shape for each column or pair that has terms.
     for owner in sorted({(int(c), int(s)) for c, _, s, _ in dictionary.terms}):
-        chosen = np.flatnonzero((dictionary.terms[:, [0, 2]] == owner).all(axis=1))
+        indices = np.flatnonzero((dictionary.terms[:, [0, 2]] == owner).all(axis=1))
         columns = tuple(names[column] for column in owner if column != NONE)
         grid = tuple(
             _grid(domain, name, _POINTS if len(columns) == 1 else _PAIR_POINTS) for name in columns
         )
         shape = tuple(len(points) for points in grid)
-        functions = _at(domain, dictionary, columns, grid)[chosen] * dictionary.sizes[chosen, None]
-        functions -= _means(domain, dictionary, columns)[chosen, None]
-        block = spread[np.ix_(chosen + 1, chosen + 1)]
-        values = factor * (functions.T @ weights[chosen + 1])
+        functions = (
+            _evaluate_terms(domain, dictionary, columns, grid)[indices]
+            * dictionary.sizes[indices, None]
+        )
+        # Centred by released shares, so that a shape says how far from the average one is.
+        functions -= _means(domain, dictionary, columns)[indices, None]
+        # Covariance of these terms' weights alone: a band is pointwise, and of noise alone.
+        block = spread[np.ix_(indices + 1, indices + 1)]
+        values = factor * (functions.T @ weights[indices + 1])
         noise = np.sqrt(np.maximum(np.einsum("in,ij,jn->n", functions, block, functions), 0.0))
-        often = _frequencies(domain, dictionary, columns, grid)
-        squared = float(often @ (values**2).sum(axis=1))
-        floor = weights.shape[1] * float(often @ noise**2)
-        one = weights.shape[1] == 1
-        found.append(
+        frequencies = _frequencies(domain, dictionary, columns, grid)
+        squared = float(frequencies @ (values**2).sum(axis=1))
+        # What noise alone would make of the importance: a shape below it shows nothing.
+        floor = weights.shape[1] * float(frequencies @ noise**2)
+        single_output = weights.shape[1] == 1
+        shapes.append(
             Shape(
                 columns=columns,
                 at=grid,
-                values=values[:, 0].reshape(shape) if one else values.reshape(*shape, -1),
+                values=values[:, 0].reshape(shape) if single_output else values.reshape(*shape, -1),
                 band=2 * factor * noise.reshape(shape),
                 rare=_rare(domain, dictionary, columns[0], grid[0]),
                 importance=squared**0.5,
                 floor=factor * floor**0.5,
             )
         )
-    return tuple(sorted(found, key=lambda shape: -shape.importance))
+    return tuple(sorted(shapes, key=lambda shape: -shape.importance))
 
 
 def _grid(domain: Domain, name: str, points: int) -> NDArray[Any]:
@@ -85,37 +93,38 @@ def _grid(domain: Domain, name: str, points: int) -> NDArray[Any]:
     return np.array(column.values)
 
 
-def _table(domain: Domain, given: Table, count: int) -> dict[str, Any]:
+def _table(domain: Domain, grid_columns: Table, count: int) -> dict[str, Any]:
     """Rows with some columns given, and any legal value in the others."""
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for name, column in domain.columns.items():
         usual = np.array([column.centre if isinstance(column, Range) else None] * count)
-        found[name] = given.get(name, usual)
-    return found
+        table[name] = grid_columns.get(name, usual)
+    return table
 
 
-def _at(
+def _evaluate_terms(
     domain: Domain,
     dictionary: Dictionary,
     columns: tuple[str, ...],
     grid: tuple[NDArray[Any], ...],
 ) -> NDArray[np.float64]:
     """psi of every term at every point of the grid; shape (d - 1, points)."""
+    # All points of the grid as rows of a table, encoded as records are.
     spots = np.meshgrid(*[np.arange(len(points)) for points in grid], indexing="ij")
-    given = {
+    grid_columns = {
         name: points[spot.reshape(-1)]
         for name, points, spot in zip(columns, grid, spots, strict=True)
     }
     count = spots[0].size
-    return dictionary.values(domain.encode(_table(domain, given, count)))
+    return dictionary.values(domain.encode(_table(domain, grid_columns, count)))
 
 
 def _means(domain: Domain, dictionary: Dictionary, columns: tuple[str, ...]) -> NDArray[np.float64]:
     """v psi's mean of a number's terms by the released shares; 0 of pairs and categories."""
-    found = np.zeros(len(dictionary.terms))
+    means = np.zeros(len(dictionary.terms))
     place = list(domain.columns).index(columns[0])
     if len(columns) > 1 or place not in dictionary.layout.numeric:
-        return found
+        return means
     number = dictionary.layout.numeric.index(place)
     values = dictionary.values(_middles(dictionary, number, place, domain.width))
     return np.asarray(values @ dictionary.ranks.shares[number] * dictionary.sizes)
@@ -137,17 +146,18 @@ def _frequencies(
     grid: tuple[NDArray[Any], ...],
 ) -> NDArray[np.float64]:
     """How often records lie at each point: released shares of numbers, categories alike."""
-    found, ranks = np.ones(1), dictionary.ranks
+    frequencies, ranks = np.ones(1), dictionary.ranks
     for name, points in zip(columns, grid, strict=True):
-        own, column = np.ones(len(points)), domain.columns[name]
+        # Categories count alike: how often each occurs was not released.
+        weights, column = np.ones(len(points)), domain.columns[name]
         if isinstance(column, Range):
             number = dictionary.layout.numeric.index(list(domain.columns).index(name))
             z = (column.encode(points)[:, 0] - ranks.means[number]) / ranks.widths[number]
             bins = np.clip(((z + FARTHEST) * (BINS / (2 * FARTHEST))).astype(int), 0, BINS - 1)
-            own = np.where(np.abs(z) > FARTHEST, 0.0, ranks.shares[number][bins])
-            own = own if own.sum() > 0 else np.ones(len(points))
-        found = np.outer(found, own / own.sum()).reshape(-1)
-    return found
+            weights = np.where(np.abs(z) > FARTHEST, 0.0, ranks.shares[number][bins])
+            weights = weights if weights.sum() > 0 else np.ones(len(points))
+        frequencies = np.outer(frequencies, weights / weights.sum()).reshape(-1)
+    return frequencies
 
 
 def _rare(
@@ -160,15 +170,15 @@ def _rare(
     ranks = dictionary.ranks
     z = (column.encode(points)[:, 0] - ranks.means[number]) / ranks.widths[number]
     bins = np.clip(((z + FARTHEST) * (BINS / (2 * FARTHEST))).astype(int), 0, BINS - 1)
-    often = _closed(ranks.shares[number] >= _RARE)
-    return np.asarray(~often[bins] | (np.abs(z) > FARTHEST))
+    is_frequent = _close_gaps(ranks.shares[number] >= _RARE)
+    return np.asarray(~is_frequent[bins] | (np.abs(z) > FARTHEST))
 
 
-def _closed(often: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _close_gaps(is_frequent: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which bins hold many records, or lie in a gap of a standard deviation between two that do:
     whole numbers leave bins empty."""
-    found, places = often.copy(), np.flatnonzero(often)
-    for one, other in itertools.pairwise(places.tolist()):
-        if other - one <= _GAP:
-            found[one:other] = True
-    return found
+    closed_bins, places = is_frequent.copy(), np.flatnonzero(is_frequent)
+    for first, second in itertools.pairwise(places.tolist()):
+        if second - first <= _GAP:
+            closed_bins[first:second] = True
+    return closed_bins

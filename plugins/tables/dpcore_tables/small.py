@@ -50,6 +50,7 @@ def schedule(signal: float, share: float, width: int) -> Schedule:
     Args:
         signal: N mu. share: Of the round. width: d.
     """
+    # An empirical law: the time eta T that small tables need, by their signal.
     usual = float(0.14 * min(1.0, signal / 200) ** 0.35)
     time = usual * signal * math.sqrt(share) / relative_clip(signal) * (15 / width) ** 0.25
     time = min(max(time, 5.0), _FASTEST * _STEPS)
@@ -81,9 +82,10 @@ def spread_of(total: float, noise: float, records: float) -> float:
     """The labels' standard deviation from a noisy sum of clipped absolute residuals, each less half
     their clip; shrunk to the usual where noise is large."""
     to_deviation = 1.25 / records
-    found = min(max((total + records * FARTHEST / 2) * to_deviation, 0.03), 0.3)
+    # For a normal law the deviation is 1.25 mean absolute deviations.
+    deviation = min(max((total + records * FARTHEST / 2) * to_deviation, 0.03), 0.3)
     trust = 1 / (1 + (noise * to_deviation / (USUAL_SPREAD / 2)) ** 2)
-    return float(found**trust * USUAL_SPREAD ** (1 - trust))
+    return float(deviation**trust * USUAL_SPREAD ** (1 - trust))
 
 
 def screen_terms(layout: Layout, signal: float) -> list[Term]:
@@ -109,27 +111,33 @@ def second_dictionary(screened: Dictionary, weights: NDArray[np.float64], width:
     layout, terms = screened.layout, [Term(*term) for term in screened.terms.tolist()]
     effects = np.abs(weights[1:, 0])
     typical = math.sqrt(float(np.mean(effects**2)))
+    # Sizes are a prior: larger for columns whose functions the screen found larger.
     relative = effects / typical if typical > 0 else np.ones(effects.shape)
     amounts = np.sqrt(relative) + _FLOOR
     of_columns = np.zeros(layout.columns)
     np.maximum.at(of_columns, screened.terms[:, 0], amounts)
     unit = math.sqrt(_LOAD / float(np.sum(of_columns**2)))
-    sized = {
+    size_by_term = {
         term: unit * float(amount) * _usual(layout, term.column)
         for term, amount in zip(terms, amounts, strict=True)
     }
-    found = [(term, sized[term]) for term in layout.once()]
+    entries = [(term, size_by_term[term]) for term in layout.once()]
+    # Numbers get further cosines, each believed less than the one before.
     for column in layout.numeric:
         main = unit * float(of_columns[column]) * _NUMBER
-        found += [(Term(column, k), main * part) for k, part in enumerate(_LEVELS, start=1)]
+        entries += [(Term(column, k), main * part) for k, part in enumerate(_LEVELS, start=1)]
+    # A pair is as large as the product of its two columns' functions.
     for pair, _ in layout.pairs(1):
         sides = [(pair.column, pair.level), (pair.second, pair.second_level)]
-        both = [sized[Term(j, 0 if layout.levels[j] == 0 else level)] for j, level in sides]
-        found.append((pair, _PAIR * both[0] * both[1]))
-    order = sorted(range(len(found)), key=lambda at: -found[at][1])[:width]
-    chosen = [found[at] for at in order]
+        sides_sizes = [
+            size_by_term[Term(j, 0 if layout.levels[j] == 0 else level)] for j, level in sides
+        ]
+        entries.append((pair, _PAIR * sides_sizes[0] * sides_sizes[1]))
+    # The largest ones, as many as the second round has room for.
+    order = sorted(range(len(entries)), key=lambda index: -entries[index][1])[:width]
+    largest = [entries[index] for index in order]
     return Dictionary.sized(
-        layout, screened.ranks, [t for t, _ in chosen], np.array([s for _, s in chosen])
+        layout, screened.ranks, [t for t, _ in largest], np.array([s for _, s in largest])
     )
 
 

@@ -40,14 +40,17 @@ class Walked:
         Args:
             usual: What made-up records say, of a positive diagonal. noise: s.
         """
+        # A line needs two points.
         if self.count < 2:
             return usual
+        # Centred sums: the intercept c of the regression drops out.
         squares = self.squares - np.outer(self.weights, self.weights) / self.count
         products = self.products - np.outer(self.weights, self.gradients) / self.count
-        missed = (products - squares @ usual) / noise**2
+        # What the steps say beyond the prior curvature; the loop regresses it row by row.
+        mismatch = (products - squares @ usual) / noise**2
         sizes = np.sqrt(usual.diagonal())
-        found = np.empty_like(usual)
-        for row, size, mixed in zip(found, sizes, missed.T, strict=True):
+        correction = np.empty_like(usual)
+        for row, size, mixed in zip(correction, sizes, mismatch.T, strict=True):
             precision = np.diag(1 / (_TRUST * size * sizes) ** 2)
             row[:] = np.linalg.solve(squares / noise**2 + precision, mixed)
-        return np.asarray(usual + (found + found.T) / 2)
+        return np.asarray(usual + (correction + correction.T) / 2)

@@ -54,6 +54,7 @@ def integer_rows(features: NDArray[np.float64], *, narrow: bool = False) -> Rows
     an entry if `narrow`, which hold every integer up to 2^24."""
     assert features.shape[0] <= WIDEST, "the budget of bits is for at most 4096 columns"
     assert features.shape[1] <= BLOCK, "blocks are cut to size"
+    # Room for rounding: after rint the row must be at most 2^20 long, exactly.
     room = 1 - math.ldexp(math.sqrt(features.shape[0]), -_PLACES - 1) - 2.0**-40
     with np.errstate(over="ignore", invalid="ignore"):
         squares, part = np.zeros(features.shape[1]), np.empty(features.shape[1])
@@ -62,6 +63,7 @@ def integer_rows(features: NDArray[np.float64], *, narrow: bool = False) -> Rows
             np.rint(row, out=row)
             np.multiply(row, row, out=part)
             squares += part
+    # Integers below 2^53: this test is exact. NaN fails it, too.
     usable = squares <= math.ldexp(1.0, 2 * _PLACES)
     if not usable.all():
         features[:, ~usable] = 0.0
@@ -74,6 +76,7 @@ def gram(rows: Rows, width: int) -> Exact:
     Args:
         width: The planned D >= d; further coordinates are zeros.
     """
+    # Towards 0, so that no row becomes longer: 2^17 in length, 2^34 in square.
     short = np.trunc(np.asarray(rows.whole, dtype=np.float64) * 0.125)
     products = np.zeros((width, width), dtype=np.int64)
     products[: len(short), : len(short)] = short @ short.T
@@ -100,13 +103,14 @@ def scores(rows: Rows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     Args:
         weights: Shape (d, m), finite. Result: (m, n).
     """
+    # As many places as keep every partial sum of a . w' below 2^53.
     largest = math.frexp(float(np.max(np.abs(weights), initial=0.0)))[1]
     half = ((weights.shape[0] - 1).bit_length() + 1) // 2
     places = min(40, 30 - largest - half)
-    whole = np.rint(np.ldexp(weights, places))
-    found = whole.T @ np.asarray(rows.whole, dtype=np.float64)
+    integers = np.rint(np.ldexp(weights, places))
+    products = integers.T @ np.asarray(rows.whole, dtype=np.float64)
     with np.errstate(under="ignore"):
-        return np.asarray(np.ldexp(found, -_PLACES - places))
+        return np.asarray(np.ldexp(products, -_PLACES - places))
 
 
 def logistic_residual(
@@ -123,6 +127,7 @@ def softmax_residual(
     largest = found[0].copy()
     for row in found[1:]:
         np.maximum(largest, row, out=largest)
+    # Row by row, with correctly rounded operations: the same bits in every block.
     falling = np.array([falling_exp(largest - row) for row in found])
     total = np.zeros(found.shape[1])
     for row in falling:
@@ -137,6 +142,7 @@ def gradients(rows: Rows, residuals: NDArray[np.float64], clip: float, width: in
         residuals: Shape (m, n). clip: C. width: The planned D >= d.
     """
     with np.errstate(over="ignore", invalid="ignore"):
+        # Each record's vector is an integer multiple of the unit, clipped before any sum.
         multiples = _clipped(residuals / clip)
     total = np.zeros((width, len(multiples)))
     total[: len(rows.whole)] = np.asarray(rows.whole, dtype=np.float64) @ multiples.T
@@ -151,7 +157,7 @@ def profiles(parts: NDArray[np.intp], residuals: NDArray[np.float64], clip: floa
     """
     with np.errstate(over="ignore", invalid="ignore"):
         multiples = _clipped(residuals / clip)[0]
-    return Exact.of([np.bincount(one, multiples, PARTS) for one in parts], PROFILE_UNIT)
+    return Exact.of([np.bincount(part, multiples, PARTS) for part in parts], PROFILE_UNIT)
 
 
 def bins_of(sizes: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -166,16 +172,18 @@ def _clipped(residuals: NDArray[np.float64]) -> NDArray[np.float64]:
     is scaled to :math:`2^{20}-\\sqrt m-1` before it is rounded, which adds at most sqrt(m)/2; the
     roundings of length and factor are below 2^-40 of it.
     """
-    most = math.ldexp(1.0, _PLACES)
-    usable = np.where(np.isfinite(residuals).all(axis=0), residuals, 0.0)
-    if len(usable) == 1:
-        return np.asarray(np.rint(np.clip(usable * most, -most, most)))
-    room = most - math.sqrt(len(usable)) - 1
-    kept = np.clip(usable, -1e6, 1e6) * most
-    squares = np.zeros(kept.shape[1])
-    for row in kept:
+    unit = math.ldexp(1.0, _PLACES)
+    # A residual that is no number must not reach the sum: it becomes 0.
+    finite = np.where(np.isfinite(residuals).all(axis=0), residuals, 0.0)
+    if len(finite) == 1:
+        return np.asarray(np.rint(np.clip(finite * unit, -unit, unit)))
+    # Scaled below 2^20 by more than rounding can add: never longer than the clip.
+    room = unit - math.sqrt(len(finite)) - 1
+    multiples = np.clip(finite, -1e6, 1e6) * unit
+    squares = np.zeros(multiples.shape[1])
+    for row in multiples:
         squares += row * row
     lengths = np.sqrt(squares)
     return np.asarray(
-        np.rint(kept * np.where(lengths > room, room / np.maximum(lengths, 1.0), 1.0))
+        np.rint(multiples * np.where(lengths > room, room / np.maximum(lengths, 1.0), 1.0))
     )

@@ -46,42 +46,47 @@ def jumps_of(layout: Layout, profile: NDArray[np.float64], noise: float) -> tupl
     """
     middles = (np.arange(PARTS) + 0.5) / PARTS
     smooth = [np.cos(math.pi * k * middles) for k in range(_SMOOTH + 1)]
-    steps = np.array([middles > at / PARTS for at in range(1, PARTS)], dtype=float)
-    found: list[Term] = []
+    # A step at each boundary of two parts, at which a jump may stand.
+    steps = np.array([middles > index / PARTS for index in range(1, PARTS)], dtype=float)
+    jumps: list[Term] = []
     for column, means in zip(layout.numeric, profile, strict=True):
         basis = list(smooth)
+        # Greedy: the best step, then the best one beside it, each against what is left over.
         for _ in range(_JUMPS):
-            kept = np.linalg.qr(np.array(basis).T)[0]
-            left = means - kept @ (kept.T @ means)
-            bare = steps - (steps @ kept) @ kept.T
+            frame = np.linalg.qr(np.array(basis).T)[0]
+            residual = means - frame @ (frame.T @ means)
+            bare = steps - (steps @ frame) @ frame.T
+            # A step that the basis nearly explains would divide noise by almost 0: hence the floor.
             lengths = np.sqrt((bare**2).sum(axis=1))
-            sizes = np.abs(bare @ left) / np.maximum(lengths, _BARE)
-            at = int(np.argmax(sizes))
-            leftover = float(left @ left) - PARTS * noise**2
-            if sizes[at] <= max(_SURE * noise, math.sqrt(max(_MOST * leftover, 0.0))):
+            sizes = np.abs(bare @ residual) / np.maximum(lengths, _BARE)
+            index = int(np.argmax(sizes))
+            leftover = float(residual @ residual) - PARTS * noise**2
+            # Two tests: beyond the noise of all steps at once, and most of what is left over.
+            if sizes[index] <= max(_SURE * noise, math.sqrt(max(_MOST * leftover, 0.0))):
                 break
-            found.append(Term(column, HIGHEST + 1 + at))
-            basis.append(steps[at])
-    return tuple(found)
+            jumps.append(Term(column, HIGHEST + 1 + index))
+            basis.append(steps[index])
+    return tuple(jumps)
 
 
 def fitted_profile(dictionary: Dictionary, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """What the screen's own functions of each column are over its parts; shape (K, 64)."""
     layout, ranks = dictionary.layout, dictionary.ranks
-    found = np.zeros((len(layout.numeric), PARTS))
+    profile = np.zeros((len(layout.numeric), PARTS))
     place = {column: number for number, column in enumerate(layout.numeric)}
     middles = (np.arange(PARTS) + 0.5) / PARTS
     for (column, level, second, _), amount in zip(
         dictionary.terms.tolist(), weights[1:, 0] * dictionary.sizes, strict=True
     ):
+        # Pairs and categories have no profile.
         if second != NONE or column not in place:
             continue
         number = place[column]
         if level == 0:
-            found[number] += amount * 2 * ranks.quantiles(number, middles)
+            profile[number] += amount * 2 * ranks.quantiles(number, middles)
         else:
-            found[number] += amount * math.sqrt(2) * np.cos(math.pi * level * middles)
-    return found
+            profile[number] += amount * math.sqrt(2) * np.cos(math.pi * level * middles)
+    return profile
 
 
 def strengths_of(
@@ -94,6 +99,7 @@ def strengths_of(
         noise: Its standard deviation. records: n.
     """
     sizes = dictionary.sizes[:, None]
-    found = (gradient[1:] / (records * sizes)) ** 2 - _LESS * (noise / (records * sizes)) ** 2
+    # Less the noise's variance: an unbiased square would be less once, twice keeps out ghosts.
+    squares = (gradient[1:] / (records * sizes)) ** 2 - _LESS * (noise / (records * sizes)) ** 2
     terms = [Term(*term) for term in dictionary.terms.tolist()]
-    return {term: float(one) for term, one in zip(terms, found.mean(axis=1), strict=True)}
+    return {term: float(square) for term, square in zip(terms, squares.mean(axis=1), strict=True)}

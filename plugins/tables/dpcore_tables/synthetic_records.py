@@ -16,17 +16,19 @@ def simulated_rows(dictionary: Dictionary) -> NDArray[np.float64]:
 
 def simulated_records(dictionary: Dictionary, count: int) -> NDArray[np.float64]:
     """Encoded, shape (count, p): always the same ones."""
-    drawn = np.random.Generator(np.random.PCG64(0))
+    # A fixed seed: the same answers give the same model, bit by bit, and no coins are spent.
+    generator = np.random.Generator(np.random.PCG64(0))
     ranks, layout = dictionary.ranks, dictionary.layout
     encoded = np.zeros((count, layout.starts[-1] + max(layout.levels[-1], 1)))
+    # Columns are independent here: the release knows no joint distribution of them.
     for place, (levels, start) in enumerate(zip(layout.levels, layout.starts, strict=True)):
         if levels == 0:
             number = layout.numeric.index(place)
-            bins = drawn.choice(BINS, count, p=ranks.shares[number])
-            z = (bins + drawn.random(count)) * (2 * FARTHEST / BINS) - FARTHEST
+            bins = generator.choice(BINS, count, p=ranks.shares[number])
+            z = (bins + generator.random(count)) * (2 * FARTHEST / BINS) - FARTHEST
             encoded[:, start] = ranks.means[number] + z * ranks.widths[number]
         elif levels == 2:
-            encoded[:, start] = drawn.choice([-1.0, 1.0], count)
+            encoded[:, start] = generator.choice([-1.0, 1.0], count)
         else:
-            encoded[np.arange(count), start + drawn.integers(levels, size=count)] = 1.0
+            encoded[np.arange(count), start + generator.integers(levels, size=count)] = 1.0
     return encoded

@@ -46,101 +46,111 @@ class Replay:
     def noise_covariance(self) -> NDArray[np.float64]:
         """Of the model's weights, shape (d, d): that of the second round's gradients alone, times
         what makes the mean variance of predictions that of the fits."""
-        drawn = np.random.Generator(np.random.PCG64(0))
+        generator = np.random.Generator(np.random.PCG64(0))
         encoded = simulated_records(self.descent.dictionary, _RECORDS)
         rows = self.descent.dictionary.rows(encoded)
-        found = self.label + rows.T @ self.descent.weights[:, 0]
-        labels = np.clip(found + self.residuals.drawn(_RECORDS, drawn), 0.0, 1.0)
-        fits = self._fits(encoded, labels, drawn)
-        own = self.descent.noise_covariance()
-        known = float(np.mean(np.einsum("in,ij,jn->n", rows, own, rows)))
-        moved = float(np.mean(np.var(fits, axis=0, ddof=1)))
-        return own * (moved / known) if known > 0 else own
+        predictions = self.label + rows.T @ self.descent.weights[:, 0]
+        labels = np.clip(predictions + self.residuals.drawn(_RECORDS, generator), 0.0, 1.0)
+        fits = self._fits(encoded, labels, generator)
+        covariance = self.descent.noise_covariance()
+        gradient_variance = float(np.mean(np.einsum("in,ij,jn->n", rows, covariance, rows)))
+        # Across paths, at each record: what all noises together move a prediction by.
+        total_variance = float(np.mean(np.var(fits, axis=0, ddof=1)))
+        return (
+            covariance * (total_variance / gradient_variance)
+            if gradient_variance > 0
+            else covariance
+        )
 
     def _fits(
         self,
         encoded: NDArray[np.float64],
         labels: NDArray[np.float64],
-        drawn: np.random.Generator,
+        generator: np.random.Generator,
     ) -> NDArray[np.float64]:
         """Predictions of every made-up release, shape (paths, records)."""
         centres, clips, firsts = [], [], []
+        # Draw what precedes the screen: moments, the mean label, and the spread that sets the clip.
         for _ in range(_PATHS):
-            firsts.append(self._first(drawn))
-            centre = self.label + self._noise("label", drawn) / self.records
+            firsts.append(self._draw_dictionary(generator))
+            centre = self.label + self._noise("label", generator) / self.records
             centre = min(max(centre, 0.0), 1.0)
             centres.append(centre)
-            clips.append(small.clip_of(self.plan.signal, self._spread(labels - centre, drawn)))
+            clips.append(small.clip_of(self.plan.signal, self._spread(labels - centre, generator)))
         targets = labels - np.array(centres)[:, None]
         screen, fit = self.plan.rounds()
         starts = [np.zeros((first.width, 1)) for first in firsts]
-        screened = self._round(screen, firsts, starts, encoded, targets, clips, drawn)
+        # Both rounds with their own clips and dictionaries: selection noise is in the result, too.
+        screened = self._round(screen, firsts, starts, encoded, targets, clips, generator)
         seconds = [
             small.second_dictionary(first, weights, fit.width)
             for first, weights in zip(firsts, screened, strict=True)
         ]
-        starts = [kept(*old) for old in zip(firsts, screened, seconds, strict=True)]
-        ends = self._round(fit, seconds, starts, encoded, targets, clips, drawn)
-        made = [
+        starts = [kept(*pair) for pair in zip(firsts, screened, seconds, strict=True)]
+        ends = self._round(fit, seconds, starts, encoded, targets, clips, generator)
+        predictions = [
             second.rows(encoded).T @ end[:, 0] + centre
             for second, end, centre in zip(seconds, ends, centres, strict=True)
         ]
-        return np.array(made)
+        return np.array(predictions)
 
-    def _noise(self, name: str, drawn: np.random.Generator) -> float:
-        return float(self.noises[name] * drawn.standard_normal())
+    def _noise(self, name: str, generator: np.random.Generator) -> float:
+        return float(self.noises[name] * generator.standard_normal())
 
-    def _first(self, drawn: np.random.Generator) -> Dictionary:
+    def _draw_dictionary(self, generator: np.random.Generator) -> Dictionary:
         """With moments of another release."""
         layout, ranks = self.plan.layout, self.descent.dictionary.ranks
         means, variances = ranks.means, self.variances
         if layout.numeric:
-            blurred = [drawn.standard_normal(len(means)) / self.records for _ in range(2)]
-            means = likely_means(means + self.noises["means"] * blurred[0])
+            # Moments are blurred as their releases were, and kept inside by the same rules.
+            noises = [generator.standard_normal(len(means)) / self.records for _ in range(2)]
+            means = likely_means(means + self.noises["means"] * noises[0])
             variances = likely_variances(
-                variances + self.noises["squares"] * blurred[1],
+                variances + self.noises["squares"] * noises[1],
                 self.noises["squares"] / self.records,
             )
         return small.first_dictionary(
             layout, Ranks.of(means, variances, ranks.shares), self.plan.signal
         )
 
-    def _spread(self, residuals: NDArray[np.float64], drawn: np.random.Generator) -> float:
+    def _spread(self, residuals: NDArray[np.float64], generator: np.random.Generator) -> float:
         sizes = np.minimum(np.abs(residuals), small.FARTHEST) - small.FARTHEST / 2
-        total = self.records * float(np.mean(sizes)) + self._noise("spread", drawn)
+        total = self.records * float(np.mean(sizes)) + self._noise("spread", generator)
         return small.spread_of(total, self.noises["spread"], self.records)
 
     def _round(
         self,
-        planned: Round,
+        round_: Round,
         dictionaries: list[Dictionary],
         starts: list[NDArray[np.float64]],
         encoded: NDArray[np.float64],
         targets: NDArray[np.float64],
         clips: list[float],
-        drawn: np.random.Generator,
+        generator: np.random.Generator,
     ) -> list[NDArray[np.float64]]:
         """What each descent keeps, shape (d, 1)."""
+        # All paths at once: stacked matrices, one step after the other.
         rows = np.array([dictionary.rows(encoded) for dictionary in dictionaries])
         weights = np.array([start[:, 0] for start in starts])
         clip = np.array(clips)[:, None]
-        noise = clip * self.noises[f"{planned.name}.gradient"]
-        each = self.records / _RECORDS
+        noise = clip * self.noises[f"{round_.name}.gradient"]
+        scale = self.records / _RECORDS
         walks = [
-            Plain.planned(planned, dictionary, start, self.records, self.plan.signal)
+            Plain.planned(round_, dictionary, start, self.records, self.plan.signal)
             for dictionary, start in zip(dictionaries, starts, strict=True)
         ]
-        first, total = planned.steps - walks[0].averaged, np.zeros(weights.shape)
-        for step in range(planned.steps):
+        first, total = round_.steps - walks[0].averaged, np.zeros(weights.shape)
+        for step in range(round_.steps):
             residuals = np.matmul(weights[:, None, :], rows)[:, 0, :] - targets
+            # Clip and noise as the real steps have them; 400 records stand for n.
             clipped = np.clip(residuals, -clip, clip)
-            gradients = each * np.matmul(rows, clipped[:, :, None])[:, :, 0]
-            gradients += noise * drawn.standard_normal(weights.shape)
-            weights = weights - planned.rate / self.records * gradients
+            gradients = scale * np.matmul(rows, clipped[:, :, None])[:, :, 0]
+            gradients += noise * generator.standard_normal(weights.shape)
+            weights = weights - round_.rate / self.records * gradients
             if step >= first:
                 total += weights
         means = total / walks[0].averaged
         return [
-            walk.ended(mean[:, None], float(own[0]), 1.0).weights
-            for walk, mean, own in zip(walks, means, noise, strict=True)
+            walk.ended(mean[:, None], float(deviation[0]), 1.0).weights
+            for walk, mean, deviation in zip(walks, means, noise, strict=True)
         ]

@@ -53,6 +53,7 @@ def reproduce(
     Exit code 0 for a table or figure only if every judged number is within its tolerances.
     """
     with guarded():
+        # A name ends in .yaml, is a file, or is PAPER/ITEM: in this order.
         if listed:
             _list(json=json)
         elif what is None:
@@ -66,18 +67,18 @@ def reproduce(
 def _list(*, json: bool) -> None:
     from dpcore_experiments.experiment import experiments, load_experiment
 
-    told = []
+    items = []
     for name in experiments():
         text = load_experiment(name).text
         files = sorted({d.csv.file for d in text.data.values() if d.csv is not None})
-        told.append({"item": name, "title": text.title, "reading": text.reading, "needs": files})
+        items.append({"item": name, "title": text.title, "reading": text.reading, "needs": files})
     if json:
-        show_json(told)
+        show_json(items)
         return
     table = columns("paper/item", "what it shows", "reading", "needs")
-    for one in told:
-        needs = ", ".join(one["needs"]) or "nothing"
-        table.add_row(str(one["item"]), str(one["title"]), str(one["reading"]), needs)
+    for item in items:
+        needs = ", ".join(item["needs"]) or "nothing"
+        table.add_row(str(item["item"]), str(item["title"]), str(item["reading"]), needs)
     out().print(table)
 
 
@@ -89,14 +90,15 @@ def _spec(path: Path, source: str | None, runs: Path, *, json: bool) -> None:
     from dpcore.cli.plan_view import show_plan  # imported for a spec that is right
     from dpcore.publish.whole_run import reproduce as as_printed
 
+    # A refuted spec runs as printed: the lock says so, and nothing is published.
     with slow_progress() as progress:
-        made = as_printed(loaded, source=source, runs=runs, progress=progress)
+        reproduction = as_printed(loaded, source=source, runs=runs, progress=progress)
     if json:
-        show_json({**made.lock.plan, "reproduced, not private": str(made.kept)})
+        show_json({**reproduction.lock.plan, "reproduced, not private": str(reproduction.kept)})
         return
     console = out()
-    show_plan(console, made.guarantee, made.lock)
-    console.print(f"Reproduced, NOT PRIVATE, in {made.kept}", markup=False)
+    show_plan(console, reproduction.guarantee, reproduction.lock)
+    console.print(f"Reproduced, NOT PRIVATE, in {reproduction.kept}", markup=False)
 
 
 def _experiment(
@@ -118,21 +120,29 @@ def _experiment(
 
     experiment = load_experiment(name)
     key = experiment.text.key if key is None else key
+    # A quick run skips the audit, which costs as much as the fits themselves.
     audit = (0 if quick else AUDITED) if audit is None else audit
     with slow_progress(name) as progress:
-        found = run(experiment, data, quick=quick, key=key, audit=audit, progress=progress)
-    cells = judged(experiment.text, found)
-    kept, note = keep(experiment, cells, key=key, quick=quick, audit=audit, runs=runs)
-    good = all(cell.within is not False for cell in cells)
+        results = run(experiment, data, quick=quick, key=key, audit=audit, progress=progress)
+    cells = judged(experiment.text, results)
+    operator_folder, note = keep(experiment, cells, key=key, quick=quick, audit=audit, runs=runs)
+    # None is no verdict: what is not judged does not fail.
+    is_good = all(cell.within is not False for cell in cells)
     if json:
-        told = [{**attrs.asdict(cell), "within": cell.within} for cell in cells]
+        rows = [{**attrs.asdict(cell), "within": cell.within} for cell in cells]
         show_json(
-            {"item": name, "key": key, "audit": audit, "cells": told, "not private, in": str(kept)}
+            {
+                "item": name,
+                "key": key,
+                "audit": audit,
+                "cells": rows,
+                "not private, in": str(operator_folder),
+            }
         )
-        return good
+        return is_good
     console = out()
     show(console, experiment, cells, audit)
-    console.print(f"{summary(cells)} NOT PRIVATE, in {kept}", markup=False)
+    console.print(f"{summary(cells)} NOT PRIVATE, in {operator_folder}", markup=False)
     if note:
         console.print(note, markup=False)
-    return good
+    return is_good

@@ -21,6 +21,7 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit:
     """
     text = experiment.text
     title = f"{experiment.name}: {text.title}. {text.source}. Reading: {text.reading}."
+    # One row for each cell; the last column says what the claim is worth.
     table = columns(
         "series", text.sweep.over, "paper", "here +- sd", "independent", "within", "not private"
     )
@@ -38,6 +39,7 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit:
     if text.substitute:
         console.print(f"SUBSTITUTE: {text.substitute}", markup=False)
     console.print(table)
+    # An audit that was made here comes before a recorded one.
     if any(cell.audited is not None for cell in cells):
         console.print(
             f"Loses: an audit changed {audit} labels of the first split, one at a time, with the "
@@ -47,13 +49,14 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit:
         )
     elif any(cell.loses is not None for cell in cells):
         console.print("Loses: by a recorded audit; --audit N makes one here.", markup=False)
+    # Once for each series and claim, in the order of the cells.
     honest = dict.fromkeys((c.series, c.claims, c.honest) for c in cells if c.honest)
     for series, claims, best in honest:
         console.print(f"{series}: best honest result at epsilon {claims:g}: {best}", markup=False)
-    for one in text.differs:
+    for difference in text.differs:
         console.print(
-            f"Text and code differ: {one.what}: {_plain(one.text)} in the text, "
-            f"{_plain(one.code)} in the code.",
+            f"Text and code differ: {difference.what}: {_plain(difference.text)} in the text, "
+            f"{_plain(difference.code)} in the code.",
             markup=False,
         )
     for why in text.not_reproducible:
@@ -62,6 +65,7 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit:
         console.print(f"{series} is not judged: {reason}.", markup=False)
     for name in text.also:
         console.print(f"See also: dpcore reproduce {name}", markup=False)
+    # Formulas have no splits, so no tolerance needs explaining.
     if all(cell.formula for cell in cells):
         return
     console.print(
@@ -93,12 +97,12 @@ def verdict(cell: Cell) -> str:
     """Yes, no (and of what), or that nothing is judged."""
     if cell.within is None:
         return "not judged"
-    wrong = [
+    failures = [
         name
-        for name, told in (("paper", cell.as_paper), ("independent", cell.as_independent))
-        if told is False
+        for name, result in (("paper", cell.as_paper), ("independent", cell.as_independent))
+        if result is False
     ]
-    return f"NO: {', '.join(wrong)}" if wrong else "yes"
+    return f"NO: {', '.join(failures)}" if failures else "yes"
 
 
 def private(cell: Cell) -> str:
@@ -113,6 +117,6 @@ def private(cell: Cell) -> str:
 
 def summary(cells: Sequence[Cell]) -> str:
     """How many cells are within."""
-    judged = [cell for cell in cells if cell.within is not None]
-    good = sum(bool(cell.within) for cell in judged)
-    return f"{good} of {len(judged)} judged cells are within."
+    verdicts = [cell for cell in cells if cell.within is not None]
+    passes = sum(bool(cell.within) for cell in verdicts)
+    return f"{passes} of {len(verdicts)} judged cells are within."

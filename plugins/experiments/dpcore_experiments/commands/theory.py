@@ -35,69 +35,79 @@ def compute(
     Without parameters it says which ones a statement needs.
     """
     with guarded():
+        # Statements are functions of public facts: no record is read, no budget is spent.
         registry = Registry.default()
         if statement is None:
             _list(registry, json=json)
             return
-        found: Statement = one(registry, "theory", "statement", statement)
+        definition: Statement = one(registry, "theory", "statement", statement)
+        # Without parameters it explains instead of failing.
         if not values:
-            _show(found, statement, json=json)
+            _show(definition, statement, json=json)
             return
-        given = dict(_given(values))
-        numbers = found.values(given)
+        arguments = dict(_parse_arguments(values))
+        numbers = definition.values(arguments)
         if json:
-            told = {"statement": statement, "source": found.source, "wrong": found.wrong}
-            told |= {"given": given, **numbers}  # type: ignore[dict-item]  # of several depths
-            show_json(told)
+            payload = {
+                "statement": statement,
+                "source": definition.source,
+                "wrong": definition.wrong,
+            }
+            payload |= {"given": arguments, **numbers}  # type: ignore[dict-item]  # of several depths
+            show_json(payload)
             return
-        table = columns("", *numbers, title=f"{found.title}. {found.source}.")
+        table = columns("", *numbers, title=f"{definition.title}. {definition.source}.")
+        # Sides may differ in their numbers: one row for each that any of them has.
         for key in dict.fromkeys(key for side in numbers.values() for key in side):
             table.add_row(key, *(f"{s[key]:.6g}" if key in s else "-" for s in numbers.values()))
         out().print(table)
-        if found.wrong:
-            out().print(f"What to know of it: {found.wrong}.", markup=False)
+        if definition.wrong:
+            out().print(f"What to know of it: {definition.wrong}.", markup=False)
 
 
 def _list(registry: Registry, *, json: bool) -> None:
     if json:
         show_json([
-            {"statement": name, "title": found.title, "source": found.source}
-            for name, found in shipped(registry, "theory").items()
+            {"statement": name, "title": definition.title, "source": definition.source}
+            for name, definition in shipped(registry, "theory").items()
         ])  # fmt: skip
         return
     table = columns("statement", "what it says", "source")
-    for name, found in shipped(registry, "theory").items():
-        table.add_row(name, found.title, found.source)
+    for name, definition in shipped(registry, "theory").items():
+        table.add_row(name, definition.title, definition.source)
     out().print(table)
 
 
-def _show(found: Statement, name: str, *, json: bool) -> None:
+def _show(definition: Statement, name: str, *, json: bool) -> None:
     """What it needs."""
     if json:
         needs = {
-            found.option(key): None if default is inspect.Parameter.empty else default
-            for key, default in found.parameters().items()
+            definition.option(key): None if default is inspect.Parameter.empty else default
+            for key, default in definition.parameters().items()
         }
-        named = {"statement": name, "title": found.title, "source": found.source}
-        show_json({**named, "parameters": needs})
+        header = {"statement": name, "title": definition.title, "source": definition.source}
+        show_json({**header, "parameters": needs})
         return
-    out().print(f"{name}: {found.title}. {found.source}.", markup=False)
-    for key, default in found.parameters().items():
-        own = found.option(key)
-        told = "needed" if default is inspect.Parameter.empty else f"{default} if left out"
-        out().print(f"  --{own}{'' if own == key else f' ({key})'}: {told}", markup=False)
+    out().print(f"{name}: {definition.title}. {definition.source}.", markup=False)
+    for key, default in definition.parameters().items():
+        option = definition.option(key)
+        default_text = "needed" if default is inspect.Parameter.empty else f"{default} if left out"
+        out().print(
+            f"  --{option}{'' if option == key else f' ({key})'}: {default_text}", markup=False
+        )
 
 
-def _given(values: list[str]) -> Iterator[tuple[str, Any]]:
+def _parse_arguments(values: list[str]) -> Iterator[tuple[str, Any]]:
     """NAME=VALUE, --NAME=VALUE or --NAME VALUE."""
-    left = list(values)
-    while left:
-        word = left.pop(0)
+    words = list(values)
+    while words:
+        word = words.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
+        # `--NAME VALUE` as two words; a value may itself begin with a minus.
         if not equals:
-            if not word.startswith("--") or not left:
+            if not word.startswith("--") or not words:
                 raise SpecError(f"needs --NAME VALUE, got {shown(word)}")
-            value = left.pop(0)
+            value = words.pop(0)
         yield name.replace("-", "_"), _number(name, value)
 
 
@@ -110,4 +120,5 @@ def _number(name: str, text: str) -> float | int | bool:
         raise SpecError(f"--{name} needs a number, got {shown(text)}") from None
     if not math.isfinite(value):
         raise SpecError(f"--{name} needs a finite number, got {shown(text)}")
+    # A count must be an integer, but 1.0 and 1e3 stay floats, as they were typed.
     return int(value) if value == int(value) and "." not in text and "e" not in text else value

@@ -21,6 +21,7 @@ def draw(band: Band, path: Path, *, turned: bool = False) -> None:
     """
     figure = Figure(figsize=_SIZE, layout="constrained")
     axes = figure.add_subplot()
+    # The certified band lies between both bounds; the upper one is what may be quoted.
     if turned:
         axes.fill_betweenx(band.at, band.lower, band.upper, alpha=0.3, label="certified")
         axes.plot(band.upper, band.at, label="quoted")
@@ -36,10 +37,11 @@ def draw(band: Band, path: Path, *, turned: bool = False) -> None:
         return
     picture = io.StringIO()
     figure.savefig(picture, format="svg")
-    drawn = picture.getvalue()
+    svg = picture.getvalue()
+    # One file without scripts: the SVG stands in the page as it is.
     title = html.escape(f"epsilon over {band.axis}")
     page = f"<!doctype html>\n<meta charset=utf-8>\n<title>{title}</title>\n"
-    path.write_text(page + drawn[drawn.index("<svg") :], "utf-8")
+    path.write_text(page + svg[svg.index("<svg") :], "utf-8")
 
 
 def _scale(band: Band) -> str:

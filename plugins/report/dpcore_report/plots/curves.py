@@ -27,14 +27,15 @@ def axes_or_new(axes: Any, count: int = 1) -> list[Any]:
     Raises:
         ImportError: matplotlib is not installed; it names the extra.
     """
+    # The caller's axes, in whatever array they come, as a flat list.
     if axes is not None:
         return list(np.ravel(np.asarray(axes, dtype=object)))
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("plots need matplotlib: pip install matplotlib") from None
-    _, made = plt.subplots(1, count, figsize=(4.8 * count, 3.2), layout="constrained")
-    return list(np.ravel(np.asarray(made, dtype=object)))
+    _, grid = plt.subplots(1, count, figsize=(4.8 * count, 3.2), layout="constrained")
+    return list(np.ravel(np.asarray(grid, dtype=object)))
 
 
 def draw_curve(axes: Any, curve: Curve, epsilon: float, delta: float, pen: Pen = PEN) -> None:
@@ -49,8 +50,8 @@ def draw_curve(axes: Any, curve: Curve, epsilon: float, delta: float, pen: Pen =
 def draw_trade_off(axes: Any, curve: Curve, pen: Pen = PEN) -> None:
     """The share that an attacker may recognise over the share that he accuses wrongly."""
     alphas = np.linspace(0.0, 1.0, 101)
-    found = [curve.found(float(one)) for one in alphas]
-    axes.plot(alphas, found, color=pen.line, linewidth=1.8)
+    shares = [curve.found(float(alpha)) for alpha in alphas]
+    axes.plot(alphas, shares, color=pen.line, linewidth=1.8)
     axes.plot([0, 1], [0, 1], color=pen.ink, linewidth=1, linestyle="--")
     axes.set(xlabel="wrongly accused", ylabel="recognised at most")
     axes.set(xlim=(0, 1), ylim=(0, 1.02))

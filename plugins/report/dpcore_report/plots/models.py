@@ -24,6 +24,7 @@ def draw_shape(axes: Any, shape: Shape, classes: tuple[str, ...] = (), pen: Pen 
     Args:
         classes: Names of the lines where there is one a class.
     """
+    # Pairs are maps; numbers are lines with a band, categories are points with bars.
     if len(shape.columns) == 2:
         _pair(axes, shape)
     elif shape.at[0].dtype.kind == "f":
@@ -60,15 +61,23 @@ def _lines(shape: Shape) -> NDArray[np.float64]:
 
 
 def _curve(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
-    at, lines = shape.at[0], _lines(shape)
-    often = ~shape.rare
+    grid, lines = shape.at[0], _lines(shape)
+    # The solid line breaks where records are rare; the dotted one goes through.
+    is_frequent = ~shape.rare
     for number, values in enumerate(lines):
-        style, name = _DASHES[number % len(_DASHES)], _named(classes, number, len(lines))
+        style, name = _DASHES[number % len(_DASHES)], _name_class(classes, number, len(lines))
         axes.fill_between(
-            at, values - shape.band, values + shape.band, color=pen.line, alpha=0.15, lw=0
+            grid, values - shape.band, values + shape.band, color=pen.line, alpha=0.15, lw=0
         )
-        axes.plot(at, values, color=pen.line, linewidth=0.8, linestyle=":")
-        axes.plot(at, np.where(often, values, np.nan), color=pen.line, lw=1.8, ls=style, label=name)
+        axes.plot(grid, values, color=pen.line, linewidth=0.8, linestyle=":")
+        axes.plot(
+            grid,
+            np.where(is_frequent, values, np.nan),
+            color=pen.line,
+            lw=1.8,
+            ls=style,
+            label=name,
+        )
     axes.set(xlabel=_text(shape.columns[0]), ylabel="adds to the score")
     axes.locator_params(axis="x", nbins=6)
     if len(lines) > 1:
@@ -79,10 +88,12 @@ def _bars(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
     lines, names = _lines(shape)[:, :_MOST_CATEGORIES], shape.at[0][:_MOST_CATEGORIES]
     places = np.arange(len(names), dtype=float)
     for number, values in enumerate(lines):
-        moved = places + (number - (len(lines) - 1) / 2) * 0.6 / len(lines)
+        # Lines of several classes are set apart around the category's place.
+        heights = places + (number - (len(lines) - 1) / 2) * 0.6 / len(lines)
         axes.errorbar(
-            values, moved, xerr=shape.band[: len(names)], fmt="os^Dv<>"[number % 7], color=pen.line,
-            ecolor=pen.ink, elinewidth=1, markersize=5, label=_named(classes, number, len(lines)),
+            values, heights, xerr=shape.band[: len(names)], fmt="os^Dv<>"[number % 7],
+            color=pen.line, ecolor=pen.ink, elinewidth=1, markersize=5,
+            label=_name_class(classes, number, len(lines)),
         )  # fmt: skip
     axes.axvline(0, color=pen.ink, linewidth=0.8)
     axes.set_yticks(places, [_text(str(name)) for name in names])
@@ -94,26 +105,27 @@ def _bars(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
 
 def _pair(axes: Any, shape: Shape) -> None:
     """A map of the first class: darker is more."""
+    # Of several classes the first: a map has one colour for each point.
     values = shape.values if shape.values.ndim == 2 else shape.values[..., 0]
     ticks = []
-    for at in shape.at:
-        number = at.dtype.kind == "f"
-        ticks.append(at if number else np.arange(len(at), dtype=float))
+    for grid in shape.at:
+        number = grid.dtype.kind == "f"
+        ticks.append(grid if number else np.arange(len(grid), dtype=float))
     import matplotlib
 
     colours = matplotlib.colormaps["cividis"].resampled(_COLOURS)
-    found = axes.pcolormesh(ticks[0], ticks[1], values.T, shading="nearest", cmap=colours)
-    bar = axes.figure.colorbar(found, ax=axes, label="adds to the score")
+    mesh = axes.pcolormesh(ticks[0], ticks[1], values.T, shading="nearest", cmap=colours)
+    bar = axes.figure.colorbar(mesh, ax=axes, label="adds to the score")
     bar.solids.set_rasterized(False)  # the page shows no images
-    for set_ticks, at, place in zip(
+    for set_ticks, grid, place in zip(
         (axes.set_xticks, axes.set_yticks), shape.at, ticks, strict=True
     ):
-        if at.dtype.kind != "f":
-            set_ticks(place, [_text(str(name)) for name in at])
+        if grid.dtype.kind != "f":
+            set_ticks(place, [_text(str(name)) for name in grid])
     axes.set(xlabel=_text(shape.columns[0]), ylabel=_text(shape.columns[1]))
 
 
-def _named(classes: tuple[str, ...], number: int, lines: int) -> str:
+def _name_class(classes: tuple[str, ...], number: int, lines: int) -> str:
     return _text(classes[number]) if lines == len(classes) else f"class {number + 1}"
 
 

@@ -52,19 +52,23 @@ class SparseVector(Choice):
         Raises:
             ParameterError: the query is complex.
         """
+        # Sparse vector is pure epsilon-DP for one answer, however many scores it looks at.
         if query.field != "real":
             raise ParameterError("SparseVector", "real scores", "field", query.field)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
     def unable(self, query: Query) -> str:
-        """Reals."""
+        """Why the query cannot be answered: its scores are reals; empty if they are integers."""
         return whole_numbers_only(query)
 
     def scales(self, sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
         """Of the threshold's noise, and of each score's; scores move by whole numbers."""
-        whole = max(1, math.ceil(sensitivity.unit))
-        one_way = whole == 1 and sensitivity.reach <= 1
-        unit = Fraction(whole) / Fraction(self.epsilon)
+        # Delta, rounded up to an integer; integer noise has its ratio at integer shifts alone.
+        movement = max(1, math.ceil(sensitivity.unit))
+        # Integers that move by at most 1 and lie at most 1 apart all move one way.
+        one_way = movement == 1 and sensitivity.reach <= 1
+        unit = Fraction(movement) / Fraction(self.epsilon)
+        # The scales of the theorem; exact fractions, so that nothing is rounded below them.
         return 2 * unit, (2 if one_way else 4) * unit
 
     def enough(self, query: Query, sensitivity: Sensitivity) -> int:
@@ -83,9 +87,11 @@ class SparseVector(Choice):
         scores = integers(value, query)
         of_threshold, of_scores = self.scales(sensitivity)
         level = self.enough(query, sensitivity)
+        # One noise for the threshold, drawn once: a fresh one at every step is another mechanism.
         level += int(laplace_law(drawable(of_threshold), 1).symmetric(1, noise)[0])
         noisy = scores + laplace_law(drawable(of_scores), scores.size).symmetric(scores.size, noise)
+        # All noises are drawn at once: how many does not depend on where the walk stops.
         below = np.flatnonzero(noisy <= level)
-        found = np.zeros(scores.size)
-        found[below[0] if below.size else scores.size - 1] = 1.0
-        return found.reshape(query.shape)
+        indicator = np.zeros(scores.size)
+        indicator[below[0] if below.size else scores.size - 1] = 1.0
+        return indicator.reshape(query.shape)

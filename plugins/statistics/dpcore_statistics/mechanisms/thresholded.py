@@ -61,23 +61,31 @@ class ThresholdedEvent(VectorEvent):
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The greatest of all u (and v)."""
         worst = np.zeros_like(epsilons)
-        log_kept = math.log1p(-self.shown)
+        log_hidden = math.log1p(-self.shown)
         for u in range(self.keys + 1):
+            # Under membership one neighbour lacks the person: it has no keys of its own.
             for v in range(self.keys + 1) if self.adjacency.replaces else (0,):
-                own, other = u * log_kept, v * log_kept
+                log_p_u, log_p_v = u * log_hidden, v * log_hidden
+                # So many common counts may differ by 1: the Gaussians lie sqrt(common) / s apart.
                 common = (2 if self.adjacency.replaces else 1) * self.keys - u - v
                 mu = up(math.sqrt(common) / self.std, roundings=3)
-                seen = -math.expm1(own)
-                first = seen + math.exp(own) * _gaussian(epsilons + (other - own), mu)
+                # 1 - p_u: the probability that some key of the person's own is published.
+                exposure = -math.expm1(log_p_u)
+                # H_a(pC || p'C') = p H_{ap'/p}(C || C'): epsilon is shifted by ln(p'/p).
+                first = exposure + math.exp(log_p_u) * _gaussian(epsilons + (log_p_v - log_p_u), mu)
                 worst = np.maximum(worst, first)
                 if not self.adjacency.replaces:
-                    worst = np.maximum(worst, _gaussian(epsilons + own, mu))
+                    # The other direction: the neighbour without the person shows no own key.
+                    worst = np.maximum(worst, _gaussian(epsilons + log_p_u, mu))
+        # Rounded up: a curve may only overstate what is leaked.
         return np.minimum(up(worst, roundings=100), 1.0)
 
 
 def _gaussian(epsilons: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
     """dG at any epsilons, negative ones too; rounded up against the logarithms of p."""
+    # A smaller epsilon has a larger curve, so this covers the error of the logarithms.
     lower = epsilons - 1e-14 * (1 + np.abs(epsilons))
+    # No distance: the curve is 0 from epsilon 0 on, and 1 - e^epsilon below.
     if mu == 0:
         return np.asarray(-np.expm1(np.minimum(lower, 0.0)))
     return gaussian_curve(lower, mu)
@@ -92,12 +100,12 @@ class KeyedQuery(Query):
 
     def unfit(self, value: Any) -> str:
         """Why a private value is no list of keys with counts, or empty."""
-        found = np.asarray(value, dtype=np.float64)
-        if found.ndim != 2 or found.shape[1] != self.shape[1]:
+        rows = np.asarray(value, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.shape[1]:
             return "no rows of keys with their counts"
-        counts = found[:, -1]
-        whole = np.isfinite(found).all() and (counts == np.rint(counts)).all()
-        return "" if whole and (counts > 0).all() else "counts that are no integers above 0"
+        counts = rows[:, -1]
+        are_integers = np.isfinite(rows).all() and (counts == np.rint(counts)).all()
+        return "" if are_integers and (counts > 0).all() else "counts that are no integers above 0"
 
     def aligned(self, before: Any, after: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The counts of all keys of both, 0 where one of them lacks a key."""
@@ -105,6 +113,7 @@ class KeyedQuery(Query):
             {tuple(row[:-1]): row[-1] for row in np.asarray(value).tolist()}
             for value in (before, after)
         ]
+        # An absent key is a count of 0: distance between datasets is over the union of their keys.
         keys = sorted({*tables[0], *tables[1]}) or [()]
         first, second = ([table.get(key, 0.0) for key in keys] for table in tables)
         return np.array(first), np.array(second)
@@ -147,6 +156,7 @@ class Thresholded(Mechanism):
         """
         if not isinstance(query, KeyedQuery):
             raise ParameterError("Thresholded", "a query of keys", "query", query.name)
+        # The bound on the tail is for a density that falls: the threshold must be above 1.
         if self.shown > 0.25:
             raise ParameterError("Thresholded", "a probability below 1/4", "shown", self.shown)
         return ThresholdedEvent(
@@ -156,11 +166,13 @@ class Thresholded(Mechanism):
     @property
     def width(self) -> float:
         """s', in steps of the grid."""
+        # Grid noise of this width is a continuous Gaussian that was rounded (T13).
         return up(math.hypot(math.ldexp(self.noise_std, _GRID), _SMOOTHING), roundings=3)
 
     @property
     def threshold(self) -> int:
         """T, in steps of the grid; rounded up."""
+        # The factor covers the error of inv_cdf: a higher threshold shows fewer keys.
         z = -NormalDist().inv_cdf(self.shown) * (1 + 2.0**-30)
         return (1 << _GRID) + math.ceil(z * self.width)
 
@@ -182,15 +194,20 @@ class Thresholded(Mechanism):
         rows = np.asarray(value, dtype=np.float64)
         if query.unfit(rows):
             raise ContractError(f"the statistic of {query.name!r} is no list of keys")
-        found = np.zeros(query.shape)
+        output = np.zeros(query.shape)
         if not len(rows):
-            return found
+            return output
+        # Order by key: the order of the records must not show in the order of the output.
         ordered = rows[np.lexsort(rows[:, :-1].T[::-1])]
         law = gaussian_law(drawable(self.width), len(ordered))
+        # Integers on the grid from here on: no sum or comparison rounds.
         noisy = (ordered[:, -1].astype(np.int64) << _GRID) + law.symmetric(len(ordered), noise)
-        kept = np.flatnonzero(noisy > self.threshold)
-        if kept.size > query.shape[0]:
-            kept = np.sort(kept[np.argsort(-noisy[kept], kind="stable")[: query.shape[0]]])
-        found[: kept.size, :-1] = ordered[kept, :-1]
-        found[: kept.size, -1] = np.ldexp(noisy[kept].astype(np.float64), -_GRID)
-        return found
+        survivors = np.flatnonzero(noisy > self.threshold)
+        # A function of noisy counts alone: post-processing, which costs nothing.
+        if survivors.size > query.shape[0]:
+            survivors = np.sort(
+                survivors[np.argsort(-noisy[survivors], kind="stable")[: query.shape[0]]]
+            )
+        output[: survivors.size, :-1] = ordered[survivors, :-1]
+        output[: survivors.size, -1] = np.ldexp(noisy[survivors].astype(np.float64), -_GRID)
+        return output
