@@ -4,6 +4,7 @@ import copy
 import multiprocessing
 import os
 import pickle
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
@@ -117,6 +118,7 @@ def test_two_forked_workers_do_not_publish_with_the_same_coins():
         domain=domain(), adjacency=REPLACE_ONE, budget=PrivacyBudget(epsilon=1, delta=1e-5),
         learner=LabelMean(), bound=LabelMeanBound(), mechanism=Gaussian(),
     )  # fmt: skip
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        told = pool.map(_worker, [0, 1])
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(2, mp_context=fork) as pool:
+        told = [*pool.map(_worker, [0, 1])]
     assert all("another process" in one for one in told), told
