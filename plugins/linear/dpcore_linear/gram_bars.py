@@ -37,12 +37,15 @@ def gram_bars(
         return NoBars(reason="they are stated for normal noise alone (mechanism gaussian)")
     on_matrix, on_moments = units.a * spread.std, units.w * spread.std
     values, vectors = eigen
+    # First-order bars leave out what is quadratic in the noise: they would be too narrow beyond
+    # this.
     if on_matrix * math.sqrt(2 * units.width) > float(values.min()) / 2:
         return NoBars(
             reason="the noise is too large beside the matrix to state them (more records, a larger "
             "epsilon or a larger total_regularization give some)"
         )
     length = float(np.linalg.norm(theta))
+    # The covariance between H^{-1} and H^{-1} has two eigenvalues: one along theta, one across it.
     even = math.hypot(on_moments, on_matrix * length / math.sqrt(2))
     along = math.hypot(even, on_matrix * length / math.sqrt(2))
     inverse = (vectors / values) @ vectors.T
