@@ -42,7 +42,7 @@ class Taper:
         return cls(records=records, full=records)
 
     def weight(self, records: int) -> float:
-        """w(n), in [0, 1]."""
+        """The weight w(n) of a result on n records, in [0, 1]; linear between the two limits."""
         if records <= self.full:
             return 1.0
         if records >= self.records:
@@ -53,6 +53,7 @@ class Taper:
         """The movement of tapered statistics, of at most this norm; rounded up."""
         if self.records == self.full:
             return inner
+        # Membership changes n and with it the weight; a replacement changes roundings alone.
         came, changed = (self.cost(norm, membership=membership) for membership in (True, False))
         label = inner.replace_label
         return ByRelation(
