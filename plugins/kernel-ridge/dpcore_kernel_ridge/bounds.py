@@ -73,8 +73,8 @@ class KernelRidgeReplaceOne(SensitivityBound):
         """At the exact number of records; refuses add/remove, whose n is private."""
         assert isinstance(learner, KernelRidge)
         problem = learner.problem(public.domain)
-        if refused := _refusal(problem, adjacency):
-            return refused
+        if refusal := _refusal(problem, adjacency):
+            return refusal
         domain = public.domain
         return Sensitivity(
             value=ridge_replace_one(
@@ -99,7 +99,7 @@ class Lemma2(SensitivityBound):
         """As T4, and refuses lam > 1, where the lemma does not speak."""
         assert isinstance(learner, KernelRidge)
         # The printed number holds, so that the claim is the worst case and not merely conditional.
-        return _printed(learner.problem(public.domain), adjacency)
+        return _claim_lemma_2(learner.problem(public.domain), adjacency)
 
 
 @attrs.frozen(kw_only=True)
@@ -116,17 +116,17 @@ class Proposition1(SensitivityBound):
     ) -> Sensitivity | Refused:
         """Lemma 2's number, refuted for what it is used for."""
         assert isinstance(learner, KernelRidge)
-        printed = _printed(learner.problem(public.domain), adjacency)
-        if isinstance(printed, Refused):
-            return printed
+        claim = _claim_lemma_2(learner.problem(public.domain), adjacency)
+        if isinstance(claim, Refused):
+            return claim
         source = "Nie & Wang (2017), Proposition 1"
         # Same number, other release: as a function with one shared scalar it protects nothing.
-        return attrs.evolve(printed, validity=Refuted(SHARED_SCALAR), source=source)
+        return attrs.evolve(claim, validity=Refuted(SHARED_SCALAR), source=source)
 
 
-def _printed(problem: Problem, adjacency: Adjacency) -> Sensitivity | Refused:
-    if refused := _refusal(problem, adjacency):
-        return refused
+def _claim_lemma_2(problem: Problem, adjacency: Adjacency) -> Sensitivity | Refused:
+    if refusal := _refusal(problem, adjacency):
+        return refusal
     domain, lam = problem.domain, problem.regularization
     # R = M/sqrt(lam) bounds labels only where lam <= 1.
     if lam > 1:

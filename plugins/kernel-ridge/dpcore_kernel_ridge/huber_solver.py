@@ -163,9 +163,9 @@ def solve_huber(
     records, lam, box = len(labels), problem.total_regularization, problem.box
     # The certificate rests on public numbers and m alone: it can fail for a caller, not for a
     # dataset.
-    reached = huber_error(problem, records)
-    if not reached <= tolerance:
-        raise CertificateError("kernel_ridge.huber_ridge", reached, tolerance)
+    error = huber_error(problem, records)
+    if not error <= tolerance:
+        raise CertificateError("kernel_ridge.huber_ridge", error, tolerance)
     matrix, steep = kernel(rows, rows), problem.curvature(records)
     root = math.sqrt(lam / steep)
     momentum = (1 - root) / (1 + root)

@@ -63,8 +63,8 @@ def epsilon_3(records: int, smoothness: float) -> float:
 
 def regularization_3(records: int, smoothness: float) -> float:
     r"""Theorem 3's choice: :math:`\lambda=(m\epsilon)^{-2/\min(4,3+2r)}`, with epsilon above."""
-    scaled = records * epsilon_3(records, smoothness)
-    return math.pow(scaled, -2 / min(4, 3 + 2 * smoothness))
+    effective_records = records * epsilon_3(records, smoothness)
+    return math.pow(effective_records, -2 / min(4, 3 + 2 * smoothness))
 
 
 def excess_error(

@@ -146,8 +146,8 @@ class GramUnits:
             # any labels.
             usable = (squares < 2.0 ** (2 * self.places + 1)) & np.isfinite(labels)
         inside = np.clip(np.where(usable, labels, 0.0), -self.label_bound, self.label_bound)
-        scaled = np.ldexp(inside, self.label_places - _above(self.label_bound))
-        return np.where(usable[:, None], rows, 0.0), np.rint(scaled)
+        label_units = np.ldexp(inside, self.label_places - _above(self.label_bound))
+        return np.where(usable[:, None], rows, 0.0), np.rint(label_units)
 
     def vectors(
         self, features: NDArray[np.float64], labels: NDArray[np.float64]
@@ -173,8 +173,8 @@ class GramUnits:
         # Exact in doubles up to here; the weights are applied in integers of 64 bits.
         gram = (rows.T @ rows).astype(np.int64)
         moments = (rows.T @ values).astype(np.int64)
-        above = gram[np.triu_indices(self.width, 1)]
-        parts = [_DIAGONAL * np.diag(gram), _ABOVE * above, self.weight * moments]
+        upper = gram[np.triu_indices(self.width, 1)]
+        parts = [_DIAGONAL * np.diag(gram), _ABOVE * upper, self.weight * moments]
         return Exact.of(np.concatenate(parts), self.exponent)
 
     def parted(self, vector: NDArray[np.float64]) -> Sums:

@@ -46,11 +46,11 @@ def gram_bars(
         )
     length = float(np.linalg.norm(theta))
     # The covariance between H^{-1} and H^{-1} has two eigenvalues: one along theta, one across it.
-    even = math.hypot(on_moments, on_matrix * length / math.sqrt(2))
-    along = math.hypot(even, on_matrix * length / math.sqrt(2))
+    across_std = math.hypot(on_moments, on_matrix * length / math.sqrt(2))
+    along_std = math.hypot(across_std, on_matrix * length / math.sqrt(2))
     inverse = (vectors / values) @ vectors.T
-    root = even * inverse
+    root = across_std * inverse
     if length:
         unit = theta / length
-        root += (along - even) * np.outer(inverse @ unit, unit)
+        root += (along_std - across_std) * np.outer(inverse @ unit, unit)
     return LinearisedNoise(root=root, longest=units.kappa)

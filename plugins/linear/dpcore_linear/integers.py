@@ -119,8 +119,8 @@ def multipliers(
         if link is None:
             residuals = _times_power(scores, residual_places - _PLACES - places)
         else:
-            linked = link(_times_power(scores, -_PLACES - places))
-            residuals = _times_power(linked, residual_places)
+            slopes = link(_times_power(scores, -_PLACES - places))
+            residuals = _times_power(slopes, residual_places)
         residuals -= _times_power(block.labels, residual_places - _PLACES)
     # The clip comes before the rounding; the limits are integers, so that rint cannot pass them.
     np.maximum(residuals, -block.limits, out=residuals)

@@ -154,8 +154,8 @@ class StagedFeatures(Features):
         main = np.multiply(z, self.scales[:, None], out=columns[1:end])
         if self.quadratic:
             # A pair i < j stands for (i, j) and (j, i): hence the root of 2.
-            paired = _PAIRS * math.sqrt(2) * main
-            for first, indices in zip(paired, partners.of_pairs, strict=True):
+            pair_factors = _PAIRS * math.sqrt(2) * main
+            for first, indices in zip(pair_factors, partners.of_pairs, strict=True):
                 rows = main[indices]  # a view where all that follow are of other columns
                 np.multiply(first, rows, out=columns[end : end + len(rows)])
                 end += len(rows)
@@ -167,7 +167,7 @@ class StagedFeatures(Features):
             steps = columns[end : end + numeric.size]
             np.multiply((_STEP * self.scales[numeric])[:, None], steep, out=steps)
             end += numeric.size
-            groups = paired[partners.categorical]
+            groups = pair_factors[partners.categorical]
             for step in steps:
                 np.multiply(step, groups, out=columns[end : end + len(groups)])
                 end += len(groups)

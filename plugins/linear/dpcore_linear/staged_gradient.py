@@ -116,8 +116,8 @@ class _Recipe:
         widths = {"screen": (self.layout.screened, _SCREEN), "fit": (self.layout.fitted, self.fit)}
         for name, (width, share) in widths.items():
             steps = self.steps(name)
-            declared = Sum(clip=steps.clip, exponent=unit_of(steps.clip))
-            plan.append(_query(name, width, steps.count, share, declared))
+            declaration = Sum(clip=steps.clip, exponent=unit_of(steps.clip))
+            plan.append(_query(name, width, steps.count, share, declaration))
         return tuple(plan)
 
     def means(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -141,14 +141,14 @@ class _Recipe:
         return scales * math.sqrt((1 - INTERCEPT**2) / float(np.sum(scales**2)))
 
 
-def _query(name: str, width: int, at_most: int, share: float, declared: Sum) -> Query:
+def _query(name: str, width: int, at_most: int, share: float, declaration: Sum) -> Query:
     return Query(
         name=name,
         shape=(width,),
         distance=Distance.L2,
         at_most=at_most,
         share=share,
-        sum=declared,
+        sum=declaration,
     )
 
 
@@ -261,7 +261,7 @@ class StagedGradient(SummingLearner):
         assert query.args is not None, "an ask carries what earlier answers fixed"
         assert query.sum is not None, "a gradient is planned as a sum"
         args, exponent = query.args, query.sum.unit
-        fixed = (args["means"], args["variances"], args["scales"])
+        key = (args["means"], args["variances"], args["scales"])
 
         def rows() -> IntegerRows:
             recipe = _Recipe.of(public)
@@ -279,7 +279,7 @@ class StagedGradient(SummingLearner):
             feature_rows = features(block.features)
             return integer_rows(feature_rows, labels, clip, exponent, overwrite=True)
 
-        return block.derived((*fixed, self, public.domain, public.mu, query.name), rows)
+        return block.derived((*key, self, public.domain, public.mu, query.name), rows)
 
     def update(self, state: _State, answer: Answer) -> _State:
         """One stage, or one step of a descent, further."""

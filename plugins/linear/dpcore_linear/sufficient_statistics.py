@@ -105,8 +105,8 @@ class SufficientStatistics(SummingLearner, OneShot):
         # The declared clip is the longest vector of one record, so that the sum's unit matches the
         # claim.
         units = self.units(public.domain)
-        declared = Sum(clip=units.add_remove, exponent=units.exponent)
-        query = Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declared)
+        declaration = Sum(clip=units.add_remove, exponent=units.exponent)
+        query = Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declaration)
         if self.clip == "person":
             query = of_whole_persons(query, self.counts_for, public.domain)
         return (query,)

@@ -77,5 +77,5 @@ def dual_coefficients(
     nonzero = values > count * 2.0**-52 * max(float(values[-1]), 0.0)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=nonzero)
     alpha = vectors @ (inverse[:, None] * (vectors.T @ targets))
-    unbiased = samples is not None and samples > count + 1
-    return alpha * ((samples - count - 1) / samples) if unbiased and samples else alpha
+    is_unbiased = samples is not None and samples > count + 1
+    return alpha * ((samples - count - 1) / samples) if is_unbiased and samples else alpha

@@ -136,9 +136,9 @@ def prediction_error(
     low, high = spectral_ends(records, samples, gamma)
     # e is how far noise moves an input in l2: B_L on each of d coordinates.
     e = math.sqrt(width) * input_noise_bound(epsilon, delta, radius, width)
-    shifted = largest * norm**2 * e * (2 * norm + e) / (low * eta_min + regularization)
+    input_error = largest * norm**2 * e * (2 * norm + e) / (low * eta_min + regularization)
     inverse = inverse_movement(low, high, eta_min, eta_max, regularization)
-    return label_bound * (shifted + largest * norm**4 * inverse)
+    return label_bound * (input_error + largest * norm**4 * inverse)
 
 
 def main_theorem_printed(

@@ -108,29 +108,31 @@ def _substitute(
     # |u| |F| <= L is the bound of the theorem; |F| is that of the computed features.
     with np.errstate(over="ignore"):  # no limit at all
         limits = np.divide(clip, lengths, out=np.full(len(residuals), np.inf), where=lengths > 0)
-    scaled = rate * gram
+    scaled_gram = rate * gram
     pulls, start = np.empty_like(residuals), 0
     for _ in range(_ANEW):
         with np.errstate(over="ignore", invalid="ignore"):  # beyond the first, all may overflow
-            pulls[start:] = _solve_lower(scaled[start:, start:], residuals[start:])
+            pulls[start:] = _solve_lower(scaled_gram[start:, start:], residuals[start:])
             sizes = np.sqrt(np.einsum("ij,ij->i", pulls[start:], pulls[start:]))
         # Negated, so that a size that is no number counts as too long.
-        long = ~(sizes <= limits[start:])
-        if not long.any():
+        exceeds = ~(sizes <= limits[start:])
+        if not exceeds.any():
             return pulls
-        first = int(np.argmax(long))
+        first = int(np.argmax(exceeds))
         # The first residual that is too long had no shortened one before it: its direction is
         # right.
         pulls[start + first] *= limits[start + first] / sizes[first]
         next_start = start + first + 1
         residuals = residuals.copy()
-        residuals[next_start:] -= scaled[next_start:, start:next_start] @ pulls[start:next_start]
+        residuals[next_start:] -= (
+            scaled_gram[next_start:, start:next_start] @ pulls[start:next_start]
+        )
         start = next_start
         if start == len(residuals) or first < _WORTH:
             break
     # What is left goes record by record, as the definition of the passes has it.
     for j, limit in enumerate(limits[start:].tolist(), start=start):
-        residual = residuals[j] - scaled[j, start:j] @ pulls[start:j]
+        residual = residuals[j] - scaled_gram[j, start:j] @ pulls[start:j]
         size = math.sqrt(float(residual @ residual))
         pulls[j] = residual * (limit / size) if size > limit else residual
     return pulls

@@ -214,12 +214,12 @@ def projections(
         return kaczmarz(matrix, labels, order)
     count = matrix.shape[1]
     # Each complex equation becomes two real ones in the unknowns' real and imaginary parts.
-    stacked = np.empty((2 * len(labels), 2 * count))
-    stacked[::2] = np.hstack([matrix.real, -matrix.imag])
-    stacked[1::2] = np.hstack([matrix.imag, matrix.real])
+    equations = np.empty((2 * len(labels), 2 * count))
+    equations[::2] = np.hstack([matrix.real, -matrix.imag])
+    equations[1::2] = np.hstack([matrix.imag, matrix.real])
     right = np.zeros(2 * len(labels))
     right[::2] = labels
-    weights = kaczmarz(stacked, right, (2 * order[:, None] + [0, 1]).reshape(-1))
+    weights = kaczmarz(equations, right, (2 * order[:, None] + [0, 1]).reshape(-1))
     return np.asarray(weights[:count] + 1j * weights[count:])
 
 

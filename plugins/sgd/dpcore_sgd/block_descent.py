@@ -289,5 +289,5 @@ class _Run:
     def _combine_rows(
         self, block: Any, residuals: NDArray[np.float64], powers: Any
     ) -> NDArray[np.float64]:
-        scaled = (residuals.T * (self._rate * powers)).T
-        return self._space.combine(block, scaled)
+        row_weights = (residuals.T * (self._rate * powers)).T
+        return self._space.combine(block, row_weights)

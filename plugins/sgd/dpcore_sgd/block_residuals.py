@@ -55,13 +55,13 @@ def _solve_clipped(
     """The free solution if no limit is met; else by the route that is faster at this length."""
     u = _solve_free(gram, errors)
     # Clipping that never acts changes nothing: the free solution is then the clipped one.
-    over = np.abs(u) > limits
-    if not over.any():
+    exceeds = np.abs(u) > limits
+    if not exceeds.any():
         return u
     # Residuals before the first that is over its limit do not depend on later ones: they stay.
     if len(u) <= _SHORT:
-        return _substitute_rows(gram, errors, limits, u[: int(over.argmax())].tolist())
-    return _guess_clipped(gram, errors, limits, u, over)
+        return _substitute_rows(gram, errors, limits, u[: int(exceeds.argmax())].tolist())
+    return _guess_clipped(gram, errors, limits, u, exceeds)
 
 
 def _substitute_rows(
@@ -84,7 +84,7 @@ def _guess_clipped(
     errors: NDArray[np.float64],
     limits: NDArray[np.float64],
     u: NDArray[np.float64],
-    over: NDArray[np.bool_],
+    exceeds: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """Hold the residuals that seem to be over at their limits, solve for the others, look again.
 
@@ -95,14 +95,16 @@ def _guess_clipped(
     strict = gram * np.asfortranarray(np.tri(len(u), k=-1))
     bounds = np.copysign(limits, u)
     for _ in range(len(u) + 1):
-        u = _solve_free(strict * np.where(over, 0.0, 1.0)[:, None], np.where(over, bounds, errors))
+        u = _solve_free(
+            strict * np.where(exceeds, 0.0, 1.0)[:, None], np.where(exceeds, bounds, errors)
+        )
         raw = errors - strict @ u
-        over_next, ends = np.abs(raw) > limits, np.copysign(limits, raw)
+        exceeds_next, ends = np.abs(raw) > limits, np.copysign(limits, raw)
         # A fixed point is the sequential solution itself: each row then agrees with all rows before
         # it.
-        if np.array_equal(over_next, over) and np.array_equal(ends[over], bounds[over]):
+        if np.array_equal(exceeds_next, exceeds) and np.array_equal(ends[exceeds], bounds[exceeds]):
             break
-        over, bounds = over_next, ends
+        exceeds, bounds = exceeds_next, ends
     return np.clip(u, -limits, limits)
 
 

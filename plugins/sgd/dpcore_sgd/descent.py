@@ -140,14 +140,14 @@ class StepReach:
 
     def share(self, steps: NDArray[np.intp]) -> NDArray[np.float64]:
         """a_t: the weight of iterates from step t on in the release, contracted by ridge."""
-        averaged = min(self.averaged, self.steps)
-        first = self.steps - averaged + 1
+        window = min(self.averaged, self.steps)
+        first = self.steps - window + 1
         iterates = self.steps - np.maximum(steps, first) + 1
         contraction = self._contraction
         if contraction == 1.0:
-            return np.asarray(iterates / averaged)
+            return np.asarray(iterates / window)
         # All averaged iterates from step t on carry its movement, each by one more contraction.
-        weight = _geometric(contraction, iterates.astype(np.float64)) / averaged
+        weight = _geometric(contraction, iterates.astype(np.float64)) / window
         return np.asarray(
             up(weight, roundings=_STEPS) * contraction ** np.maximum(first - steps, 0)
         )

@@ -90,17 +90,17 @@ def _split_intervals(
 
 def _hit_quantile(draws: int, chance: float) -> int:
     """A number of hits that is exceeded with probability `_BEYOND` at most."""
-    below, above = 0, 1
+    low, high = 0, 1
     # Doubling, then bisection: the tail falls with the number of hits.
-    while _tail_probability(above, draws, chance) > _BEYOND:
-        below, above = above, 2 * above
-    while above - below > 1:
-        middle = (below + above) // 2
+    while _tail_probability(high, draws, chance) > _BEYOND:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
         if _tail_probability(middle, draws, chance) > _BEYOND:
-            below = middle
+            low = middle
         else:
-            above = middle
-    return min(above, draws)
+            high = middle
+    return min(high, draws)
 
 
 def _tail_probability(hits: int, draws: int, chance: float) -> float:
@@ -113,12 +113,12 @@ def _binomial(trials: int, chance: float) -> tuple[list[float], float]:
     odds = chance / (1 - chance)
     terms = [math.exp(trials * math.log1p(-chance))]
     for k in range(trials):
-        following = terms[-1] * (trials - k) / (k + 1) * odds
+        next_term = terms[-1] * (trials - k) / (k + 1) * odds
         # Beyond 2 trials * odds each term is at most half of the one before: twice the next covers
         # the tail.
-        if following < _LEAST and k + 1 > trials * chance:
-            return terms, 2 * following if (k + 1) > 2 * trials * odds else 1e-20
-        terms.append(following)
+        if next_term < _LEAST and k + 1 > trials * chance:
+            return terms, 2 * next_term if (k + 1) > 2 * trials * odds else 1e-20
+        terms.append(next_term)
     return terms, 0.0
 
 

@@ -85,7 +85,7 @@ def _describe_deviations(learner: Regression) -> str:
     # The theorem is about these settings alone; claiming it for others would not reproduce the
     # paper.
     deviations = [
-        f"{name}: {value}" for name, (printed, value) in fields.items() if value != printed
+        f"{name}: {value}" for name, (paper_value, value) in fields.items() if value != paper_value
     ]
     return ", ".join(deviations)
 

@@ -64,8 +64,8 @@ class CertifiedRegression(FeatureRegression):
         problem = self.problem(domain)
         # Which route runs is a matter of public facts, so that the bound knows the tolerance of the
         # right one.
-        reached = problem.error if self.wide(domain) else problem.folded_error
-        return reached(self.taper(domain).records, self.features.width(domain))
+        error_bound = problem.error if self.wide(domain) else problem.folded_error
+        return error_bound(self.taper(domain).records, self.features.width(domain))
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins

@@ -30,12 +30,12 @@ def falling_exp(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         series *= remainder
         series += term
     with np.errstate(under="ignore"):
-        scaled = np.ldexp(series, -doublings.astype(np.int64))
-    return np.asarray(np.where(sizes < 740.0, scaled, 0.0))
+        values = np.ldexp(series, -doublings.astype(np.int64))
+    return np.asarray(np.where(sizes < 740.0, values, 0.0))
 
 
 def half_tanh(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     r""":math:`\tanh(s/2)=(1-e^{-s})/(1+e^{-s})`, odd to the last bit."""
-    falling = falling_exp(np.abs(scores))
+    decay = falling_exp(np.abs(scores))
     # Evaluated at |s|, so that the value at -s is exactly the negative.
-    return np.asarray(np.copysign((1 - falling) / (1 + falling), scores))
+    return np.asarray(np.copysign((1 - decay) / (1 + decay), scores))

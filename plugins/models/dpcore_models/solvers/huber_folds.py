@@ -70,9 +70,9 @@ class FoldedHuber:
         # own.
         point = records * kappa * kappa * length * 2.0 ** (3 * _half(width) - 62)
         scores = gamma(4) * records * kappa * (kappa * length + self.label_bound)
-        pulled = (2.0**-40 + 2 * UNIT) * records * kappa * self.clip
+        pull_error = (2.0**-40 + 2 * UNIT) * records * kappa * self.clip
         step = 4 * UNIT * (records * kappa * kappa + lam) * length
-        return up(point + scores + pulled + gamma(3) * lam * length + step, roundings=5000)
+        return up(point + scores + pull_error + gamma(3) * lam * length + step, roundings=5000)
 
     def minimise(self, rows: FoldedRows, tolerance: float, longest: float) -> NDArray[np.float64]:
         """The minimiser to within `tolerance`, which is at least four times the noise over Lam.
@@ -152,12 +152,12 @@ def _pulls(residuals: _Residuals, unit: int, exponent: int, block: WholeRows) ->
     lower = integers - np.ldexp(upper, _HALF)
     sums = (block.rows.T @ np.column_stack([upper, lower])).astype(np.int64)
     high = sums[:, 0]
-    shifted = Exact(  # 2^20 times the upper sum, in limbs of 32 bits
+    upper_sum = Exact(  # 2^20 times the upper sum, in limbs of 32 bits
         high=high >> (32 - _HALF),
         low=(high & ((1 << (32 - _HALF)) - 1)) << _HALF,
         exponent=exponent,
     )
-    return (shifted + Exact.of(sums[:, 1], exponent),)
+    return (upper_sum + Exact.of(sums[:, 1], exponent),)
 
 
 def _active(residuals: _Residuals, exponent: int, block: WholeRows) -> Folded:
@@ -176,10 +176,10 @@ def _slopes(
 ) -> Folded:
     """The data's part of the derivative along a line, at several points of it."""
     scores = direction.scores(block.rows)[:, None]
-    along = residuals.of(block)[:, None] + strides * scores
-    pulled = np.clip(along, -residuals.clip, residuals.clip) * scores
+    residuals_along = residuals.of(block)[:, None] + strides * scores
+    slopes = np.clip(residuals_along, -residuals.clip, residuals.clip) * scores
     # Rounded by record, before any sum: blocks of any size then add up to the same integers.
-    integers = np.rint(np.ldexp(pulled, -unit)).astype(np.int64)
+    integers = np.rint(np.ldexp(slopes, -unit)).astype(np.int64)
     return (Exact.of(integers.sum(axis=0), unit),)
 
 
@@ -216,8 +216,8 @@ class _Point:
         unit = above(problem.clip) - 2 * _HALF
         exponent = unit + rows.units.row_exponent
         zero = (Exact.zeros(coefficients.shape, exponent),)
-        (pulled,) = rows.fold(partial(_pulls, residuals, unit, exponent), zero)
-        gradient = pulled.floats() + lam * coefficients
+        (pull_sum,) = rows.fold(partial(_pulls, residuals, unit, exponent), zero)
+        gradient = pull_sum.floats() + lam * coefficients
         noise = problem.noise(len(rows), coefficients.size, length)
         steep = up(norm(gradient), roundings=4) + noise
         distance = up(steep / lam, roundings=5000)
@@ -288,8 +288,8 @@ class _Point:
         split = _Direction.of(direction, self.rows.units.row_exponent)
         part = partial(_slopes, self.residuals, split, strides, unit)
         (total,) = self.rows.fold(part, (Exact.zeros(strides.shape, unit),))
-        along, square = float(self.coefficients @ direction), float(direction @ direction)
-        return np.asarray(total.floats() + lam * (along + strides * square))
+        inner_product, square = float(self.coefficients @ direction), float(direction @ direction)
+        return np.asarray(total.floats() + lam * (inner_product + strides * square))
 
 
 def _half(width: int) -> int:

@@ -64,9 +64,9 @@ class HuberRidge(Certified):
         """
         kappa, lam = self.kappa, self.total_regularization
         residuals = gamma(width + 2) * records * kappa * (kappa * length + self.label_bound)
-        pulled = gamma(depth(records) + 2) * records * kappa * self.clip
+        pull_error = gamma(depth(records) + 2) * records * kappa * self.clip
         step = 4 * UNIT * (records * kappa * kappa + lam) * length
-        return up(residuals + pulled + gamma(3) * lam * length + step, roundings=5000)
+        return up(residuals + pull_error + gamma(3) * lam * length + step, roundings=5000)
 
     def error(self, records: int, width: int) -> float:
         r"""Eight times the noise, over Lam.
@@ -88,14 +88,14 @@ class HuberRidge(Certified):
 
     def folded_error(self, records: int, width: int) -> float:
         """As `error`, with the noise of sums in integers."""
-        return self._error(records, partial(self._folded.noise, records, width))
+        return self._error(records, partial(self._folded_problem.noise, records, width))
 
     def solve_folded(self, rows: FoldedRows, tolerance: float) -> NDArray[np.float64]:
         """As `Certified.solve_folded`: a few passes over the records for each step."""
-        return self._folded.minimise(rows, tolerance, self.norm(len(rows)))
+        return self._folded_problem.minimise(rows, tolerance, self.norm(len(rows)))
 
     @property
-    def _folded(self) -> FoldedHuber:
+    def _folded_problem(self) -> FoldedHuber:
         return FoldedHuber(
             kappa=self.kappa,
             label_bound=self.label_bound,
@@ -216,11 +216,11 @@ class _Point:
         """Where the objective is least along `direction`: a root of its increasing derivative."""
         lam, clip = self.problem.total_regularization, self.problem.clip
         steps = self.features @ direction
-        along, square = float(self.coefficients @ direction), float(direction @ direction)
+        inner_product, square = float(self.coefficients @ direction), float(direction @ direction)
 
         def derivative(stride: float) -> float:
-            pulled = np.clip(self.residuals + stride * steps, -clip, clip) @ steps
-            return float(pulled) + lam * (along + stride * square)
+            slope = np.clip(self.residuals + stride * steps, -clip, clip) @ steps
+            return float(slope) + lam * (inner_product + stride * square)
 
         # The derivative increases along the line: double until it is positive, then bisect.
         low, high = 0.0, 1.0

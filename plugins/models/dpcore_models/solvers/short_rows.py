@@ -128,15 +128,18 @@ class FoldedRows:
     def fold(self, part: Callable[[WholeRows], Folded], zero: Folded) -> Folded:
         """The sum over all records of what `part` makes of a block's integers; pure, additive."""
         # Every part is a pure function of one block, so that blocks may run anywhere, in any order.
-        mapped = partial(_fold_block, self.features, self.units, self.kept, part)
-        return self.records.fold(mapped, zero, BLOCK)
+        fold_block = partial(_fold_block, self.features, self.units, self.kept, part)
+        return self.records.fold(fold_block, zero, BLOCK)
 
     def sums(self) -> Sums:
         """Products of features, and of features and labels: one pass."""
         units, width = self.units, self.units.width
-        square, mixed = 2 * units.row_exponent, units.row_exponent + units.label_exponent
-        zero = (Exact.zeros((width, width), square), Exact.zeros((width,), mixed))
-        gram, moments = self.fold(partial(_products, square, mixed), zero)
+        square_exponent, mixed_exponent = (
+            2 * units.row_exponent,
+            units.row_exponent + units.label_exponent,
+        )
+        zero = (Exact.zeros((width, width), square_exponent), Exact.zeros((width,), mixed_exponent))
+        gram, moments = self.fold(partial(_products, square_exponent, mixed_exponent), zero)
         return Sums(gram.floats(), moments.floats(), len(self))
 
 
@@ -165,7 +168,7 @@ def _fold_block(
     return part(block.derived(key, integers))
 
 
-def _products(square: int, mixed: int, block: WholeRows) -> Folded:
+def _products(square_exponent: int, mixed_exponent: int, block: WholeRows) -> Folded:
     """Step 3."""
-    gram = Exact.of(block.rows.T @ block.rows, square)
-    return gram, Exact.of(block.rows.T @ block.labels, mixed)
+    gram = Exact.of(block.rows.T @ block.rows, square_exponent)
+    return gram, Exact.of(block.rows.T @ block.labels, mixed_exponent)

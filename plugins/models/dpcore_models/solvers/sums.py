@@ -59,5 +59,5 @@ def norm(vector: NDArray[np.float64]) -> float:
     # Zero has no scale to divide by; what is not finite is passed on as it is.
     if largest == 0.0 or not math.isfinite(largest):
         return largest
-    scaled = vector / largest
-    return largest * math.sqrt(math.fsum((scaled * scaled).tolist()))
+    ratios = vector / largest
+    return largest * math.sqrt(math.fsum((ratios * ratios).tolist()))

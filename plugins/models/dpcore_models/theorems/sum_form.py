@@ -157,5 +157,5 @@ def huber_ridge_norm(
     # P: the maximum over |p| of |p| min(B, M - |p|).
     largest_product = half * half if clip >= half else clip * (label_bound - clip)
     # Both bounds hold, and which is smaller depends on n: the smaller one is returned.
-    pulled = records * kappa * clip / lam
-    return up(min(pulled, math.sqrt(records * largest_product / lam)), roundings=20)
+    pull_bound = records * kappa * clip / lam
+    return up(min(pull_bound, math.sqrt(records * largest_product / lam)), roundings=20)

@@ -34,8 +34,8 @@ def ridge_add_remove_exact(
     grid = np.concatenate([[0.0], np.geomspace(low, largest_gram, _POINTS)])
     length = np.linspace(0.0, kappa, _POINTS + 1)[1:]
     at_g, at_k = np.meshgrid(grid, length, indexing="ij")
-    over = at_g + total_regularization
-    values = at_k / (over + at_k**2) * (1 + at_k * np.sqrt(records * at_g) / over)
+    denominator = at_g + total_regularization
+    values = at_k / (denominator + at_k**2) * (1 + at_k * np.sqrt(records * at_g) / denominator)
     place = np.unravel_index(int(np.argmax(values)), values.shape)
     start = np.array([at_g[place] / largest_gram, at_k[place] / kappa])
 
@@ -55,8 +55,8 @@ def ridge_add_remove_exact(
 
 def moved(g: float, k: float, total_regularization: float, records: int) -> float:
     """What one pair of lengths attains, for labels of size 1."""
-    over = g + total_regularization
-    return k / (over + k * k) * (1 + k * math.sqrt(records * g) / over)
+    denominator = g + total_regularization
+    return k / (denominator + k * k) * (1 + k * math.sqrt(records * g) / denominator)
 
 
 def _longest(kappa: float, total_regularization: float) -> float:

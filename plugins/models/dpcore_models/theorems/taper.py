@@ -54,12 +54,14 @@ class Taper:
         if self.records == self.full:
             return inner
         # Membership changes n and with it the weight; a replacement changes roundings alone.
-        came, changed = (self.cost(norm, membership=membership) for membership in (True, False))
+        membership_cost, rounding_cost = (
+            self.cost(norm, membership=membership) for membership in (True, False)
+        )
         label = inner.replace_label
         return ByRelation(
-            add_remove=up(inner.add_remove + came, roundings=1),
-            replace_one=up(inner.replace_one + changed, roundings=1),
-            replace_label=None if label is None else up(label + changed, roundings=1),
+            add_remove=up(inner.add_remove + membership_cost, roundings=1),
+            replace_one=up(inner.replace_one + rounding_cost, roundings=1),
+            replace_label=None if label is None else up(label + rounding_cost, roundings=1),
         )
 
     def cost(self, norm: float, *, membership: bool) -> float:

@@ -99,9 +99,9 @@ class BallRidge(Certified):
         # Outside this range products could overflow, and no bound on their rounding would hold.
         if not plain(kappa, self.label_bound, lam, radius, records):
             return math.inf
-        pulled = self.pull(records)
+        pull_bound = self.pull(records)
         relative = gamma(sum_depth + 2) + 2 * width * gamma(3 * width + 1)
-        residual = 4 * relative * pulled
+        residual = 4 * relative * pull_bound
         worst = relative * (1 + records * kappa * kappa / lam)
         # The dual system may be taken for at most so many records: its errors are added.
         if dual_size:
@@ -109,7 +109,7 @@ class BallRidge(Certified):
             condition = 1 + dual_size * kappa * kappa / lam
             residual += 4 * dual * condition * self.pull(dual_size)
             worst = max(worst, dual * condition)
-        residual += (gamma(128) + 3 * gamma(width + sum_depth + 8)) * pulled
+        residual += (gamma(128) + 3 * gamma(width + sum_depth + 8)) * pull_bound
         tolerance = 4 * residual
         one_record = kappa * (self.label_bound + kappa * radius)
         # The three conditions of the docstring: conditioning, one record's pull, and R itself.
@@ -157,9 +157,9 @@ class BallRidge(Certified):
         # The certificate is about the point before projection; the triangle inequality adds the
         # rest.
         projection_gap = up(norm(result - solution), roundings=5)
-        reached = distance(solution, shift) + projection_gap
-        if not reached <= tolerance:
-            raise CertificateError("ball_ridge", reached, tolerance)
+        error = distance(solution, shift) + projection_gap
+        if not error <= tolerance:
+            raise CertificateError("ball_ridge", error, tolerance)
         return result
 
 
