@@ -49,8 +49,8 @@ def lemma_2(kappa: float, label_bound: float, regularization: float, records: in
 def _refusal(problem: Problem, adjacency: Adjacency) -> Refused | None:
     """Why neither bound holds, if so."""
     if not REPLACE_ONE.covers(adjacency):
-        # The mean form divides by m: where m is private, the objective itself moves with
-        # membership.
+        # The mean form divides by m: where m is private,
+        # the objective itself moves with membership.
         return Refused(f"kernel ridge in mean form needs a public number of records: {adjacency}")
     # An infinite error means that some dataset of the domain could make Cholesky break down.
     if math.isinf(problem.solver_error):

@@ -53,8 +53,8 @@ def noise_variance(
 
     E b = 0, so that the expectation of :math:`R_2` is exactly the variance of b.
     """
-    # kappa carries the kernel's norm to the sup norm; two clipped values are at most 2M apart
-    # anyway.
+    # kappa carries the kernel's norm to the sup norm;
+    # two clipped values are at most 2M apart anyway.
     movement = kappa * ridge_replace_one(kappa, label_bound, regularization, records)
     return 2 * (min(2 * label_bound, movement) / epsilon) ** 2
 

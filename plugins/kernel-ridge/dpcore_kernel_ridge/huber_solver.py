@@ -126,8 +126,8 @@ def huber_error(problem: HuberProblem, records: int) -> float:
     if problem.curvature(records) > _STEEPEST * lam:
         return math.inf
     tolerance = up(problem.rounding(records) + problem.left(records), roundings=5000)
-    # A solver error is added to the sensitivity, so that one above a record's pull is not worth
-    # claiming.
+    # A solver error is added to the sensitivity, so that
+    # one above a record's pull is not worth claiming.
     return tolerance if tolerance <= kappa * problem.box else math.inf
 
 
@@ -161,8 +161,8 @@ def solve_huber(
         CertificateError: the tolerance is below that.
     """
     records, lam, box = len(labels), problem.total_regularization, problem.box
-    # The certificate rests on public numbers and m alone: it can fail for a caller, not for a
-    # dataset.
+    # The certificate rests on public numbers and m
+    # alone: it can fail for a caller, not for a dataset.
     error = huber_error(problem, records)
     if not error <= tolerance:
         raise CertificateError("kernel_ridge.huber_ridge", error, tolerance)

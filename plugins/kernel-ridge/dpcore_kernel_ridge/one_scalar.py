@@ -57,8 +57,8 @@ class OneScalar(OneNoise):
             NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.
         """
         function_query(query, self)
-        # Only a bound that calls itself refuted may go with this mechanism: no guarantee can come
-        # of it.
+        # Only a bound that calls itself refuted may go with
+        # this mechanism: no guarantee can come of it.
         if not isinstance(sensitivity.validity, Refuted):
             raise NoClaimError(
                 "one scalar for all points publishes f(x1) - f(x2) exactly: take per_query or "

@@ -90,8 +90,8 @@ class KernelLearner(FunctionLearner):
             )
 
     def __attrs_post_init__(self) -> None:
-        # A bandwidth that the kernel cannot take is refused when the learner is made, not at the
-        # fit.
+        # A bandwidth that the kernel cannot take is refused
+        # when the learner is made, not at the fit.
         _ = self.kernel_in_force
 
     def resources(self, domain: Domain) -> tuple[int, int]:
@@ -109,8 +109,8 @@ class KernelLearner(FunctionLearner):
         if self.bandwidth is None:
             return self.kernel
         kernel = cast(Any, self.kernel)
-        # A kernel's own bandwidth may be restated; two different ones would leave the reader
-        # guessing.
+        # A kernel's own bandwidth may be restated; two
+        # different ones would leave the reader guessing.
         field = (
             attrs.fields_dict(type(kernel)).get("bandwidth") if attrs.has(type(kernel)) else None
         )

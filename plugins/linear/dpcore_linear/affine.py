@@ -32,8 +32,8 @@ class _Affine(Features):
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         rows = self.inner(encoded)
-        # w0^2 + (1 - w0^2) = 1: no row gets longer than 1, so that kappa is known without the
-        # records.
+        # w0^2 + (1 - w0^2) = 1: no row gets longer than 1,
+        # so that kappa is known without the records.
         return np.hstack([np.full((rows.shape[0], 1), self.weight), self.scale * rows])
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -102,8 +102,8 @@ class ChosenRidge(SummingLearner):
             shape=(len(self.candidates),),
             distance=Distance.LINF,
             share=self.share,
-            # Every entry of a score's row is in [0, 1] in units that are integers: the sum has no
-            # rounding.
+            # Every entry of a score's row is in [0, 1] in units
+            # that are integers: the sum has no rounding.
             sum=Sum(clip=1.0, sign="non_negative", exponent=_PLACES),
         )
         return (attrs.evolve(statistics, share=1 - self.share), choice)
@@ -131,14 +131,14 @@ class ChosenRidge(SummingLearner):
         kappa, bound = self.features.norm(domain), domain.label_bound
         features = self.features.drawn(domain, public.coins)
         rows = row_by_row(features, block.features, self.features.width(domain)) / kappa
-        # Scores are integers of each row alone, so that a record's loss has the same bits in any
-        # block.
+        # Scores are integers of each row alone, so that a
+        # record's loss has the same bits in any block.
         integers = integer_rows(rows, block.labels / bound, 1.0, unit_of(1.0))
         predictions = np.column_stack(
             [scores(integers, fit * (kappa / bound)) for fit in query.args["coefficients"]]
         )
-        # Both are in [-1, 1], so that half their difference, squared, is in [0, 1]: the range of
-        # the claim.
+        # Both are in [-1, 1], so that half their difference,
+        # squared, is in [0, 1]: the range of the claim.
         errors = (np.clip(predictions, -1, 1) - (block.labels / bound)[:, None]) / 2
         return 1 - errors * errors
 

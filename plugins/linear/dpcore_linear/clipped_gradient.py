@@ -179,8 +179,8 @@ class ClippedGradient(SummingLearner):
         domain, coins, exponent = public.domain, public.coins, query.sum.unit
         return block.derived(
             (self, domain, coins, float(exponent)),
-            # Features and limits do not depend on the weights: a block is prepared once, and read T
-            # times.
+            # Features and limits do not depend on the weights:
+            # a block is prepared once, and read T times.
             lambda: integer_rows(
                 row_by_row(
                     self.features.drawn(domain, coins), block.features, self.features.width(domain)
@@ -219,8 +219,8 @@ class ClippedGradientBound(SensitivityBound):
         """For each relation; a label alone may do less."""
         assert isinstance(learner, ClippedGradient)
         clip = learner.scaled_clip(public.domain)
-        # Features fixed, a clipped residual moves no farther than the label did, up to its
-        # rounding.
+        # Features fixed, a clipped residual moves no
+        # farther than the label did, up to its rounding.
         label = min(2 * clip, label_moves(clip, query.shape[0]))
         movements = attrs.evolve(moved_by_sum(query), replace_label=label)
         claim, value = movements.under(adjacency)

@@ -65,14 +65,14 @@ class GramUnits:
         Args:
             gram_weight: How many times shorter a record's matrix is than its moments.
         """
-        # A larger W makes vectors longer: rows give up half as many places, and all stay below 2^42
-        # units.
+        # A larger W makes vectors longer: rows give up half
+        # as many places, and all stay below 2^42 units.
         finer = max(0, math.ceil(math.log2(gram_weight) / 2))
         places = max(1, _PLACES - finer)
         rows, labels = kappa / 2.0 ** _above(kappa), label_bound / 2.0 ** _above(label_bound)
         moments = gram_weight * _DIAGONAL * 2.0**places * rows / labels  # W 2^Q
-        # W is rounded to an integer: at least `_FINE` places keep the noise's share close to the
-        # plan.
+        # W is rounded to an integer: at least `_FINE`
+        # places keep the noise's share close to the plan.
         label_places = max(0, min(_LABEL_PLACES, math.floor(math.log2(moments)) - _FINE))
         longest = max(1.0, gram_weight) * _DIAGONAL * (2.0**places * rows) ** 2
         return cls(
@@ -142,8 +142,8 @@ class GramUnits:
             # ldexp by a power of two does not round; rint is the only rounding of a row.
             rows = np.rint(np.ldexp(features, self.places - _above(self.kappa)))
             squares = np.einsum("ij,ij->i", rows, rows)
-            # A row that breaks its promise counts as zeros: the bound holds for any features and
-            # any labels.
+            # A row that breaks its promise counts as zeros: the
+            # bound holds for any features and any labels.
             usable = (squares < 2.0 ** (2 * self.places + 1)) & np.isfinite(labels)
         inside = np.clip(np.where(usable, labels, 0.0), -self.label_bound, self.label_bound)
         label_units = np.ldexp(inside, self.label_places - _above(self.label_bound))
@@ -154,8 +154,8 @@ class GramUnits:
     ) -> NDArray[np.float64]:
         """PRIVATE: every record's vector, shape (n, size)."""
         rows, values = self.integers(features, labels)
-        # The matrix is symmetric: its upper triangle, weighted by 41/29 < sqrt(2), stands for both
-        # halves.
+        # The matrix is symmetric: its upper triangle,
+        # weighted by 41/29 < sqrt(2), stands for both halves.
         first, second = np.triu_indices(self.width, 1)
         integers = np.hstack(
             [

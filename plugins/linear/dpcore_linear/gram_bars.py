@@ -37,8 +37,8 @@ def gram_bars(
         return NoBars(reason="they are stated for normal noise alone (mechanism gaussian)")
     on_matrix, on_moments = units.a * spread.std, units.w * spread.std
     values, vectors = eigen
-    # First-order bars leave out what is quadratic in the noise: they would be too narrow beyond
-    # this.
+    # First-order bars leave out what is quadratic in
+    # the noise: they would be too narrow beyond this.
     if on_matrix * math.sqrt(2 * units.width) > float(values.min()) / 2:
         return NoBars(
             reason="the noise is too large beside the matrix to state them (more records, a larger "

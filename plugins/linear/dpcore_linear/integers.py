@@ -86,8 +86,8 @@ def integer_rows(
         np.rint(rows, out=rows)
         squares = np.einsum("ij,ij->i", rows, rows)
         usable = (squares < _LONGEST) & np.isfinite(labels)
-    # A row that is too long, or no number, is zeros: what it would add is bounded whatever it
-    # holds.
+    # A row that is too long, or no number, is zeros:
+    # what it would add is bounded whatever it holds.
     if not usable.all():
         rows[~usable] = 0.0
         squares = np.where(usable, squares, 0.0)
@@ -111,8 +111,8 @@ def multipliers(
 ) -> NDArray[np.float64]:
     """PRIVATE: u, shape (n,), at public finite weights w of shape (d,)."""
     integer_weights, places = _integer_weights(weights)
-    # Every operation from here on is correctly rounded and by entry: u is a function of its own
-    # row.
+    # Every operation from here on is correctly rounded
+    # and by entry: u is a function of its own row.
     residual_places = -block.exponent - _PLACES  # r
     scores = block.rows @ integer_weights
     with np.errstate(over="ignore", under="ignore"):

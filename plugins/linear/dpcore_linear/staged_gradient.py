@@ -327,8 +327,8 @@ def _fit(state: _State) -> _State:
     features = attrs.evolve(state.features, scales=scales, quadratic=True)
     start = np.zeros(features.width)
     start[0] = effects[0]
-    # The same function as the screen found, in the new scales: the fit starts where the screen
-    # ended.
+    # The same function as the screen found, in the new
+    # scales: the fit starts where the screen ended.
     start[1 : effects.size] = effects[1:] * state.features.scales / scales
     descent = Descent.start(state.recipe.steps("fit"), state.recipe.records, start)
     return attrs.evolve(state, stage="fit", features=features, descent=descent)

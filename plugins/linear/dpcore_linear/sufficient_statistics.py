@@ -102,8 +102,8 @@ class SufficientStatistics(SummingLearner, OneShot):
             raise NoClaimError(
                 "sufficient_statistics needs total_regularization where the budget has no delta"
             )
-        # The declared clip is the longest vector of one record, so that the sum's unit matches the
-        # claim.
+        # The declared clip is the longest vector of one
+        # record, so that the sum's unit matches the claim.
         units = self.units(public.domain)
         declaration = Sum(clip=units.add_remove, exponent=units.exponent)
         query = Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declaration)
@@ -134,8 +134,8 @@ class SufficientStatistics(SummingLearner, OneShot):
             return self.total_regularization
         assert public.mu is not None, "the plan needs one of both"
         units = self.units(public.domain)
-        # The noise's spectral norm, at most about sqrt(2d) s: Lam lifts the least eigenvalue above
-        # it.
+        # The noise's spectral norm, at most about sqrt(2d)
+        # s: Lam lifts the least eigenvalue above it.
         noise = units.a * units.replace_one / public.mu
         if public.domain.people is not None and spread is not None:
             noise = units.a * spread.std
@@ -157,8 +157,8 @@ class SufficientStatistics(SummingLearner, OneShot):
         units = self.units(public.domain)
         gram, moments = units.parted(vector)
         values, vectors = np.linalg.eigh(gram)
-        # Noise can make the released matrix indefinite; its positive part is nearer to the true
-        # one.
+        # Noise can make the released matrix indefinite; its
+        # positive part is nearer to the true one.
         values = np.maximum(values, 0.0)
         values += self.regularization(float(values[0]), public, spread)
         theta = vectors @ ((vectors.T @ moments) / values)

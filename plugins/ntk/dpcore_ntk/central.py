@@ -124,8 +124,8 @@ class Central(OneShot):
         """eta: the rate as stated, or the default at the budget's mu."""
         if self.rate is not None:
             return self.rate
-        # The noise is 2 eta L P/mu: eta in proportion to mu keeps it from growing as budgets
-        # shrink.
+        # The noise is 2 eta L P/mu: eta in proportion to mu
+        # keeps it from growing as budgets shrink.
         return _RATE if public.mu is None else _RATE * min(1.0, public.mu)
 
     def inputs(self, public: Public) -> Inputs:
@@ -163,8 +163,8 @@ class Central(OneShot):
         neurons, rows = self.drawn(public), self.inputs(public)(records.features)
         return clipped_passes(
             rows,
-            # Divided by a public bound, so that |F(x)| <= 1, which the theorem needs of every
-            # record.
+            # Divided by a public bound, so that |F(x)| <= 1,
+            # which the theorem needs of every record.
             neurons.hidden(rows) / neurons.feature_norm,
             Targets(domain=public.domain).encode(records.labels),
             rate=self.step(public),
@@ -195,8 +195,8 @@ class CentralBound(SensitivityBound):
         assert isinstance(learner, Central)
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"the order of passes needs a public number of records: {adjacency}")
-        # The width and the rank enter the rounding error alone; the movement does not depend on
-        # them.
+        # The width and the rank enter the rounding error
+        # alone; the movement does not depend on them.
         targets, rate = Targets(domain=public.domain), learner.step(public)
         _, width, rank = query.shape
         error = rounding(
@@ -209,8 +209,8 @@ class CentralBound(SensitivityBound):
             rank=rank,
             spread=up(math.sqrt(rank), roundings=3),
         )
-        # Where the computed state may differ too much from the exact one the theorem says nothing
-        # of it.
+        # Where the computed state may differ too much from
+        # the exact one the theorem says nothing of it.
         if math.isinf(error):
             return Refused(
                 f"rounding is not bounded over {learner.passes} passes with rate={rate!r}, "

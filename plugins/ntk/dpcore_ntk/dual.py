@@ -70,8 +70,8 @@ class DualRegression(Conversation):
         if query.name == "inputs":
             return records.features
         if query.distance is Distance.HAMMING:
-            # Randomized response works on categories, so that labels leave as the numbers of their
-            # classes.
+            # Randomized response works on categories, so that
+            # labels leave as the numbers of their classes.
             classes: Any = public.domain.labels
             return np.asarray(classes.codes(records.labels), dtype=np.float64)
         return Targets(domain=public.domain).indicators(records.labels)

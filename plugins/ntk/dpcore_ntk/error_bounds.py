@@ -74,8 +74,8 @@ def inverse_movement(
     _check_order(eta_min, eta_max, regularization)
 
     def error_at(scale: float) -> float:
-        # The difference is largest at lam/sqrt(c), or at the end of the range that is nearest to
-        # it.
+        # The difference is largest at lam/sqrt(c), or at
+        # the end of the range that is nearest to it.
         peak = eta_max if scale == 0.0 else regularization / math.sqrt(scale)
         eta = min(max(peak, eta_min), eta_max)
         denominator = (eta + regularization) * (scale * eta + regularization)

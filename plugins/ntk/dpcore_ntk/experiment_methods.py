@@ -102,8 +102,8 @@ def truncated(
 ) -> Floats:
     """Laplace noise of scale sqrt(d) beta/epsilon, none beyond `input_noise_bound`."""
     scale = math.sqrt(shape[1]) * radius / epsilon
-    # The probability that Laplace noise stays within the bound: the inverse distribution is cut
-    # there.
+    # The probability that Laplace noise stays within
+    # the bound: the inverse distribution is cut there.
     mass = -math.expm1(-input_noise_bound(epsilon, delta, radius, shape[1]) / scale)
     sizes = -scale * np.log1p(-mass * coins.random(shape))
     noise: Floats = sizes * coins.choice([-1.0, 1.0], shape)

@@ -93,8 +93,8 @@ class GramSampling(Mechanism):
         """
         validity = sensitivity.validity
         is_assumed = isinstance(validity, Conditional) and PROMISE in dict(validity.assumptions)
-        # Both must agree to the promise: the query states its floor, and the bound is conditional
-        # on it.
+        # Both must agree to the promise: the query states
+        # its floor, and the bound is conditional on it.
         promise = query.fixed.get("floor")
         if (
             promise is None
@@ -138,8 +138,8 @@ class GramSampling(Mechanism):
         """A positive semidefinite matrix of mean K, of the rank of K if that is singular."""
         gram = coordinates(value, query).reshape(query.shape)
         values, vectors = scipy.linalg.eigh(gram, check_finite=False)
-        # A root of K times a Wishart mean is the mean of squares of N(0, K), for singular K as
-        # well.
+        # A root of K times a Wishart mean is the mean of
+        # squares of N(0, K), for singular K as well.
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         moments = root @ wishart_mean(np.eye(len(gram)), self.samples, noise) @ root.T
         # Products round differently above and below the diagonal.

@@ -69,14 +69,14 @@ def clipped_passes(
     for _ in range(passes):
         for start, gram in zip(starts, grams, strict=True):
             x, z = rows[start : start + BLOCK], hidden[start : start + BLOCK]
-            # Residuals at the block's start; the substitution adds what earlier steps of the block
-            # did.
+            # Residuals at the block's start; the substitution
+            # adds what earlier steps of the block did.
             residuals = outputs(state, x, z) - targets[start : start + BLOCK]
             pulls = rate * _substitute(residuals, gram, rate, clip)
             state -= _weigh_features(pulls, x, z)
             if mean is not None:
-                # A step enters every state after it: its share of the mean is that of the states to
-                # come.
+                # A step enters every state after it: its share of
+                # the mean is that of the states to come.
                 shares = (total - steps - np.arange(len(x))) / total
                 mean -= _weigh_features(pulls * shares[:, None], x, z)
             steps += len(x)
@@ -119,8 +119,8 @@ def _substitute(
         if not exceeds.any():
             return pulls
         first = int(np.argmax(exceeds))
-        # The first residual that is too long had no shortened one before it: its direction is
-        # right.
+        # The first residual that is too long had no
+        # shortened one before it: its direction is right.
         pulls[start + first] *= limits[start + first] / sizes[first]
         next_start = start + first + 1
         residuals = residuals.copy()

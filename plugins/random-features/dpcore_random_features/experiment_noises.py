@@ -51,8 +51,8 @@ class ScaledNoise:
     ) -> Floats:
         """Shape (count, coefficients)."""
         size = fit.coefficients.size
-        # N of the formula may differ from what was fitted: the paper gives both models the same
-        # noise.
+        # N of the formula may differ from what was fitted:
+        # the paper gives both models the same noise.
         std = self.spread(epsilon, delta, movement, size if features is None else features)
         return std * coins.standard_normal((count, size))
 

@@ -265,8 +265,8 @@ class LiaoLemma9(SensitivityBound):
     ) -> Sensitivity | Refused:
         """The printed number, and what it rests on."""
         assert isinstance(learner, MinNorm)
-        # Assumptions are in the features' own scale: waves have modulus 1, cosines rows of norm
-        # about 1.
+        # Assumptions are in the features' own scale: waves
+        # have modulus 1, cosines rows of norm about 1.
         gram = "A A*/N" if learner.waves == "complex" else "A A^T"
         pair = "of this dataset and of every neighbour it is compared with"
         iterates = learner.solver == "kaczmarz"
@@ -277,8 +277,8 @@ class LiaoLemma9(SensitivityBound):
             distance=Distance.L2,
             adjacency=adjacency,
             source=f"{source}, doubled for iterates" if iterates else source,
-            # Nothing enforces the assumptions on either dataset of a pair: the claim stays
-            # conditional.
+            # Nothing enforces the assumptions on either dataset
+            # of a pair: the claim stays conditional.
             validity=Conditional(
                 (
                     ("label_norm", f"the centred labels {pair} have l2 norm at most 1"),

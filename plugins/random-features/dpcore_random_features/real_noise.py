@@ -41,8 +41,8 @@ class RealNoise(Executed):
         Raises:
             NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.
         """
-        # Only a bound that calls itself refuted may go with this mechanism: no guarantee can come
-        # of it.
+        # Only a bound that calls itself refuted may go with
+        # this mechanism: no guarantee can come of it.
         if not isinstance(sensitivity.validity, Refuted):
             raise NoClaimError(
                 "noise on the real part alone publishes the imaginary part exactly: take gaussian; "

@@ -92,8 +92,8 @@ class RidgeReplaceOne(SensitivityBound):
             return Refused(f"T4 needs a public number of records, which {adjacency} hides")
         records, label_bound = public.domain.records, public.domain.label_bound
         kappa, lam = learner.features.norm(public.domain), learner.regularization
-        # The error is that of the route that the learner takes, and both look at public facts
-        # alone.
+        # The error is that of the route that the learner
+        # takes, and both look at public facts alone.
         bound = ridge_error if learner.wide(public.domain) else summed_ridge_error
         error = bound(records, query.shape[0], kappa, label_bound, lam)
         # An infinite error means that some dataset of the domain could make Cholesky break down.

@@ -63,8 +63,8 @@ class FeatureRows:
 
     def gather(self, rows: Rows) -> NDArray[np.float64]:
         """The rows, as columns in Fortran order: shape (d, b)."""
-        # One buffer serves all blocks: allocating (b, d) floats for each of them costs more than
-        # the copy.
+        # One buffer serves all blocks: allocating (b, d)
+        # floats for each of them costs more than the copy.
         if len(self._buffer) < len(rows):
             self._buffer = np.empty((len(rows), self._features.shape[1]))
         part = self._buffer[: len(rows)]
@@ -139,8 +139,8 @@ def descend(
         if math.isfinite(descent.radius) and batch > 1:
             width = 1  # several rows of a step: no cheap norms of its iterates
         rows = order[position : position + width * batch]
-        # `advance` may stop early, at the first projected step; the rest of the block is taken up
-        # again.
+        # `advance` may stop early, at the first projected
+        # step; the rest of the block is taken up again.
         steps = run.advance(rows)
         position += steps * batch
         width = max(1, steps // 2) if steps * batch < len(rows) else min(longest_block, 2 * width)
@@ -238,8 +238,8 @@ class _Run:
         :math:`|w_+|^2=A^2|w|^2-2\eta A\,u\,\phi\cdot w+\eta^2u^2|\phi|^2`, with room for rounding.
         """
         decay, rate = self._decay, self._rate
-        # phi_t . w at the weights that step t sees: the block's start less what earlier steps took
-        # away.
+        # phi_t . w at the weights that step t sees: the
+        # block's start less what earlier steps took away.
         scores = predictions - np.tril(gram, -1) @ residuals
         changes = -2 * rate * decay * residuals * scores
         changes += (rate * residuals) ** 2 * (squares if residuals.ndim == 1 else squares[:, None])
@@ -265,8 +265,8 @@ class _Run:
         powers: Any = decay**steps_after if decay != 1 else 1.0
         self.weights = decay**steps * start - self._combine_rows(block, residuals, powers)
         last_share = 0.0
-        # The last iterate enters the mean after projection, so that its share is set aside until
-        # then.
+        # The last iterate enters the mean after projection,
+        # so that its share is set aside until then.
         if math.isfinite(self._descent.radius):
             last_share, share[-1] = float(share[-1]), 0.0
             length = float(np.linalg.norm(self.weights))
@@ -276,8 +276,8 @@ class _Run:
             # iterate s + 1 of the block holds step s' <= s with weight decay^(s - s')
             reach = np.zeros(steps)
             total = 0.0
-            # Horner's scheme from the last step: reach[s] is the weight of step s in the block's
-            # mean.
+            # Horner's scheme from the last step: reach[s] is
+            # the weight of step s in the block's mean.
             for step in range(steps - 1, -1, -1):
                 total = share[step] + decay * total
                 reach[step] = total

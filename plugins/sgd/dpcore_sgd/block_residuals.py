@@ -100,8 +100,8 @@ def _guess_clipped(
         )
         raw = errors - strict @ u
         exceeds_next, ends = np.abs(raw) > limits, np.copysign(limits, raw)
-        # A fixed point is the sequential solution itself: each row then agrees with all rows before
-        # it.
+        # A fixed point is the sequential solution itself:
+        # each row then agrees with all rows before it.
         if np.array_equal(exceeds_next, exceeds) and np.array_equal(ends[exceeds], bounds[exceeds]):
             break
         exceeds, bounds = exceeds_next, ends
@@ -118,8 +118,8 @@ def _solve_clipped_chains(
         if limits.ndim == 2:
             u[row] = np.clip(raw, -limits[row], limits[row])
             continue
-        # One limit for a row of chains: the residuals are scaled together, by their joint l2
-        # length.
+        # One limit for a row of chains: the residuals are
+        # scaled together, by their joint l2 length.
         length = float(np.linalg.norm(raw))
         u[row] = raw * (limits[row] / length) if length > limits[row] else raw
     return u

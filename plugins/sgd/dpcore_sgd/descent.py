@@ -157,8 +157,8 @@ class StepReach:
         """How much closer a step brings two iterates at least."""
         if self.ridge == 0.0:
             return 1.0
-        # The Jacobian of a step, clipped or not, lies between 1 - eta (lam + kappa^2) and 1 - eta
-        # lam.
+        # The Jacobian of a step, clipped or not, lies
+        # between 1 - eta (lam + kappa^2) and 1 - eta lam.
         end = abs(1 - self.rate * (self.ridge + self.kappa**2))
         return _near_one(max(abs(self._decay), end))
 
@@ -168,8 +168,8 @@ class StepReach:
         D* grows with t; a_t rises up to the first averaged iterate and falls from there.
         """
         diameter = gradient_diameter(self.kappa, self.label_bound, self.norms(last))
-        # `share` is largest at the first averaged iterate, or at the end of the interval nearest to
-        # it.
+        # `share` is largest at the first averaged iterate,
+        # or at the end of the interval nearest to it.
         peak = np.clip(max(1, self.steps - self.averaged + 1), first, last)
         movement = np.minimum(2 * self.clip, diameter) * (self.rate / self.batch)
         return np.asarray(up(movement * self.share(peak), roundings=5000))
@@ -180,8 +180,8 @@ class StepReach:
 
     def along(self, rows: NDArray[np.intp], changed: int) -> float:
         """The sum over the uses of row `changed` in one order of rows."""
-        # T14 adds up over uses: between two of them, steps bring the neighbouring iterates no
-        # farther apart.
+        # T14 adds up over uses: between two of them, steps
+        # bring the neighbouring iterates no farther apart.
         hits = np.flatnonzero(rows == changed)
         return up(math.fsum(self.rows(hits, hits).tolist()), roundings=3)
 
@@ -229,8 +229,8 @@ class StepReach:
             return self.worst_shuffled(records)
         total = np.zeros(0)
         for bounds, _ in self.passes(records):
-            # The last pass may be shorter than the others: places that it does not reach add
-            # nothing.
+            # The last pass may be shorter than the others:
+            # places that it does not reach add nothing.
             sums = np.zeros(max(total.size, bounds.size))
             sums[: total.size] += total
             sums[: bounds.size] += bounds

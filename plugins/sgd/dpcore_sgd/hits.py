@@ -71,8 +71,8 @@ def with_replacement_law(
             # Mass that falls off the grid is spent as delta, never folded back to a smaller value.
             uncovered += term * float(masses[_CELLS - offset :].sum())
         masses = product
-    # Where an interval was cut, each part may lose mass below the smallest number; it counts as
-    # lost.
+    # Where an interval was cut, each part may lose mass
+    # below the smallest number; it counts as lost.
     if any(length * chance > _PARTED for length in lengths.tolist()):
         uncovered += _VANISHED
     return _law(masses, step, uncovered)
@@ -114,8 +114,8 @@ def _binomial(trials: int, chance: float) -> tuple[list[float], float]:
     terms = [math.exp(trials * math.log1p(-chance))]
     for k in range(trials):
         next_term = terms[-1] * (trials - k) / (k + 1) * odds
-        # Beyond 2 trials * odds each term is at most half of the one before: twice the next covers
-        # the tail.
+        # Beyond 2 trials * odds each term is at most half
+        # of the one before: twice the next covers the tail.
         if next_term < _LEAST and k + 1 > trials * chance:
             return terms, 2 * next_term if (k + 1) > 2 * trials * odds else 1e-20
         terms.append(next_term)

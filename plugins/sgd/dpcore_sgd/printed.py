@@ -82,8 +82,8 @@ def _describe_deviations(learner: Regression) -> str:
         "ridge": (0, learner.ridge),
         "radius": (None, learner.radius),
     }
-    # The theorem is about these settings alone; claiming it for others would not reproduce the
-    # paper.
+    # The theorem is about these settings alone; claiming
+    # it for others would not reproduce the paper.
     deviations = [
         f"{name}: {value}" for name, (paper_value, value) in fields.items() if value != paper_value
     ]
@@ -111,8 +111,8 @@ class PrintedTheorem2(SensitivityBound):
             return Refused("the paper's neighbours have equally many records")
         if deviations := _describe_deviations(learner):
             return Refused(f"Algorithm 1 does not have {deviations}")
-        # Every argument is public; the rate that the learner plans is the one that the theorem is
-        # given.
+        # Every argument is public; the rate that the learner
+        # plans is the one that the theorem is given.
         value = printed_sensitivity(
             rate=learner.step(public),
             kappa=learner.map(public.domain).norm(public.domain),

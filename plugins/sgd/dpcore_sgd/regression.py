@@ -115,8 +115,8 @@ class Regression(OneShot):
         """
         if self.rate is not None:
             return self.rate
-        # Without a Gaussian budget there is no mu to plan by, and a guess would be a hidden
-        # default.
+        # Without a Gaussian budget there is no mu to plan
+        # by, and a guess would be a hidden default.
         if public.mu is None:
             raise NoClaimError(
                 "sgd.regression plans its step by a Gaussian budget: give a rate", field="rate"
@@ -124,8 +124,8 @@ class Regression(OneShot):
         domain = public.domain
         kappa = self.map(domain).norm(domain)
         passes = max(1.0, self.count(domain) * self.batch / domain.records)
-        # Averaging divides what a use of the record moves: by about two for many passes, not at all
-        # for one.
+        # Averaging divides what a use of the record moves:
+        # by about two for many passes, not at all for one.
         share = 1 - self.average * (passes - 1) / (2 * passes)
         relative = 1.0 if self.clip == "none" else float(self.clip)
         noise = _NOISE * (_AT / domain.records) ** _POWER
@@ -175,8 +175,8 @@ class Regression(OneShot):
         """The last or the mean iterate."""
         assert records.order is not None, "the query draws an order"
         reach, domain = self.reach(public), public.domain
-        # All parameters come from `reach`, which the bound reads too: the claim is about this very
-        # descent.
+        # All parameters come from `reach`, which the bound
+        # reads too: the claim is about this very descent.
         phi = self.map(domain).draw(domain, public.coins)(records.features)
         descent = Descent(
             rate=reach.rate,

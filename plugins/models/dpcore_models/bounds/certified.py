@@ -48,8 +48,8 @@ class CertifiedBound(SensitivityBound):
                 f"total_regularization={learner.total_regularization!r} is too small for a "
                 f"certified minimiser on every dataset: raise it, or declare fewer records"
             )
-        # The error is stated beside the movement, and never added here: the sensitivity does that
-        # once.
+        # The error is stated beside the movement, and never
+        # added here: the sensitivity does that once.
         claim, value = learner.moves(public.domain).under(adjacency)
         return Sensitivity(
             value=value,

@@ -62,8 +62,8 @@ class CertifiedRegression(FeatureRegression):
     def solver_error(self, domain: Domain) -> float:
         """The public tolerance, or infinity where none is reached on every dataset."""
         problem = self.problem(domain)
-        # Which route runs is a matter of public facts, so that the bound knows the tolerance of the
-        # right one.
+        # Which route runs is a matter of public facts, so
+        # that the bound knows the tolerance of the right one.
         error_bound = problem.error if self.wide(domain) else problem.folded_error
         return error_bound(self.taper(domain).records, self.features.width(domain))
 

@@ -66,8 +66,8 @@ class FoldedHuber:
     def noise(self, records: int, width: int, length: float) -> float:
         """What a computed gradient, or a gradient step, errs by at a point of at most this norm."""
         kappa, lam = self.kappa, self.total_regularization
-        # Items 1 to 4 of the errors above, in that order; then the ridge term and a gradient step's
-        # own.
+        # Items 1 to 4 of the errors above, in that order;
+        # then the ridge term and a gradient step's own.
         point = records * kappa * kappa * length * 2.0 ** (3 * _half(width) - 62)
         scores = gamma(4) * records * kappa * (kappa * length + self.label_bound)
         pull_error = (2.0**-40 + 2 * UNIT) * records * kappa * self.clip
@@ -281,8 +281,8 @@ class _Point:
     ) -> NDArray[np.float64]:
         """The derivative at some points of the line: one pass."""
         lam, kappa = self.problem.total_regularization, self.problem.kappa
-        # No record's slope is larger, with room for rounding; 2^-900 keeps the unit a normal
-        # number.
+        # No record's slope is larger, with room for
+        # rounding; 2^-900 keeps the unit a normal number.
         largest = 1.01 * self.problem.clip * kappa * norm(direction)
         unit = above(max(largest, 2.0**-900)) - 2 * _HALF
         split = _Direction.of(direction, self.rows.units.row_exponent)

@@ -94,15 +94,15 @@ class ShortRows:
             rows = np.asarray(features, dtype=np.float64) * math.ldexp(shorter, -self.row_exponent)
             np.rint(rows, out=rows)
             squares = np.einsum("ij,ij->i", rows, rows)
-            # |a|^2 <= L^2 is tested in integers, which doubles hold exactly: the norm bound is
-            # enforced.
+            # |a|^2 <= L^2 is tested in integers, which doubles
+            # hold exactly: the norm bound is enforced.
             usable = squares <= float(math.floor(Fraction(longest) ** 2))
             usable &= np.isfinite(labels)
         if not usable.all():
             rows[~usable] = 0.0
         largest = float(math.floor(math.ldexp(self.label_bound, -self.label_exponent)))
-        # Rounded to the nearest and clipped to whole units inside M: the label bound is enforced
-        # too.
+        # Rounded to the nearest and clipped to whole units
+        # inside M: the label bound is enforced too.
         inside = np.clip(np.where(usable, labels, 0.0), -self.label_bound, self.label_bound)
         values = np.rint(np.ldexp(inside, -self.label_exponent))
         return WholeRows(rows, np.clip(values, -largest, largest))

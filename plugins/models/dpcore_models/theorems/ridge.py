@@ -24,8 +24,8 @@ def ridge_norm(kappa: float, label_bound: float, regularization: float) -> float
     """
     need_positive("ridge_norm", kappa=kappa, label_bound=label_bound, regularization=regularization)
     if regularization <= kappa * kappa:
-        # The maximum of s/(s^2 + lam) lies at s = sqrt(lam), which is in reach where lam <=
-        # kappa^2.
+        # The maximum of s/(s^2 + lam) lies at s =
+        # sqrt(lam), which is in reach where lam <= kappa^2.
         tau = 1 / (2 * math.sqrt(regularization))
     else:
         tau = kappa / (kappa * kappa + regularization)

@@ -149,13 +149,13 @@ class BallRidge(Certified):
             with np.errstate(all="ignore"):
                 solution, _ = _search(self, system, 0.0)
                 return into_ball(solution, self.radius)
-        # An eighth of the residual that the tolerance allows: the rest is room for all other
-        # errors.
+        # An eighth of the residual that the tolerance
+        # allows: the rest is room for all other errors.
         slack = tolerance * self.total_regularization / 8
         solution, shift = _search(self, system, slack)
         result = into_ball(solution, self.radius)
-        # The certificate is about the point before projection; the triangle inequality adds the
-        # rest.
+        # The certificate is about the point before
+        # projection; the triangle inequality adds the rest.
         projection_gap = up(norm(result - solution), roundings=5)
         error = distance(solution, shift) + projection_gap
         if not error <= tolerance:
@@ -232,8 +232,8 @@ def _search(
         return np.zeros(system.features.shape[1]), 0.0
     low = 0.0
     goal = max(slack / problem.radius, 2.0**-50 * inner_end.shift)
-    # Newton's guess where it lies in the bracket; every fourth step bisects, so that it must
-    # shrink.
+    # Newton's guess where it lies in the bracket; every
+    # fourth step bisects, so that it must shrink.
     for step in range(_STEPS):
         width = inner_end.shift - low
         middle = low + width / 2
